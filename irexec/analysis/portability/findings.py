@@ -8,7 +8,7 @@ from dataclasses import replace
 from irexec.analysis.portability import DIFFERENCES, Difference
 from irexec.analysis.portability.layer import ExaminedLayer
 from irexec.analysis.portability.old_values import other_values
-from irexec.analysis.portability.plugins import plugin_findings
+from irexec.analysis.portability.plugins import DYNAMIC_SHAPES, plugin_findings
 from irexec.analysis.portability.releases import ELEMENTS, IR_VERSIONS, OPSETS, Release, first_release, parse_release
 from irexec.analysis.shape_inference import Inference
 from irexec.errors import UnsupportedError
@@ -90,11 +90,15 @@ def release_findings(model: ModelGraph, inference: Inference, release: Release) 
             codes.VERSION_NOT_IN_RELEASE, f"OpenVINO {release} does not read version {model.version} of IR{since}"
         )
     repeated: dict[str, list[Finding]] = {}
+    own = set(model.nodes)
+    read = {value for node in own for value in node.inputs}
     for node in model.walk():
+        # Releases before 2022.1 leave out inputs that no layer reads.
+        is_left_out = release < DYNAMIC_SHAPES and node.type == "Parameter" and node.outputs[0] not in read
         for finding in (
             *_operation(node, release),
             *_elements(node, inference, release),
-            *plugin_findings(node, inference.facts, release),
+            *(() if is_left_out and node in own else plugin_findings(node, inference.facts, release)),
             *other_values(node, inference.facts, release),
         ):
             repeated.setdefault(finding.message, []).append(finding)

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
+
 from irexec.analysis.portability.releases import Release
 from irexec.dtypes.elements import Element
 from irexec.ir import codes
+from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Node, Value
@@ -60,6 +63,16 @@ def _of_integers(*bits: int) -> Condition:
     return condition
 
 
+def _of(name: str) -> Condition:
+    """The first input is of an element type."""
+
+    def condition(node: Node, facts: Facts) -> bool:
+        element = _element(node, facts)
+        return element is not None and element.name == name
+
+    return condition
+
+
 def _converts(node: Node, facts: Facts) -> bool:
     """To integers or booleans that may not hold the value, or from integers that i32 may not hold."""
     source = _element(node, facts)
@@ -71,6 +84,11 @@ def _converts(node: Node, facts: Facts) -> bool:
     loses_sign = source.kind == "signed" and target.kind != "signed"
     is_wider = source.is_integer and target.bits > source.bits and not loses_sign
     return _is_large(source) or (not target.is_float and not is_wider)
+
+
+def _rounds_small_floats(node: Node, facts: Facts) -> bool:
+    target = facts[node.outputs[0]].element if node.outputs and node.outputs[0] in facts else None
+    return target is not None and target.name in ("f8e4m3", "f4e2m1")
 
 
 def _is_large(element: Element) -> bool:
@@ -86,6 +104,47 @@ def _has_zero(index: int) -> Condition:
         return value is not None and (known is None or not known.all())
 
     return condition
+
+
+def _has_inexact_bounds(node: Node, facts: Facts) -> bool:
+    """Bounds of integers that are no integers, or that i32 does not hold."""
+    bounds = [float(node.attributes.get(name, "0")) for name in ("min", "max")]
+    is_exact = all(bound.is_integer() and abs(bound) < 2**31 for bound in bounds)
+    return not is_exact and _of_integers(8, 16, 32, 64)(node, facts)
+
+
+def _pads_bf16(node: Node, facts: Facts) -> bool:
+    return _of("bf16")(node, facts) and node.attributes.get("auto_pad") != "valid"
+
+
+def _may_be_nan(index: int) -> Condition:
+    def condition(node: Node, facts: Facts) -> bool:
+        known = _constant(node, index)
+        return known is None or bool(np.isnan(np.asarray(known, np.float64)).any())
+
+    return condition
+
+
+def _may_be_far(node: Node, facts: Facts) -> bool:
+    """A pixel outside of the data has the value of one inside, and is not known to be near."""
+    known = _constant(node, 1)
+    is_near = known is not None and bool((np.abs(np.asarray(known, np.float64)) < _FAR).all())
+    return node.attributes.get("padding_mode", "zeros") != "zeros" and not is_near
+
+
+_FAR = 1e4
+"""A coordinate of a grid whose pixel i32 holds in images of up to 200000 pixels along an axis."""
+
+
+def _constant(node: Node, index: int) -> np.ndarray | None:
+    value = node.inputs[index] if index < len(node.inputs) else None
+    if value is not None and value.node.constant is not None:
+        return constant_value(value.node.constant)
+    return None
+
+
+def _has_a_grid_of_its_own(node: Node, facts: Facts) -> bool:
+    return any(node.attributes.get(name, "0") != "0" for name in ("h", "w"))
 
 
 def _of_maxima(node: Node, facts: Facts) -> bool:
@@ -143,7 +202,7 @@ def _of_large(node: Node, facts: Facts) -> bool:
 _OF_ELEMENTS = (
     "NonMaxSuppression MulticlassNms MatrixNms MatMul ReduceMax ReduceMin ReduceProd ReduceSum ReduceMean ReduceL1 "
     "ReduceL2 Gather Einsum Convolution BatchNormInference MVN NormalizeL2 LSTMCell GRUCell RNNCell Unique AvgPool "
-    "MaxPool ScaledDotProductAttention ScatterNDUpdate"
+    "MaxPool ScaledDotProductAttention ScatterNDUpdate SearchSorted DetectionOutput"
 )
 _ARITHMETIC = "Add Subtract Multiply Convolution ConvolutionBackpropData GroupConvolution MatMul ReduceMean ReduceL2"
 
@@ -157,26 +216,49 @@ _ROWS = (
         "saturates values that the type, or i32 in place of a larger type, does not hold",
     ),
     _Row(
+        "Convert ConvertLike", _NOT_ASKED, _rounds_small_floats,
+        "rounds values half-way between two of f8e4m3 or f4e2m1 away from the even one",
+    ),
+    _Row(
         "GatherND GatherElements ScatterNDUpdate ScatterElementsUpdate", _NOT_ASKED, _computed(1),
         "takes indices that are counted from the end for indices outside of the data",
     ),
-    _Row("Reverse", _NOT_DYNAMIC, _computed(1), "fails for axes that are counted from the end"),
-    _Row("Clamp", _NOT_DYNAMIC, _of_integers(8, 16, 32, 64), "rounds the bounds of integers towards zero"),
+    _Row("Reverse", Release(2023, 0), _computed(1), "fails for axes that are counted from the end"),
+    _Row(
+        "Clamp", _NOT_ASKED, _has_inexact_bounds,
+        "rounds bounds of integers towards zero, and takes 0 for a bound that i32 does not hold",
+    ),
     _Row("LSTMSequence", _NOT_ASKED, _has_zero(3), "gives zeros for a sequence of length 0"),
     _Row("GRUSequence RNNSequence", _NOT_ASKED, _has_zero(2), "gives zeros for a sequence of length 0"),
     _Row("ROIAlign", _NOT_DYNAMIC, _of_maxima, "gives other maxima where no sample is above 0"),
     _Row("Interpolate", _NOT_ASKED, _is_antialiased, "weighs pixels otherwise with antialias"),
     _Row("DeformableConvolution", _NOT_DYNAMIC, _is_uneven, "gives other values where the axes of the windows differ"),
     _Row("BinaryConvolution", _NOT_ASKED, _always, "takes data other than 0 and 1 for one of them"),
-    _Row("Select", _NOT_ASKED, _of_large, "saturates integers beyond the range of i32"),
-    _Row("Cos Sin", _NOT_ASKED, _of_large, "gives 0 for negative results of unsigned integers"),
+    _Row("Select GridSample", _NOT_ASKED, _of_large, "saturates integers beyond the range of i32"),
+    _Row("NotEqual", _NOT_DYNAMIC, _of("u64"), "saturates or cuts integers beyond the range of i32"),
+    _Row("Cos Sin Tan", _NOT_ASKED, _of_large, "gives 0 for negative results of unsigned integers"),
     _Row("NormalizeL2", _NOT_ASKED, _of_a_scalar, "fails for a scalar, or adds eps to its square"),
     _Row("Interpolate", _NOT_ASKED, _has_computed_axes, "fails for axes that are counted from the end"),
     _Row("Unique", Release(2023, 0), _is_along_an_axis, "gives other values along an axis"),
     _Row("NonMaxSuppression", _NOT_ASKED, _computed(3), "suppresses boxes whose overlap is the threshold"),
-    _Row("NonMaxSuppression", _NOT_ASKED, _may_select_none, "fails, or counts other boxes, where it may select none"),
+    _Row(
+        "NonMaxSuppression NMSRotated", _NOT_ASKED, _may_select_none,
+        "fails, or counts other boxes, where it may select none",
+    ),
     _Row(_OF_ELEMENTS, _NOT_ASKED, _has_no_elements, "fails, or gives other values, without elements"),
     _Row("TopK", _NOT_ASKED, _has_zero(1), "fails for a k of 0"),
+    _Row("OneHot", _NOT_ASKED, _has_zero(1), "fails for a depth of 0"),
+    _Row("NonZero", _NOT_ASKED, _of_a_scalar, "gives a shape of [1, 0] where a scalar is 0"),
+    _Row("MaxPool", _NOT_ASKED, _pads_bf16, "gives infinity for a window of bf16 that lies in the padding"),
+    _Row("ROIPooling", _NOT_ASKED, _may_be_nan(1), "ends the process where a box is NaN"),
+    _Row(
+        "GridSample", _NOT_ASKED, _may_be_far,
+        "takes another pixel where a coordinate is so far outside of the data that i32 does not hold it",
+    ),
+    _Row(
+        "ExperimentalDetectronPriorGridGenerator", _NOT_ASKED, _has_a_grid_of_its_own,
+        "leaves the rest of the output unwritten if h and w are fewer cells than the map has",
+    ),
     _Row("Tile", _NOT_ASKED, _is_of_no_repeats, "fails, or gives other values, without repeats"),
     _Row("GatherTree", _NOT_ASKED, _always, "does not write the beams of length 0"),
     _Row(
@@ -197,7 +279,8 @@ _ROWS = (
         "leaves the rest of the output unwritten if there are fewer boxes than max_rois",
     ),
     _Row("CTCLoss", _NOT_ASKED, _always, "gives infinity where logits are large, and fails without labels"),
-    _Row("EmbeddingBagOffsetsSum", _NOT_ASKED, _always, "fails for an empty last bag"),
+    _Row("EmbeddingBagOffsetsSum EmbeddingBagOffsets", _NOT_ASKED, _always, "fails for an empty last bag"),
+    _Row("EmbeddingBagOffsets EmbeddingBagPacked", _NOT_ASKED, _of_integers(8, 16, 32, 64), "rounds means down"),
 )  # fmt: skip
 
 

@@ -35,12 +35,15 @@ BF16_NOT_COMPUTED = frozenset(
     Equal Erf Exp FloorMod GRUCell GatherTree Gelu Greater GreaterEqual GroupConvolution GroupConvolutionBackpropData
     GroupNormalization HSigmoid HSwish IsFinite IsInf IsNaN LRN LSTMCell Less LessEqual LogSoftmax MVN MatMul MatrixNms
     MaxPool Maximum Minimum Mish Mod Multiply Negative NotEqual PRelu Power RNNCell Range Relu Round Sigmoid SoftPlus
-    Softmax Sqrt SquaredDifference Subtract Swish Tanh TopK Unsqueeze
+    SoftSign Softmax Sqrt SquaredDifference Subtract Swish Tanh TopK Unsqueeze
     """.split()  # noqa: SIM905 - a list of words
 )
 """Operations that the CPU plugins of 2022 do not compute in bf16 on a processor without it."""
 
-ELEMENTS_OF_INPUTS: dict[str, Release] = {"f64": Release(2022, 1), "u32": Release(2022, 1)}
+ELEMENTS_OF_INPUTS: dict[str, Release] = {
+    "f64": Release(2022, 1), "u32": Release(2022, 1), "f8e4m3": _EVERY, "f8e5m2": _EVERY, "f8e8m0": _EVERY,
+    "f4e2m1": _EVERY,
+}  # fmt: skip
 """The first release that takes inputs of a type."""
 
 UNIQUE_NAMES = _EVERY
@@ -69,7 +72,7 @@ CONSTANT_INPUTS: tuple[tuple[str, tuple[int, ...], Release, Release], ...] = (
 
 SCALARS: tuple[tuple[str, Release], ...] = (
     ("Pad", _EVERY), *((f"Reduce{kind}", _EVERY) for kind in _REDUCED), ("LogSoftmax", _EVERY),
-    ("MVN", _EVERY), ("Bucketize", Release(2022, 1)), ("CumSum", Release(2022, 1)),
+    ("Bucketize", Release(2022, 1)), ("CumSum", Release(2022, 1)),
 )  # fmt: skip
 """Operations that do not take scalars as their data, and the first release that was not found to refuse them."""
 
@@ -89,7 +92,7 @@ def plugin_findings(node: Node, facts: Mapping[Value, Fact], release: Release) -
         fact = facts.get(value)
         if fact is not None and node.constant is None:
             reasons += [
-                reason for reason in (_shape(node.type, fact, release), _element(node, fact, release)) if reason
+                reason for reason in (_shape(node.type, fact, release), _element(node, fact, facts, release)) if reason
             ]
     for reason in dict.fromkeys(reasons):
         yield node.finding(codes.NOT_RUN_BY_RELEASE, f"OpenVINO {release} {reason}")
@@ -169,8 +172,11 @@ def _reduction(node: Node, facts: Mapping[Value, Fact], release: Release) -> Ite
 
 def _data(node: Node, data: Fact, release: Release) -> Iterator[str]:
     type = node.type
-    if data.element is not None and data.element.name == "bf16" and type in BF16_NOT_COMPUTED and release < _BF16:
-        yield f"does not compute {type} in bf16 on a CPU"
+    if data.element is not None and data.element.name == "bf16" and release < _BF16:
+        if type in BF16_NOT_COMPUTED:
+            yield f"does not compute {type} in bf16 on a CPU"
+        if type == "Convert" and node.attributes.get("destination_type") == "boolean":
+            yield "does not convert bf16 to boolean"
     if data.shape == () and any(type == name and release < until for name, until in SCALARS):
         yield f"does not run {type} of a scalar"
     if type == "Squeeze" and data.shape == () and len(node.inputs) > 1 and release < _EVERY:
@@ -189,6 +195,10 @@ def _oldest(node: Node, data: Fact, facts: Mapping[Value, Fact], release: Releas
         yield "runs ScatterUpdate of a scalar index only if its axis is a constant"
     if release >= DYNAMIC_SHAPES:
         return
+    if node.type == "Result" and data.shape is not None and 0 in data.shape:
+        yield "does not give outputs without elements"
+    if node.type == "ConvolutionBackpropData" and _is_beyond_its_output(node, facts):
+        yield "does not run a ConvolutionBackpropData whose dilated kernel is larger than its output"
     if node.type == "Convolution" and name == "i8":
         yield "does not run Convolution of i8"
     if node.type == "Interpolate" and name in ("u8", "i16", "u16", "i32", "i64"):
@@ -198,6 +208,19 @@ def _oldest(node: Node, data: Fact, facts: Mapping[Value, Fact], release: Releas
     axes = node.inputs[1] if len(node.inputs) > 1 else None
     if node.type == "Reverse" and node.attributes.get("mode") == "mask" and axes is not None and not is_constant(axes):
         yield "runs Reverse with a mask only if it is a constant"
+
+
+def _is_beyond_its_output(node: Node, facts: Mapping[Value, Fact]) -> bool:
+    """Whether the output is cut so that a kernel with dilations does not fit in."""
+    if len(node.inputs) < 3 or node.inputs[1] is None:
+        return False
+    kernel, output = (facts[one].shape if one in facts else None for one in (node.inputs[1], node.outputs[0]))
+    dilations = [int(one) for one in node.attributes.get("dilations", "1").split(",")]
+    sizes = zip(kernel[2:] if kernel else (), dilations, output[2:] if output else (), strict=False)
+    return any(
+        isinstance(taps, int) and isinstance(size, int) and dilation > 1 and (taps - 1) * dilation + 1 > size
+        for taps, dilation, size in sizes
+    )
 
 
 def _rank(node: Node, facts: Mapping[Value, Fact], index: int) -> int | None:
@@ -241,15 +264,37 @@ def _shape(type: str, fact: Fact, release: Release) -> str | None:
         return "does not run variables whose shape is not known"
     if release < _EVERY and fact.shape is None:
         return "does not run tensors of unknown rank"
-    if release < NO_ELEMENTS and fact.shape is not None and 0 in fact.shape:
+    if release < NO_ELEMENTS and fact.shape is not None and 0 in fact.shape and not type.startswith("PriorBox"):
         return "does not run tensors without elements"
     return None
 
 
-def _element(node: Node, fact: Fact, release: Release) -> str | None:
+_MAKE_ELEMENTS = {"bf16": ("OneHot", "Select"), "u1": ("Convert",), "u4": ("Convert",), "i4": ("Convert",)}
+"""Operations that plugins run although they compute nothing else in the element type, before the end of a model."""
+
+
+def _is_made(node: Node, facts: Mapping[Value, Fact], release: Release) -> bool:
+    """Whether the values come from constants, or from a type that the plugin converts."""
+    value = node.inputs[0]
+    source = None if value is None or value not in facts else facts[value].element
+    if node.type != "Convert":
+        given = [one for one in node.inputs[1:] if one is not None]
+        return release < DYNAMIC_SHAPES and all(map(is_constant, given[-2 if node.type == "OneHot" else -1 :]))
+    if source is None or release >= _EVERY:
+        return False
+    if release < DYNAMIC_SHAPES:
+        return source.kind == "boolean"
+    target = node.attributes.get("destination_type")
+    is_taken = source.bits <= 8 or (source.is_float and (source.bits <= 32 or target == "i4"))
+    return release >= _DYNAMIC_VARIABLES and target in ("u4", "i4") and is_taken
+
+
+def _element(node: Node, fact: Fact, facts: Mapping[Value, Fact], release: Release) -> str | None:
     name = "" if fact.element is None else fact.element.name
     if name == "bf16" and node.type == "Convert":
         # Its reader may be the end of the model, which gets f32.
+        return None
+    if node.type in _MAKE_ELEMENTS.get(name, ()) and _is_made(node, facts, release):
         return None
     if name in ELEMENTS_COMPUTED and ELEMENTS_COMPUTED[name] > release:
         return f"does not compute in {name} on a CPU"

@@ -115,6 +115,14 @@ def is_over_three_axes(layer: ExaminedLayer) -> bool:
     return axes is not None and len(axes) >= 3 and min(axes) in (0, 1)
 
 
+difference(
+    "IR946", "bias of a normalisation cut", ("LRN",), "CPU plugin", "values",
+    does="the CPU plugin cuts the bias of an LRN to an integer: 0.5 becomes 0",
+    example='<layer type="LRN" version="opset1">\n  <data alpha="1e-4" beta="0.75" bias="0.5" size="5"/>\n</layer>',
+    repair="Divide alpha by the bias, write a bias of 1, and multiply the result by bias ** -beta.",
+)(lambda layer: not float(layer["bias"]).is_integer())  # fmt: skip
+
+
 @difference(
     "IR928", "transform longer than the data", ("RDFT", "IRDFT"), "CPU plugin", "undefined values",
     does="the CPU plugin fails, or reads beside the data, where signal_size is more than the size of the axis; "

@@ -6,6 +6,7 @@ irexec.authoring.downgrade.layer, and the modules of families fill it.
 
 from irexec.authoring.downgrade import (  # noqa: F401 - they fill the table
     activations,
+    degenerate,
     detection,
     movement,
     narrow_integers,

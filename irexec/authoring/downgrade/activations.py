@@ -146,7 +146,7 @@ def _bitwise_not(layer: Layer) -> Any:
 
 @rewrites("Identity", 16)
 def _identity(layer: Layer) -> Any:
-    return layer.inputs[0]
+    return layer.unchanged()
 
 
 @rewrites("ConvertPromoteTypes", 14)

@@ -117,6 +117,13 @@ class Layer:
             raise Inexact(f"the element type of input {index} is not known")
         return found
 
+    def unchanged(self) -> Tensor:
+        """The first input; a scalar as the result of a layer, as 2021.4 reads no model that gives a scalar back."""
+        (x, *_) = self.inputs
+        if self.rank():
+            return x
+        return ONE.logical_or(x, x) if self.element().kind == "boolean" else ONE.maximum(x, x)
+
     def number(self, value: Any, like: int = 0) -> Tensor:
         """A scalar constant with the element type of an input."""
         return constant(value, self.element(like))

@@ -9,6 +9,7 @@ import numpy as np
 
 from irexec.authoring.downgrade.layer import ONE, Layer, rewrites
 from irexec.authoring.ends import constant
+from irexec.authoring.tensor import Tensor
 
 
 @rewrites("MVN", 6)
@@ -63,7 +64,6 @@ def attention(layer: Layer) -> Any:
     """softmax(query @ key.T * scale + mask) @ value."""
     query, key, value, *others = layer.inputs
     mask, scale = (others[i] if len(others) > i else None for i in range(2))
-    layer.refuse_unless(len(others) < 3, "a sink is one more score")
     rank = layer.rank()
     layer.refuse_unless(layer.rank(1) == rank, "query and key have different ranks")
     if scale is None:
@@ -83,4 +83,16 @@ def attention(layer: Layer) -> Any:
         scores = ONE.add(scores, mask)
     axis = (scores.fact.rank or 0) - 1
     layer.refuse_unless(axis >= 0, "the rank of the scores is not known")
-    return ONE.matmul(ONE.softmax(scores, axis=axis), value)
+    return ONE.matmul(_weights(scores, axis, *others[2:]), value)
+
+
+def _weights(scores: Tensor, axis: int, *sinks: Tensor) -> Tensor:
+    """The softmax of scores, among which a sink is one more score of no value."""
+    if not sinks:
+        return ONE.softmax(scores, axis=axis)
+    (sink,) = sinks
+    highest = ONE.maximum(ONE.reduce_max(scores, [axis], keep_dims=True), sink)
+    shares = ONE.exp(ONE.subtract(scores, highest))
+    return ONE.divide(
+        shares, ONE.add(ONE.reduce_sum(shares, [axis], keep_dims=True), ONE.exp(ONE.subtract(sink, highest)))
+    )

@@ -28,14 +28,6 @@ def _concat(layer: Layer) -> Any:
     return ONE.unsqueeze(ONE.concat(*(ONE.squeeze(x, axis) for x in layer.inputs), axis=0), axis)
 
 
-@respells(DYNAMIC_SHAPES, "LRN")
-def _lrn(layer: Layer) -> Any:
-    """Data of rank 3 is divided by another size of the window: it gets a fourth axis."""
-    if layer.rank() != 3 or not layer.is_known(1) or layer.ints(1, "axes") != [1]:
-        return None
-    return ONE.squeeze(layer.same(1, ONE.unsqueeze(layer.inputs[0], [3]), layer.inputs[1]), [3])
-
-
 @respells(DYNAMIC_SHAPES, "RegionYolo")
 def _region_yolo(layer: Layer) -> Any:
     """Axes that are counted from the end, or that end before they begin, give another shape or none."""

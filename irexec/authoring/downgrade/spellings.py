@@ -6,18 +6,23 @@ Each of these forms means the same, and older releases refuse or crash on one of
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from irexec.analysis.portability.releases import Release
 from irexec.authoring.downgrade.layer import ONE, Layer, respells
+from irexec.authoring.downgrade.narrow_integers import integer_range
 from irexec.authoring.downgrade.normalization import attention
 from irexec.authoring.ends import constant
 from irexec.authoring.tensor import Tensor
 
 _EVERY = Release(2025, 0)
 """The first release that has not been asked."""
+
+_UNMENDED = Release(2027, 0)
+"""Behind the newest release, 2026.4, which still does the same."""
 
 _PDPD = (
     "Add", "Subtract", "Multiply", "Divide", "Power", "Mod", "FloorMod", "Maximum", "Minimum", "SquaredDifference",
@@ -62,11 +67,14 @@ def _einsum(layer: Layer) -> Any:
 
 @respells(_EVERY, "ScatterNDUpdate")
 def _one_index(layer: Layer) -> Any:
-    """The plugin takes no single index: it gets an axis of size 1, and so does its update."""
+    """The plugin takes no single index: it gets an axis of size 1, and so does its update, unless that has one."""
     data, index, update = layer.inputs
     if layer.rank(1) != 1:
         return None
-    return layer.same(layer.since, data, ONE.unsqueeze(index, 0), ONE.unsqueeze(update, 0))
+    (count,) = layer.static(1)
+    if layer.rank(2) == layer.rank() - count:
+        update = ONE.unsqueeze(update, 0)
+    return layer.same(layer.since, data, ONE.unsqueeze(index, 0), update)
 
 
 _REDUCED = ("Max", "Min", "Mean", "Sum", "Prod", "L1", "L2", "LogicalAnd", "LogicalOr")
@@ -74,13 +82,10 @@ _REDUCED = ("Max", "Min", "Mean", "Sum", "Prod", "L1", "L2", "LogicalAnd", "Logi
 
 @respells(_EVERY, *(f"Reduce{kind}" for kind in _REDUCED))
 def _reduced_scalar(layer: Layer) -> Any:
-    """The plugin reduces no scalar, whose value stays; a model of no layer is not read."""
+    """The plugin reduces no scalar, whose value stays."""
     if layer.rank():
         return None
-    (x, *_), type = layer.inputs, layer.definition.type
-    if type in ("ReduceL1", "ReduceL2"):
-        return ONE.abs(x)
-    return ONE.logical_or(x, x) if type.startswith("ReduceLogical") else ONE.maximum(x, x)
+    return ONE.abs(layer.inputs[0]) if layer.definition.type in ("ReduceL1", "ReduceL2") else layer.unchanged()
 
 
 @respells(_EVERY, "StridedSlice")
@@ -148,7 +153,19 @@ def _indices_from_the_front(layer: Layer) -> Any:
     return layer.same(layer.since, layer.inputs[0], front, *layer.inputs[2:])
 
 
-@respells(Release(2022, 1), "LRN", "MVN", "NormalizeL2")
+@respells(_UNMENDED, "LRN")
+def _bias_of_one(layer: Layer) -> Any:
+    """The plugin cuts the bias to an integer: bias + s is bias * (1 + s / bias)."""
+    bias, beta = layer["bias"], layer["beta"]
+    if bias.is_integer() or bias < 0:
+        return None
+    x, axes = layer.inputs
+    if layer.is_known(1):
+        axes = constant(sorted({layer.axis(axis) for axis in layer.ints(1, "axes")}), "i64")
+    return ONE.multiply(layer.same(1, x, axes, alpha=layer["alpha"] / bias, bias=1), layer.number(bias**-beta))
+
+
+@respells(_EVERY, "LRN", "MVN", "NormalizeL2")
 def _axes_of_normalization(layer: Layer) -> Any:
     """The plugin counts axes from the front."""
     if len(layer.inputs) < 2 or not layer.is_known(1):
@@ -330,6 +347,19 @@ def _selu(layer: Layer) -> Any:
     return ONE.multiply(scale, ONE.add(ONE.relu(x), ONE.multiply(alpha, low)))
 
 
+@respells(_EVERY, "Clamp")
+def _bounds_of_integers(layer: Layer) -> Any:
+    """Plugins round bounds of integers towards zero, and take 0 for a bound that i32 does not hold."""
+    element, bounds = layer.element(), (layer["min"], layer["max"])
+    if not element.is_integer or all(bound.is_integer() and abs(bound) < 2**31 for bound in bounds):
+        return None
+    low, high = integer_range(element)
+    (x,) = layer.inputs
+    if bounds[0] > low:
+        x = ONE.maximum(x, layer.number(min(math.ceil(bounds[0]), high)))
+    return ONE.minimum(x, layer.number(max(math.floor(bounds[1]), low))) if bounds[1] < high else x
+
+
 @respells(Release(2022, 1), "ConvertLike")
 def _convert_like(layer: Layer) -> Any:
     """The plugin has no ConvertLike."""
@@ -345,5 +375,5 @@ def _reverse(layer: Layer) -> Any:
     masked = [axis for axis, on in enumerate(given) if on]
     axes = masked if layer["mode"] == "mask" else sorted({axis % layer.rank() for axis in given})
     if not axes:
-        return layer.inputs[0]
+        return layer.unchanged()
     return None if axes == given else ONE.reverse(layer.inputs[0], axes, mode="index")

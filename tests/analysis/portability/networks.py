@@ -167,6 +167,10 @@ for _axes in ([1, 2, 3], [0, 1, 2, 3]):
     has("IR927", f"{_axes}", "LRN", 1, random("f32", 2, 3, 4, 5), _axes, parameters=FIRST, **_LRN)
 has_not("IR927", "three spatial axes", "LRN", 1, random("f32", 1, 2, 3, 4, 4), [2, 3, 4], parameters=FIRST, **_LRN)
 
+for _bias in ("0.5", "1.5"):
+    has("IR946", _bias, "LRN", 1, random("f32", 1, 2, 3, 4), [1], parameters=FIRST, **_LRN | {"bias": _bias})
+has_not("IR946", "2", "LRN", 1, random("f32", 1, 2, 3, 4), [1], parameters=FIRST, **_LRN | {"bias": "2"})
+
 for _axes in ([0], [3], [1, 2], [-1]):
     has("IR952", f"{_axes}", "LRN", 1, random("f32", 2, 3, 4, 5), _axes, parameters=FIRST, **_LRN)
 

@@ -1,0 +1,149 @@
+"""Forms that old plugins compute right, remarks and refusals, by rows of the operations.
+
+Source: the releases themselves (tests.release_sweep).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from irexec import Model
+from irexec.analysis.builder import Builder
+from irexec.authoring.downgrade import Downgraded, downgrade
+from irexec.runtime.compiled_model import CompiledModel
+from irexec.testing import Case
+from irexec.testing.one_layer import model_of
+from tests.support.cases import families
+
+_ROWS = {
+    (row.type, row.name): row for rows in families().values() for row in rows if isinstance(row, Case) and row.inputs
+}
+
+
+def _written(type: str, name: str, release: str, constants: int | None) -> tuple[Model, list[np.ndarray], Downgraded]:
+    model, inputs = model_of(_ROWS[type, name], constants)
+    return model, inputs, downgrade(model, release)
+
+
+def _results(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    found = CompiledModel(model)(inputs)
+    return [np.asarray(found[i]) for i in range(len(found))]
+
+
+@pytest.mark.parametrize(
+    ("type", "name", "release", "constants", "into"),
+    [
+        ("Transpose", "empty order reverses", "2024.6", 1, "Transpose-1"),
+        ("Transpose", "scalar", "2023.3", 1, "Maximum-1"),
+        ("Identity", "scalar", "2021.4", None, "Maximum-1"),
+        ("Squeeze", "scalar, axes [0]", "2022.3", 1, "Maximum-1"),
+        ("Softmax", "scalar", "2023.3", None, "Reshape-1,Softmax-8,Reshape-1"),
+        ("LogSoftmax", "scalar", "2021.4", None, "Reshape-1,LogSoftmax-5,Reshape-1"),
+        ("DFT", "no axes", "2022.3", 1, ""),
+        ("RDFT", "cut and left as it is", "2022.3", 1, "RDFT-9"),
+        ("IRDFT", "cut and left as it is", "2023.3", 1, "IRDFT-9"),
+        ("GatherND", "indices of nothing", "2021.4", 1, "Broadcast-1"),
+        ("StridedSlice", "ellipsis of nothing", "2021.4", 1, "StridedSlice-1"),
+        ("StridedSlice", "ellipsis and new axis", "2022.3", None, "Unsqueeze-1"),
+        ("StridedSlice", "ellipsis and shrink", "2023.3", None, "StridedSlice-1"),
+        ("StridedSlice", "new axis of a scalar", "2022.3", None, "Unsqueeze-1"),
+        ("StridedSlice", "new axis", "2023.3", None, "Unsqueeze-1"),
+        ("StridedSlice", "shrink all", "2022.3", None, "Gather-8,Gather-8"),
+        ("ScatterElementsUpdate", "no indices", "2021.4", 1, ""),
+        ("EmbeddingBagPackedSum", "empty bags", "2022.3", 1, "Broadcast-1"),
+        ("Broadcast", "pdpd, more axes", "2022.3", 1, "Unsqueeze-1,Broadcast-1"),
+        ("Eye", "f16", "2022.3", None, "Eye-9,Convert-1"),
+        ("Gather", "below the range", "2022.3", 1, "Gather-8"),
+        ("Clamp", "i64 open below", "2023.3", None, "Minimum-1"),
+        ("Clamp", "i32 bounds rounded inwards", "2021.4", None, "Maximum-1,Minimum-1"),
+        ("LRN", "channels of rank 3", "2024.6", 1, "LRN-1,Multiply-1"),
+        ("ScatterNDUpdate", "one index, updates of one number", "2022.3", 1, "Unsqueeze-1,ScatterNDUpdate"),
+        ("ScaledDotProductAttention", "sink for each row", "2023.3", None, "Exp-1,ReduceSum-1"),
+        ("Reverse", "scalar", "2021.4", 1, "Maximum-1"),
+    ],
+)
+def test_a_form_that_the_plugin_computes_right(
+    type: str, name: str, release: str, constants: int | None, into: str
+) -> None:
+    model, inputs, found = _written(type, name, release, constants)
+    assert not found.findings
+    (change,) = found.changes
+    assert into in ",".join(change.into) and (into or not change.into)
+    for a, b in zip(_results(model, inputs), _results(found.model, inputs), strict=True):
+        assert a.shape == b.shape
+        np.testing.assert_allclose(np.float64(b), np.float64(a), 1e-3, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("type", "name", "release", "constants", "says"),
+    [
+        ("Tan", "u32 rounded", "2023.3", None, "negative results of unsigned integers"),
+        ("GridSample", "large numbers are copied", "2022.3", 1, "beyond the range of i32"),
+        ("GridSample", "far beyond, reflection", "2023.3", 1, "far outside of the data"),
+        ("GridSample", "far beyond, nearest, border", "2022.3", None, "far outside of the data"),
+        ("NonZero", "scalar of 0", "2024.6", None, "[1, 0]"),
+        ("OneHot", "no depth", "2022.3", None, "a depth of 0"),
+        ("Reverse", "negative axes", "2022.3", None, "counted from the end"),
+        ("ROIPooling", "bilinear, NaN", "2021.4", 1, "a box is NaN"),
+        ("NMSRotated", "maximum 0", "2023.3", 1, "may select none"),
+        ("DetectionOutput", "no boxes", "2023.3", 1, "without elements"),
+        ("SearchSorted", "no sequence, right false", "2024.6", None, "without elements"),
+        ("ExperimentalDetectronPriorGridGenerator", "one cell", "2021.4", None, "unwritten"),
+        ("MaxPool", "a window beside the data, bf16", "2023.3", None, "lies in the padding"),
+        ("Convert", "u64 to boolean", "2021.4", None, "beyond the range of i32"),
+        ("Convert", "ties of f4e2m1", "2024.6", None, "half-way"),
+        ("EmbeddingBagOffsets", "mean of integers", "2024.6", None, "rounds means down"),
+    ],
+)
+def test_other_values_are_remarks(type: str, name: str, release: str, constants: int | None, says: str) -> None:
+    _, _, found = _written(type, name, release, constants)
+    assert not found.findings
+    assert any(says in remark.message for remark in found.remarks if remark.code == "IR907")
+
+
+@pytest.mark.parametrize(
+    ("type", "name", "release", "constants", "says"),
+    [
+        ("ConvolutionBackpropData", "valid cut before the second tap", "2021.4", 1, "larger than its output"),
+        ("ShapeOf", "scalar", "2021.4", None, "outputs without elements"),
+        ("SoftSign", "bf16", "2022.3", None, "SoftSign in bf16"),
+        ("Convert", "bf16 to boolean", "2022.3", None, "bf16 to boolean"),
+        ("Convert", "f8e4m3 to f32", "2024.6", None, "inputs of f8e4m3"),
+    ],
+)
+def test_what_a_release_refuses(type: str, name: str, release: str, constants: int | None, says: str) -> None:
+    _, _, found = _written(type, name, release, constants)
+    assert any(says in finding.message for finding in found.findings if finding.code == "IR906")
+
+
+@pytest.mark.parametrize(
+    ("type", "name", "release", "constants"),
+    [
+        ("ShapeOf", "i32, in bf16", "2021.4", None),
+        ("ShapeOf", "empty", "2021.4", None),
+        ("OneHot", "last axis, in bf16", "2021.4", 1),
+        ("Select", "same shapes, in bf16", "2021.4", 1),
+        ("Convert", "boolean to u1", "2021.4", None),
+        ("Convert", "f32 to u4", "2024.6", None),
+        ("ConvertLike", "f32 to bf16", "2021.4", None),
+        ("MVN", "scalar", "2022.3", 1),
+        ("PriorBox", "no sizes", "2022.3", None),
+    ],
+)
+def test_what_a_release_runs_is_not_refused(type: str, name: str, release: str, constants: int | None) -> None:
+    _, _, found = _written(type, name, release, constants)
+    assert not found.findings
+
+
+def test_new_axes_of_computed_bounds_stay_at_their_positions() -> None:
+    """A new axis between a removed and a whole one, beside an ellipsis: computed by NumPy."""
+    builder = Builder("m")
+    x, begin = builder.parameter("f32", [4, 5, 6], "x"), builder.parameter("i64", [4], "begin")
+    masks = {"begin_mask": [0, 0, 0, 0], "end_mask": [0, 0, 0, 1]}
+    masks |= {"new_axis_mask": [0, 1, 0, 0], "shrink_axis_mask": [1, 0, 0, 0], "ellipsis_mask": [0, 0, 1, 0]}
+    builder.result(builder.emit("StridedSlice", x, begin, [2, 0, 0, 6], [1, 1, 1, 2], version=1, **masks))
+    found = downgrade(builder.model(), "2023.3").require().model
+    data = np.arange(120, dtype=np.float32).reshape(4, 5, 6)
+    (given,) = _results(found, [data, np.array([1, 0, 0, 3])])
+    np.testing.assert_array_equal(given, data[1, None, ..., 3::2])
