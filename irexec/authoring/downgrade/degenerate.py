@@ -87,16 +87,17 @@ def _an_entry_for_each_axis(layer: Layer) -> Any:
     if not (any(others) and axes == 0) and not (fails and not layer.is_known(1)):
         return None
     entries: list[int | None] = []
-    positions, position = [], 0
+    positions: list[int] = []
+    position = 0
     for i in range(count):
-        given = [None] * axes if others[i] else [] if added[i] else [i]
+        given: list[int | None] = [None] * axes if others[i] else [] if added[i] else [i]
         positions += [position] if added[i] and not others[i] else []
         position += len(given) + int(added[i] and not others[i]) - int(bool(given) and removed[i] and not others[i])
         entries += given
     data = layer.inputs[0]
     if entries:
         bounds = [_picked(layer, index, entries) for index in range(1, len(layer.inputs))]
-        spread = {
+        spread: dict[str, Any] = {
             name: [int(name in _MASKS[:2]) if i is None else on[i] for i in entries] for name, on in masks.items()
         }
         data = layer.same(1, data, *bounds, **spread)
