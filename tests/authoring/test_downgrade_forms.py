@@ -93,6 +93,13 @@ def test_a_form_that_the_plugin_computes_right(
         ("MaxPool", "a window beside the data, bf16", "2023.3", None, "lies in the padding"),
         ("Convert", "u64 to boolean", "2021.4", None, "beyond the range of i32"),
         ("Convert", "ties of f4e2m1", "2024.6", None, "half-way"),
+        ("Broadcast", "to nothing", "2023.3", 1, "without elements"),
+        ("ReduceLogicalOr", "of nothing", "2023.3", 1, "without elements"),
+        ("IRDFT", "a single number leaves none", "2023.3", 1, "without elements"),
+        ("ShapeOf", "scalar", "2023.3", None, "shape of a scalar"),
+        ("MatrixNms", "nms_top_k 0", "2023.3", None, "an nms_top_k of 0"),
+        ("NMSRotated", "no boxes", "2023.3", 1, "without elements"),
+        ("Unique", "u8 rows", "2023.3", 1, "8-bit integers"),
         ("EmbeddingBagOffsets", "mean of integers", "2024.6", None, "rounds means down"),
     ],
 )
@@ -109,6 +116,7 @@ def test_other_values_are_remarks(type: str, name: str, release: str, constants:
         ("ShapeOf", "scalar", "2021.4", None, "outputs without elements"),
         ("SoftSign", "bf16", "2022.3", None, "SoftSign in bf16"),
         ("Convert", "bf16 to boolean", "2022.3", None, "bf16 to boolean"),
+        ("ScatterElementsUpdate", "u8 wraps", "2023.3", 1, "of u8 with a reduction"),
         ("Convert", "f8e4m3 to f32", "2024.6", None, "inputs of f8e4m3"),
     ],
 )
@@ -129,6 +137,7 @@ def test_what_a_release_refuses(type: str, name: str, release: str, constants: i
         ("ConvertLike", "f32 to bf16", "2021.4", None),
         ("MVN", "scalar", "2022.3", 1),
         ("PriorBox", "no sizes", "2022.3", None),
+        ("DFT", "one axis", "2023.3", None),
     ],
 )
 def test_what_a_release_runs_is_not_refused(type: str, name: str, release: str, constants: int | None) -> None:

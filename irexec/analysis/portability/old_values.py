@@ -176,6 +176,19 @@ def _is_along_an_axis(node: Node, facts: Facts) -> bool:
     return len(node.inputs) > 1
 
 
+def _of_bytes_along_an_axis(node: Node, facts: Facts) -> bool:
+    return _is_along_an_axis(node, facts) and _of_integers(8)(node, facts)
+
+
+def _keeps_none(node: Node, facts: Facts) -> bool:
+    return node.attributes.get("nms_top_k") == "0"
+
+
+def _gives_no_elements(node: Node, facts: Facts) -> bool:
+    shapes = (facts[value].shape for value in node.outputs if value in facts)
+    return any(shape is not None and 0 in shape for shape in shapes)
+
+
 def _has_no_elements(node: Node, facts: Facts) -> bool:
     """Some input has an axis of size 0."""
     shapes = (facts[value].shape for value in node.inputs if value is not None and value in facts)
@@ -202,7 +215,8 @@ def _of_large(node: Node, facts: Facts) -> bool:
 _OF_ELEMENTS = (
     "NonMaxSuppression MulticlassNms MatrixNms MatMul ReduceMax ReduceMin ReduceProd ReduceSum ReduceMean ReduceL1 "
     "ReduceL2 Gather Einsum Convolution BatchNormInference MVN NormalizeL2 LSTMCell GRUCell RNNCell Unique AvgPool "
-    "MaxPool ScaledDotProductAttention ScatterNDUpdate SearchSorted DetectionOutput"
+    "MaxPool ScaledDotProductAttention ScatterNDUpdate SearchSorted DetectionOutput "
+    "ReduceLogicalAnd ReduceLogicalOr NMSRotated LSTMSequence GRUSequence RNNSequence"
 )
 _ARITHMETIC = "Add Subtract Multiply Convolution ConvolutionBackpropData GroupConvolution MatMul ReduceMean ReduceL2"
 
@@ -246,6 +260,19 @@ _ROWS = (
         "fails, or counts other boxes, where it may select none",
     ),
     _Row(_OF_ELEMENTS, _NOT_ASKED, _has_no_elements, "fails, or gives other values, without elements"),
+    _Row(
+        "Broadcast IRDFT", _NOT_ASKED, _gives_no_elements,
+        "ends the process, or gives another shape, for a result without elements",
+    ),
+    _Row(
+        "ShapeOf", Release(2024, 6), _of_a_scalar,
+        "ends the process if the shape of a scalar, which has no elements, is an output",
+    ),
+    _Row(
+        "MatrixNms MulticlassNms", _NOT_ASKED, _keeps_none,
+        "ends the process, or counts other boxes, for an nms_top_k of 0",
+    ),
+    _Row("Unique", _NOT_ASKED, _of_bytes_along_an_axis, "gives other values along an axis of 8-bit integers"),
     _Row("TopK", _NOT_ASKED, _has_zero(1), "fails for a k of 0"),
     _Row("OneHot", _NOT_ASKED, _has_zero(1), "fails for a depth of 0"),
     _Row("NonZero", _NOT_ASKED, _of_a_scalar, "gives a shape of [1, 0] where a scalar is 0"),

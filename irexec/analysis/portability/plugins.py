@@ -20,6 +20,9 @@ _FIRST, _BF16, _EVERY = Release(2020, 1), Release(2023, 0), Release(2025, 0)
 _DYNAMIC_VARIABLES = Release(2024, 6)
 """The oldest release that was found to run variables of any shape; 2023.3 does not."""
 
+_COMPUTED_AXES = Release(2023, 3)
+"""The oldest release that was found to run axes that are computed, where the rank or shape of the result is known."""
+
 DYNAMIC_SHAPES, NO_ELEMENTS = Release(2022, 1), Release(2023, 0)
 """The first releases with plugins for sizes that are not known, and for tensors without elements."""
 
@@ -101,7 +104,9 @@ def plugin_findings(node: Node, facts: Mapping[Value, Fact], release: Release) -
 def _inputs(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
     for type, indices, since, until in CONSTANT_INPUTS:
         if node.type == type and since <= release < until and not _is_decomposed(node):
-            if type == "Squeeze" and release >= Release(2023, 3) and _is_one(node, facts):
+            if release >= _COMPUTED_AXES and (
+                (type == "Squeeze" and _is_one(node, facts)) or (type in ("DFT", "IDFT") and len(node.inputs) == 2)
+            ):
                 continue
             given = [node.inputs[i] for i in indices if i < len(node.inputs)]
             if any(value is not None and not is_constant(value) and not _is_known(value, facts) for value in given):
@@ -191,6 +196,9 @@ def _oldest(node: Node, data: Fact, facts: Mapping[Value, Fact], release: Releas
     name = "" if data.element is None else data.element.name
     if node.type == "BinaryConvolution" and name not in ("f32", "f16", "bf16", "") and release < _EVERY:
         yield f"does not run BinaryConvolution of {name}"
+    is_reduced = node.type == "ScatterElementsUpdate" and node.attributes.get("reduction", "none") != "none"
+    if is_reduced and name in ("u8", "boolean") and release < _DYNAMIC_VARIABLES:
+        yield f"does not run ScatterElementsUpdate of {name} with a reduction"
     if node.type == "ScatterUpdate" and release < _EVERY and _rank(node, facts, 1) == 0:
         yield "runs ScatterUpdate of a scalar index only if its axis is a constant"
     if release >= DYNAMIC_SHAPES:

@@ -37,7 +37,11 @@ class OpenVINO:
         self.precision = precision_of(compiled, properties)
 
     def __call__(self, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
-        self.request.infer({self.index[name]: array for name, array in feeds.items()})
+        given = {self.index[name]: array for name, array in feeds.items()}
+        for index in [index for index, array in given.items() if array.shape == () and array.dtype == np.float16]:
+            # The bits of a bf16 are f16 here, which infer takes for arrays, and not for a scalar.
+            self.request.get_input_tensor(index).data[...] = given.pop(index)
+        self.request.infer(given)
         return [np.array(self.request.get_output_tensor(i).data) for i in range(self.count)]
 
 
