@@ -20,9 +20,6 @@ _FIRST, _BF16, _EVERY = Release(2020, 1), Release(2023, 0), Release(2025, 0)
 _DYNAMIC_VARIABLES = Release(2024, 6)
 """The oldest release that was found to run variables of any shape; 2023.3 does not."""
 
-_COMPUTED_AXES = Release(2023, 3)
-"""The oldest release that was found to run axes that are computed, where the rank or shape of the result is known."""
-
 DYNAMIC_SHAPES, NO_ELEMENTS = Release(2022, 1), Release(2023, 0)
 """The first releases with plugins for sizes that are not known, and for tensors without elements."""
 
@@ -68,6 +65,7 @@ CONSTANT_INPUTS: tuple[tuple[str, tuple[int, ...], Release, Release], ...] = (
     *((f"Reduce{kind}", (1,), _FIRST, Release(2022, 1)) for kind in _REDUCED),
     *((f"{kind}DFT", (1, 2), _FIRST, _EVERY) for kind in ("", "I", "R", "IR")),
     ("Split", (1,), Release(2022, 1), Release(2023, 0)), ("Broadcast", (1,), _FIRST, Release(2022, 1)),
+    ("Col2Im", (1, 2), _FIRST, _EVERY), ("SliceScatter", (2, 3, 4, 5), _FIRST, _EVERY),
     ("ConvolutionBackpropData", (2,), _FIRST, _EVERY), ("GroupConvolutionBackpropData", (2,), _FIRST, _EVERY),
 )  # fmt: skip
 """Inputs of operations that must be constants, from a release on until before another."""
@@ -104,9 +102,7 @@ def plugin_findings(node: Node, facts: Mapping[Value, Fact], release: Release) -
 def _inputs(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
     for type, indices, since, until in CONSTANT_INPUTS:
         if node.type == type and since <= release < until and not _is_decomposed(node):
-            if release >= _COMPUTED_AXES and (
-                (type == "Squeeze" and _is_one(node, facts)) or (type in ("DFT", "IDFT") and len(node.inputs) == 2)
-            ):
+            if type == "Squeeze" and release >= Release(2023, 3) and _is_one(node, facts):
                 continue
             given = [node.inputs[i] for i in indices if i < len(node.inputs)]
             if any(value is not None and not is_constant(value) and not _is_known(value, facts) for value in given):
