@@ -89,11 +89,17 @@ def _widened_if_shrinking(params: ResizeParams, scales: Sequence[float]) -> Resi
 
 
 def float_steps(
-    shape: Sequence[int], params: ResizeParams, axes: Sequence[int], sizes: Sequence[int], scales: Sequence[float]
-) -> list[tuple[int, Taps]]:
-    """Steps of ``interpolate`` on floats, in order: an axis, and the taps and weights of its positions."""
+    shape: Sequence[int], params: ResizeParams, axes: Sequence[int], sizes: Sequence[int], scales: Sequence[float],
+    are_bytes: bool = False,
+) -> list[tuple[int, Taps]]:  # fmt: skip
+    """Steps of ``interpolate`` in order: an axis, and the taps and weights of its positions.
+
+    Bytes in Pillow's modes are rounded after each step, in Pillow's order; all other values are floats.
+    """
     params = _widened_if_shrinking(params, scales)
     tables = [_taps(params, shape[axis], out, scale) for axis, out, scale in zip(axes, sizes, scales, strict=True)]
+    if are_bytes and params.is_pillow:
+        return _by_pillow(axes, tables)
     return _in_order(*_for_floats(params, axes, tables))
 
 
@@ -148,8 +154,12 @@ def _bytes_by_pillow(data: np.ndarray, axes: Sequence[int], tables: Sequence[Tap
     """The last axis given first, rounded and clipped after each, in double precision."""
     limits = np.iinfo(data.dtype)
     work = data.astype(np.float64)
-    for axis, taps in reversed(
-        [(axis, taps) for axis, taps in zip(axes, tables, strict=True) if len(taps.index) != taps.size]
-    ):
+    for axis, taps in _by_pillow(axes, tables):
         work = np.clip(round_half_away(resize.by_taps(work, axis, taps)), limits.min, limits.max)
     return work.astype(data.dtype)
+
+
+def _by_pillow(axes: Sequence[int], tables: Sequence[Taps]) -> list[tuple[int, Taps]]:
+    """The axes that change their size, the last one that is given first, with their tables."""
+    steps = [(axis, taps) for axis, taps in zip(axes, tables, strict=True) if len(taps.index) != taps.size]
+    return steps[::-1]

@@ -252,6 +252,19 @@ ROWS += [
     eleven("all axes by default", [1, 2, 7, 9], None, mode="nearest", **SIZES),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "Interpolate")]
+# Halves between bytes are rounded away from zero, after each axis in Pillow's modes; linear_onnx
+# rounds towards zero. The answers are OpenVINO's.
+BYTES = {
+    "linear": [[4, 5, 5, 4, 2, 2], [4, 5, 5, 3, 1, 1], [4, 5, 5, 3, 0, 0]],
+    "linear_onnx": [[4, 4, 5, 3, 2, 2], [4, 4, 5, 2, 0, 0], [4, 4, 5, 2, 0, 0]],
+    "bilinear_pillow": [[4, 4, 5, 4, 3, 2], [4, 4, 5, 4, 2, 1], [4, 4, 5, 4, 1, 0]],
+    "bicubic_pillow": [[4, 4, 5, 4, 3, 2], [4, 4, 5, 4, 2, 1], [4, 4, 5, 4, 1, 0]],
+}
+ROWS += [
+    eleven(f"{mode} of bytes", [1.5, 2.0], [2, 3], data=typed("u8", [[[[4, 5, 2], [4, 5, 0]]]]), mode=mode, **SCALES,
+           coordinate_transformation_mode="asymmetric", gives=typed("u8", [[result]]))
+    for mode, result in BYTES.items()
+]  # fmt: skip
 ROWS += [
     refuses(
         "Interpolate",

@@ -10,10 +10,11 @@ import numpy as np
 from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.ops.convolution import known_sizes
 from converters.ir_to_onnx.ops.elementwise import rounded_cast
+from converters.ir_to_onnx.ops.roi_sampling import round_half_away
 from converters.ir_to_onnx.ops.shape import as_i64
 from converters.ir_to_onnx.registry import exact
 from converters.ir_to_onnx.tensors import Tensor
-from irexec.dtypes.elements import F32, F64
+from irexec.dtypes.elements import F32, F64, I32, Element
 from irexec.errors import check
 from irexec.reference.interpolate import ResizeParams, float_steps, scales_of
 from irexec.reference.resize import Taps
@@ -66,17 +67,31 @@ def _interpolated(
 ) -> Tensor:  # fmt: skip
     """The data resized; integers of other modes than nearest are computed in floats and rounded."""
     kind = data.element
-    if params.mode != "nearest" and not kind.is_float:
-        x = ctx.cast(data, F32 if kind.bits <= 16 else F64)
-        x.shape = data.shape
+    if params.mode == "nearest" or kind.is_float:
+        return _floats(ctx, data, params, axes, sizes, scales)
+    x = ctx.cast(data, F32 if kind.bits <= 16 and not params.is_pillow else F64)
+    x.shape = data.shape
+    if kind.bits > 8:
         return rounded_cast(ctx, ctx.emit("Round", _floats(ctx, x, params, axes, sizes, scales)), kind)
-    return _floats(ctx, data, params, axes, sizes, scales)
+    result = _floats(ctx, x, params, axes, sizes, scales, kind)
+    if params.is_pillow or params.mode == "linear":
+        return ctx.cast(_rounded(ctx, result, kind), kind)
+    ctx.remark("bytes are rounded towards zero: a sum that is nearly an integer may be one less, or one more")
+    # A sum beyond the type wraps around, as it does from i32.
+    return ctx.cast(ctx.cast(result, I32), kind)
+
+
+def _rounded(ctx: ExportContext, x: Tensor, kind: Element) -> Tensor:
+    """The nearest integers of the type, as floats; ties are rounded away from zero."""
+    limits = np.iinfo(kind.carrier)
+    return ctx.emit("Clip", round_half_away(ctx, x), ctx.scalar(limits.min, x), ctx.scalar(limits.max, x))
 
 
 def _floats(
     ctx: ExportContext, data: Tensor, params: ResizeParams, axes: Sequence[int], sizes: Tensor | None,
-    scales: Tensor | None,
+    scales: Tensor | None, bytes: Element | None = None,
 ) -> Tensor:  # fmt: skip
+    """The data resized, as floats; ``bytes`` is the type of bytes that the data were, which Pillow rounds to."""
     rank, spatial, out = data.require_rank("the data"), known_sizes(data.shape, 0), known_sizes(ctx.facts[0].shape, 0)
     factors = None if scales is None or scales.value is None else [float(x) for x in scales.value.ravel()][: len(axes)]
     if spatial is not None and out is not None and (scales is None or factors is not None):
@@ -84,8 +99,8 @@ def _floats(
         params = _resolved(params, given)
         changed = [axis for axis in axes if out[axis] != spatial[axis]]
         if not _is_direct(params, rank, changed) or not _same_sizes(spatial, out, axes, factors):
-            steps = float_steps(spatial, params, axes, [out[axis] for axis in axes], given)
-            return _stepwise(ctx, data, rank, steps)
+            steps = float_steps(spatial, params, axes, [out[axis] for axis in axes], given, bytes is not None)
+            return _stepwise(ctx, data, rank, steps, bytes if params.is_pillow else None)
     elif factors is not None:
         params = _resolved(params, factors)
     # Where scales are not known, axes before the last two keep their size, or ONNX Runtime refuses to run.
@@ -169,15 +184,22 @@ def _spread(ctx: ExportContext, values: Tensor, others: list[Tensor], axes: Sequ
     return ctx.concat(*parts)
 
 
-def _stepwise(ctx: ExportContext, data: Tensor, rank: int, steps: Sequence[tuple[int, Taps]]) -> Tensor:
-    """One axis after the other: copies by Gather, weighted sums by a product with a constant matrix."""
-    result = data
+def _stepwise(
+    ctx: ExportContext, data: Tensor, rank: int, steps: Sequence[tuple[int, Taps]], bytes: Element | None
+) -> Tensor:
+    """One axis after the other: copies by Gather, weighted sums by a product with a constant matrix.
+
+    Halves are computed in f32. ``bytes`` is a type that each step is rounded to; None to keep fractions.
+    """
+    source = ctx.cast(data, F32) if data.element.bits < F32.bits else data
+    result = source
     for axis, taps in steps:
         if taps.weight is None:
             result = ctx.emit("Gather", result, ctx.constant(taps.index[:, 0]), axis=axis)
             continue
         order = [i for i in range(rank) if i != axis] + [axis]
         moved = result if axis == rank - 1 else ctx.transpose(result, order)
-        product = ctx.emit("MatMul", moved, ctx.constant(taps.matrix, data.element))
+        product = ctx.emit("MatMul", moved, ctx.constant(taps.matrix, source.element))
+        product = product if bytes is None else _rounded(ctx, product, bytes)
         result = product if axis == rank - 1 else ctx.transpose(product, [order.index(i) for i in range(rank)])
-    return result if result is not data else ctx.emit("Identity", data)
+    return ctx.cast(result, data.element) if result is not source else ctx.emit("Identity", data)
