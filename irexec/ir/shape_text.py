@@ -19,7 +19,7 @@ ShapeLike: TypeAlias = str | Sequence[SizeLike] | None
 NamedShapes: TypeAlias = Mapping[str, ShapeLike] | Mapping[str | None, ShapeLike]
 """Shapes by the names of inputs; None is the only input."""
 
-_SIZE = re.compile(r"\s*(?:(?P<lo>\d*)\s*\.\.\s*(?P<hi>\d*)|(?P<one>\d+))\s*")
+_SIZE = re.compile(r"\s*(?:(?P<lo>\d*)\s*\.\.\s*(?P<hi>\d*)|(?P<one>\d+))\s*", re.ASCII)
 _LONGEST_SIZE = 45
 
 

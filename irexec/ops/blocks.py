@@ -16,7 +16,7 @@ from irexec.ir.integers import integers
 from irexec.reference.limits import check_memory, check_time
 from irexec.reference.windows import SlidingWindows, pad, tap_slices, windows
 from irexec.schema.attributes import NonNegatives, Positives
-from irexec.schema.inputs import IntegerTensor, Rank, Tensor
+from irexec.schema.inputs import IndexVector, IntegerTensor, Rank, Tensor
 from irexec.schema.registry import op
 from irexec.schema.windows import check_list, known_sizes, per_axis, resolve_pads, same_count, window_count_or_zero
 
@@ -187,8 +187,8 @@ class Col2ImAttributes:
 @op("Col2Im", since=15, widen=True, tolerance=2e-6)
 def col2im_15(
     data: Annotated[Tensor, Rank(2, 3)],
-    output_size: Annotated[IntegerTensor, Rank(1)],
-    kernel_size: Annotated[IntegerTensor, Rank(1)],
+    output_size: IndexVector,
+    kernel_size: IndexVector,
     *,
     attributes: Col2ImAttributes,
 ) -> np.ndarray:

@@ -12,7 +12,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
 from irexec.reference.indexing import from_front
 from irexec.reference.limits import check_time
-from irexec.schema.inputs import SCALAR, VECTOR, AnyTensor, IntegerTensor, NumericTensor, Rank
+from irexec.schema.inputs import INDEX, SCALAR, VECTOR, AnyTensor, IntegerTensor, NumericTensor, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axis, unify_elements
 
@@ -104,7 +104,7 @@ def _gather_facts(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int = 0)
 
 
 @op("GatherElements", since=6)
-def gather_elements_6(data: GatheredTensor, indices: IndicesTensor, *, axis: int) -> np.ndarray:
+def gather_elements_6(data: GatheredTensor, indices: Annotated[IndicesTensor, INDEX], *, axis: int) -> np.ndarray:
     """Elements of ``data`` at the positions of ``indices``, but at the given index along ``axis``.
 
     Negative indices are counted from the end. Source: GatherElements-6.

@@ -15,10 +15,10 @@ from irexec.ir.integers import integer, integers
 from irexec.schema.inputs import (
     SCALAR,
     AnyTensor,
-    IntegerElement,
+    IndexElement,
+    IndexVector,
     IntegerScalar,
     IntegerTensor,
-    IntegerVector,
     NumericTensor,
 )
 from irexec.schema.registry import op
@@ -168,10 +168,10 @@ def _one_hot_facts(indices: Fact, depth: Fact, on_value: Fact, off_value: Fact, 
 
 @op("Eye", since=9)
 def eye_9(
-    num_rows: IntegerElement,
-    num_columns: IntegerElement,
-    diagonal_index: IntegerElement,
-    batch_shape: IntegerVector | None = None,
+    num_rows: IndexElement,
+    num_columns: IndexElement,
+    diagonal_index: IndexElement,
+    batch_shape: IndexVector | None = None,
     *,
     output_type: Element,
 ) -> np.ndarray:

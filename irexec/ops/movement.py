@@ -15,6 +15,7 @@ from irexec.ir.integers import integer, integers
 from irexec.schema.attributes import Positive
 from irexec.schema.elementwise import unchanged
 from irexec.schema.inputs import (
+    INDEX,
     INTEGER_OR_BOOLEAN,
     VECTOR,
     AnyTensor,
@@ -311,7 +312,7 @@ identity_16.shape_rule(unchanged)
 
 
 @op("Roll", since=7)
-def roll_7(data: AnyTensor, shift: AxesTensor, axes: AxesTensor) -> np.ndarray:
+def roll_7(data: AnyTensor, shift: Annotated[AxesTensor, INDEX], axes: Annotated[AxesTensor, INDEX]) -> np.ndarray:
     """``data`` rotated along the axes: elements shifted beyond the end come first. Source: Roll-7."""
     along = integers(axes, "axes")
     shifts = integers(shift, "shift")

@@ -16,12 +16,13 @@ from irexec.ir.dims import PartialShape, Shape, high, low, may_equal, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
 from irexec.reference.indexing import from_front
-from irexec.schema.inputs import AnyTensor, IntegerElement, IntegerTensor, Rank, Tensor
+from irexec.schema.inputs import AnyTensor, IndexTensor, IntegerElement, IntegerTensor, Rank, Tensor
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axis, open_shape, unify_elements
 
 UpdatedTensor = Annotated[AnyTensor, Rank(1, None)]
 IndicesTensor = Annotated[IntegerTensor, Rank(1, None)]
+NDIndices = Annotated[IndexTensor, Rank(1, None)]
 ElementsReduction = Literal["none", "sum", "prod", "min", "max", "mean"]
 NDReduction = Literal["none", "sum", "sub", "prod", "min", "max"]
 
@@ -190,7 +191,7 @@ def _scatter_nd(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, redu
 
 
 @op("ScatterNDUpdate", since=4, symbolic=True)
-def scatter_nd_update_4(data: UpdatedTensor, indices: IndicesTensor, updates: AnyTensor) -> np.ndarray:
+def scatter_nd_update_4(data: UpdatedTensor, indices: NDIndices, updates: AnyTensor) -> np.ndarray:
     """``data`` with the slices at the positions in the last axis of ``indices`` replaced.
 
     ``updates`` have the shape of ``indices`` without its last axis, then that of the slices. Negative
@@ -201,7 +202,7 @@ def scatter_nd_update_4(data: UpdatedTensor, indices: IndicesTensor, updates: An
 
 @op("ScatterNDUpdate", since=15, symbolic=True, widen=True, tolerance=2e-6)
 def scatter_nd_update_15(
-    data: Annotated[Tensor, Rank(1, None)], indices: IndicesTensor, updates: Tensor, *, reduction: NDReduction = "none"
+    data: Annotated[Tensor, Rank(1, None)], indices: NDIndices, updates: Tensor, *, reduction: NDReduction = "none"
 ) -> np.ndarray:
     """Same as ScatterNDUpdate-3; updates can also be reduced with the elements of data. Source: ScatterNDUpdate-15."""
     return _scatter_nd(data, indices, updates, reduction)

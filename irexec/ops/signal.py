@@ -14,7 +14,7 @@ from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, high, low, ma
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer, integers
 from irexec.reference import fourier
-from irexec.schema.inputs import VECTOR, FloatTensor, IndexTensor, IntegerElement, IntegerScalar, Rank
+from irexec.schema.inputs import VECTOR, FloatTensor, IndexElement, IndexScalar, IndexVector, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import (
     non_negative,
@@ -27,7 +27,6 @@ from irexec.schema.shape_rules import (
 
 Reals = Annotated[FloatTensor, Rank(1, None)]
 Pairs = Annotated[FloatTensor, Rank(2, None)]
-IndexVector = Annotated[IndexTensor, VECTOR]
 FloatVector = Annotated[FloatTensor, VECTOR]
 
 
@@ -179,8 +178,8 @@ def _resized(shape: Sequence[Size], axes: Sequence[int] | None, signal_size: Fac
 def stft_15(
     signal: Annotated[FloatTensor, Rank(1, 2)],
     window: FloatVector,
-    frame_size: IntegerScalar,
-    frame_step: IntegerScalar,
+    frame_size: IndexScalar,
+    frame_step: IndexScalar,
     *,
     transpose_frames: bool,
 ) -> np.ndarray:
@@ -228,9 +227,9 @@ def _check_frames(window: Fact, frame_size: Fact, frame_step: Fact) -> tuple[int
 def istft_16(
     data: Annotated[FloatTensor, Rank(3, 4)],
     window: FloatVector,
-    frame_size: IntegerScalar,
-    frame_step: IntegerScalar,
-    signal_length: IntegerElement | None = None,
+    frame_size: IndexScalar,
+    frame_step: IndexScalar,
+    signal_length: IndexElement | None = None,
     *,
     center: bool,
     normalized: bool,

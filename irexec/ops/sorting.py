@@ -12,7 +12,7 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, at_most, count, high, low, span
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
-from irexec.schema.inputs import SCALAR, IntegerElement, IntegerTensor, NumericTensor, Rank, Tensor
+from irexec.schema.inputs import SCALAR, IndexElement, IntegerTensor, NumericTensor, Rank, Tensor
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axis
 
@@ -139,7 +139,7 @@ def _non_zero_3_shape(data: Fact, *, output_type: IndexType) -> Fact:
 @op("CumSum", since=3, widen=True, tolerance=4e-6)
 def cum_sum_3(
     data: NumericTensor,
-    axis: IntegerElement | None = None,
+    axis: IndexElement | None = None,
     *,
     exclusive: bool = False,
     reverse: bool = False,

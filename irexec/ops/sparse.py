@@ -21,8 +21,10 @@ from irexec.schema.inputs import (
     SCALAR,
     VECTOR,
     AnyTensor,
+    IndexScalar,
+    IndexTensor,
+    IndexVector,
     IntegerScalar,
-    IntegerTensor,
     IntegerVector,
     NumericTensor,
     Rank,
@@ -32,7 +34,7 @@ from irexec.schema.shape_rules import scalar_size, unify_elements
 
 Pooling = Literal["sum", "mean"]
 Table = Annotated[NumericTensor, Rank(1, None)]
-IntegerMatrix = Annotated[IntegerTensor, Rank(2)]
+IndexMatrix = Annotated[IndexTensor, Rank(2)]
 NumericVector = Annotated[NumericTensor, VECTOR]
 NumericMatrix = Annotated[NumericTensor, Rank(2)]
 
@@ -141,7 +143,7 @@ def _packed(table: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, 
 
 @op("EmbeddingBagPackedSum", since=3, widen=True, tolerance=2e-6)
 def embedding_bag_packed_sum_3(
-    emb_table: Table, indices: IntegerMatrix, per_sample_weights: NumericMatrix | None = None
+    emb_table: Table, indices: IndexMatrix, per_sample_weights: NumericMatrix | None = None
 ) -> np.ndarray:
     """The sum of the rows of ``emb_table`` at each row of ``indices`` [bags, rows], each times its weight.
 
@@ -153,7 +155,7 @@ def embedding_bag_packed_sum_3(
 @op("EmbeddingBagPacked", since=15, widen=True, tolerance=2e-6)
 def embedding_bag_packed_15(
     emb_table: Table,
-    indices: IntegerMatrix,
+    indices: IndexMatrix,
     per_sample_weights: NumericMatrix | None = None,
     *,
     reduction: Pooling = "sum",
@@ -179,10 +181,10 @@ def _packed_facts(
 @op("EmbeddingSegmentsSum", since=3, widen=True, tolerance=2e-6)
 def embedding_segments_sum_3(
     emb_table: Table,
-    indices: IntegerVector,
-    segment_ids: IntegerVector,
-    num_segments: IntegerScalar,
-    default_index: IntegerScalar | None = None,
+    indices: IndexVector,
+    segment_ids: IndexVector,
+    num_segments: IndexScalar,
+    default_index: IndexScalar | None = None,
     per_sample_weights: NumericVector | None = None,
 ) -> np.ndarray:
     """The sum of the rows of ``emb_table`` at the ``indices`` of each segment, each times its weight.
@@ -215,8 +217,8 @@ def _embedding_segments_sum_3_facts(
 @op("SegmentMax", since=16)
 def segment_max_16(
     data: Table,
-    segment_ids: IntegerVector,
-    num_segments: IntegerScalar | None = None,
+    segment_ids: IndexVector,
+    num_segments: IndexScalar | None = None,
     *,
     fill_mode: Literal["zero", "lowest"],
     elements: ElementTypes = ElementTypes(),
@@ -262,8 +264,8 @@ def _segment_max_16_facts(data: Fact, segment_ids: Fact, num_segments: Fact | No
 @op("SparseFillEmptyRows", since=16)
 def sparse_fill_empty_rows_16(
     values: Annotated[AnyTensor, VECTOR],
-    dense_shape: IntegerVector,
-    indices: IntegerMatrix,
+    dense_shape: IndexVector,
+    indices: IndexMatrix,
     default_value: Annotated[AnyTensor, SCALAR],
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The indices and values of a sparse matrix in row-major order, with ``default_value`` at column 0 of empty rows.

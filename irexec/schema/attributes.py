@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -132,14 +133,9 @@ def _integer(given: Any) -> int:
 
 
 def _integer_of_any_size(text: str) -> int:
-    try:
+    number = _float(text, "an integer")
+    with suppress(ValueError):
         return int(text)
-    except ValueError:
-        pass
-    try:
-        number = float(text)
-    except ValueError:
-        raise OpError(f"{text!r} is not an integer") from None
     if not number.is_integer():
         raise OpError(f"{text!r} is not an integer")
     return int(number)
@@ -149,11 +145,15 @@ def _number(given: Any) -> float:
     if type(given) is float:
         # Without the sign of 0, as it is written.
         return given + 0.0
-    text = write_attribute(given)
-    try:
-        return float(text)
-    except ValueError:
-        raise OpError(f"{text!r} is not a number") from None
+    return _float(write_attribute(given), "a number")
+
+
+def _float(text: str, expected: str) -> float:
+    # Python reads "1_0" and digits of other scripts too.
+    if text.isascii() and "_" not in text:
+        with suppress(ValueError):
+            return float(text)
+    raise OpError(f"{text!r} is not {expected}")
 
 
 def _boolean(given: Any) -> bool:

@@ -70,7 +70,7 @@ ROWS += [
     case("Eye", 9, 2, 3, 5, output_type="f32", gives=np.zeros((2, 3), np.float32), id="diagonal outside"),
     case("Eye", 9, 3, 3, 1, output_type="f16", id="f16"),
     case("Eye", 9, 3, 3, -1, output_type="bf16", id="bf16"),
-    refuses("Eye", 9, 1.0, 3, 0, output_type="f32", says="expected an integer type", id="rows of floats"),
+    refuses("Eye", 9, 1.0, 3, 0, output_type="f32", says="expected i32 or i64", id="rows of floats"),
     refuses("Eye", 9, -1, 3, 0, output_type="f32", says="num_rows is -1", id="fewer than no rows"),
 ]
 ROWS += [*halves(ROWS), *emptied(ROWS, "OneHot")]

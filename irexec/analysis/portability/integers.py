@@ -28,7 +28,8 @@ def _quotients_cut(layer: ExaminedLayer) -> bool:
 
 
 @difference(
-    "IR913", "saturated sums of bytes", ("ReduceSum", "ReduceProd", "ReduceL1", "ReduceL2"), "CPU plugin", "values",
+    "IR913", "saturated sums of bytes", ("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2"),
+    "CPU plugin", "values",
     does="the CPU plugin saturates sums and products of i8 and u8, which wrap in the specification and in "
     "constant folding",
     example='<layer type="ReduceSum" version="opset1">\n  <input>\n    <port id="0" precision="U8"/>\n'

@@ -61,7 +61,7 @@ has_not(
     auto_broadcast="pdpd",
 )
 
-for _name, _since in (("ReduceSum", 1), ("ReduceProd", 1), ("ReduceL1", 4), ("ReduceL2", 4)):
+for _name, _since in (("ReduceSum", 1), ("ReduceMean", 1), ("ReduceProd", 1), ("ReduceL1", 4), ("ReduceL2", 4)):
     for _type in ("i8", "u8"):
         has(
             "IR913",

@@ -1,0 +1,35 @@
+"""Indices and sizes of operations whose inputs OpenVINO refuses to read unless they are i32 or i64."""
+
+from __future__ import annotations
+
+import pytest
+
+from irexec.schema.registry import resolve
+
+_INPUTS = [
+    ("CumSum", "opset3", "axis"),
+    ("EmbeddingBagPacked", "opset15", "indices"),
+    ("EmbeddingBagPackedSum", "opset3", "indices"),
+    *(("EmbeddingSegmentsSum", "opset3", name) for name in ("indices", "segment_ids", "num_segments", "default_index")),
+    *(("Eye", "opset9", name) for name in ("num_rows", "num_columns", "diagonal_index", "batch_shape")),
+    ("GatherElements", "opset6", "indices"),
+    ("Col2Im", "opset15", "output_size"),
+    ("Col2Im", "opset15", "kernel_size"),
+    *(("ISTFT", "opset16", name) for name in ("frame_size", "frame_step", "signal_length")),
+    *(("STFT", "opset15", name) for name in ("frame_size", "frame_step")),
+    ("Roll", "opset7", "shift"),
+    ("Roll", "opset7", "axes"),
+    ("ScatterNDUpdate", "opset4", "indices"),
+    ("ScatterNDUpdate", "opset15", "indices"),
+    ("SegmentMax", "opset16", "segment_ids"),
+    ("SegmentMax", "opset16", "num_segments"),
+    ("SparseFillEmptyRows", "opset16", "dense_shape"),
+    ("SparseFillEmptyRows", "opset16", "indices"),
+]
+
+
+@pytest.mark.parametrize(("type", "version", "name"), _INPUTS)
+def test_only_i32_and_i64(type: str, version: str, name: str) -> None:
+    spec = next(spec for spec in resolve(type, version).inputs if spec.name == name)
+    assert spec.elements is not None
+    assert sorted(element.name for element in spec.elements.elements) == ["i32", "i64"]
