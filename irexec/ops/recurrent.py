@@ -27,6 +27,8 @@ from irexec.schema.recurrent import (
     GRUCellAttributes,
     GRUSequenceAttributes,
     LSTMCell1Attributes,
+    LSTMCellAttributes,
+    LSTMSequenceAttributes,
     Names,
     SequenceAttributes,
 )
@@ -126,7 +128,7 @@ def _lstm_cell_1_shapes(*facts: Fact | None, attributes: LSTMCell1Attributes) ->
 @op("LSTMCell", since=4, widen=True, tolerance=TOLERANCE, ignores=_OLD)
 def lstm_cell_4(
     x: Matrix, initial_hidden_state: Matrix, initial_cell_state: Matrix, w: Matrix, r: Matrix, b: Vector | None = None,
-    *, attributes: CellAttributes,
+    *, attributes: LSTMCellAttributes,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """One step of an LSTM: the hidden state and the cell state, [B, S] each. Source: LSTMCell-4."""
     functions = _functions(attributes, LSTM_ACTIVATIONS)
@@ -135,7 +137,7 @@ def lstm_cell_4(
 
 
 @lstm_cell_4.shape_rule
-def _lstm_cell_4_shapes(*facts: Fact | None, attributes: CellAttributes) -> tuple[Fact, Fact]:
+def _lstm_cell_4_shapes(*facts: Fact | None, attributes: LSTMCellAttributes) -> tuple[Fact, Fact]:
     state, _ = _cell_shapes(lstm_cell_4, facts, attributes, LSTM_ACTIVATIONS, 4, 4)
     return state, state
 
@@ -223,7 +225,7 @@ def _sequence_shapes(
 @op("LSTMSequence", since=5, widen=True, tolerance=TOLERANCE)
 def lstm_sequence_5(
     x: Stack, initial_hidden_state: Stack, initial_cell_state: Stack, sequence_lengths: Lengths, w: Stack, r: Stack,
-    b: Matrix, *, attributes: SequenceAttributes,
+    b: Matrix, *, attributes: LSTMSequenceAttributes,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """An LSTM over X [B, T, I], each sequence of its own length: Y [B, D, T, S] and both final states. Source:
     LSTMSequence-5."""
@@ -240,7 +242,7 @@ def lstm_sequence_5(
 
 
 @lstm_sequence_5.shape_rule
-def _lstm_sequence_5_shapes(*facts: Fact, attributes: SequenceAttributes) -> tuple[Fact, Fact, Fact]:
+def _lstm_sequence_5_shapes(*facts: Fact, attributes: LSTMSequenceAttributes) -> tuple[Fact, Fact, Fact]:
     y, state = _sequence_shapes(lstm_sequence_5, facts, attributes, LSTM_ACTIVATIONS, 4, 4)
     return y, state, state
 

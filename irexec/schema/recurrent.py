@@ -19,17 +19,27 @@ RNN_ACTIVATIONS: Names = ("tanh",)
 
 @dataclass(frozen=True, kw_only=True)
 class CellAttributes:
-    """Attributes of every cell; alpha and beta are the parameters of the activations, in their order."""
+    """RNNCell, and the attributes of every cell; alpha and beta are the parameters of the activations, in their order.
+
+    The default activations are written out, as OpenVINO refuses an empty list.
+    """
 
     hidden_size: Positive
-    activations: Names = ()
+    activations: Names = RNN_ACTIVATIONS
     activations_alpha: Floats = ()
     activations_beta: Floats = ()
     clip: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class LSTMCell1Attributes(CellAttributes):
+class LSTMCellAttributes(CellAttributes):
+    """LSTMCell-4."""
+
+    activations: Names = LSTM_ACTIVATIONS
+
+
+@dataclass(frozen=True, kw_only=True)
+class LSTMCell1Attributes(LSTMCellAttributes):
     """LSTMCell-1: ``input_forget`` couples the input gate to the forget gate."""
 
     input_forget: bool = False
@@ -41,6 +51,7 @@ class GRUCellAttributes(CellAttributes):
     """GRUCell: with ``linear_before_reset`` the reset gate is applied after the product with R, which has a bias of its
     own."""
 
+    activations: Names = GRU_ACTIVATIONS
     linear_before_reset: bool = False
 
     @property
@@ -51,7 +62,7 @@ class GRUCellAttributes(CellAttributes):
 
 @dataclass(frozen=True, kw_only=True)
 class SequenceAttributes(CellAttributes):
-    """LSTMSequence and RNNSequence."""
+    """RNNSequence, and the attributes of every sequence."""
 
     direction: Direction
 
@@ -62,8 +73,17 @@ class SequenceAttributes(CellAttributes):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LSTMSequenceAttributes(SequenceAttributes):
+    """LSTMSequence."""
+
+    activations: Names = LSTM_ACTIVATIONS
+
+
+@dataclass(frozen=True, kw_only=True)
 class GRUSequenceAttributes(SequenceAttributes, GRUCellAttributes):
     """GRUSequence."""
+
+    activations: Names = GRU_ACTIVATIONS
 
 
 def sequence_of(cell: CellAttributes, direction: Direction) -> SequenceAttributes | None:

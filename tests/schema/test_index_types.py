@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import irexec.ops  # noqa: F401  (the operations)
 from irexec.schema.registry import resolve
 
 _INPUTS = [

@@ -93,6 +93,10 @@ has_not(
 )
 
 has("IR956", "absent", "LSTMSequence", 5, *lstm_inputs([3, 3]), parameters=STATES, **FORWARD)
+has("IR956", "empty", "LSTMSequence", 5, *lstm_inputs([3, 3]), parameters=STATES, activations="", **FORWARD)
+_CELL = tuple(random("f32", *sizes) for sizes in ((2, 3), (2, 4), (4, 3), (4, 4), (4,)))
+has("IR956", "empty of a cell", "RNNCell", 1, *_CELL, parameters=(0, 1), hidden_size="4", activations="")
+has_not("IR956", "absent of a cell", "RNNCell", 1, *_CELL, parameters=(0, 1), hidden_size="4")
 has_not("IR956", "given", "LSTMSequence", 5, *lstm_inputs([3, 3]), parameters=STATES, **LSTM)
 
 _DETECTION = {
