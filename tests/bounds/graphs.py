@@ -1,6 +1,6 @@
 """Random graphs against their bounds: each layer from the inputs that it had, and the whole graph as one region.
 
-    python -m tests.bounds.graphs [--seed N] [--cases 300] [--runtime reference|irexec|openvino]
+    python -m tests.bounds.graphs [--seed N] [--cases 300] [--runtime reference|irexec]
 
 Prints each layer whose f32 results are outside. Exit 1 for one.
 """
@@ -26,7 +26,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=300)
-    parser.add_argument("--runtime", default="reference")
+    parser.add_argument("--runtime", default="reference", choices=("reference", "irexec"))
     args = parser.parse_args()
     counts: Counter[str] = Counter()
     unbounded: Counter[str] = Counter()

@@ -15,7 +15,8 @@ import numpy as np
 from irexec.bounds import ARITHMETICS
 from irexec.dtypes.elements import F32
 from irexec.testing import Case, Typed
-from irexec.testing.laws import kernel, read_only
+from irexec.testing.laws import infer, kernel, read_only
+from irexec.testing.partial_facts import exact_facts
 
 Results = list[np.ndarray]
 Mutant = Callable[[], Results]
@@ -130,10 +131,16 @@ def _half(row: Case) -> Results:
 
 
 def _again(row: Case, name: str, value: str) -> Results:
-    return results_of(replace(row, attributes={**row.attributes, name: value}))
+    return _valid(replace(row, attributes={**row.attributes, name: value}))
+
+
+def _valid(row: Case) -> Results:
+    """The outputs of a changed row; an OpError where it is not one any more."""
+    infer(row, exact_facts(row))
+    return results_of(row)
 
 
 def _with_input(row: Case, index: int, change: Callable[[np.ndarray], np.ndarray]) -> Results:
     x = row.inputs[index]
     inputs = [*row.inputs[:index], Typed(x.element, change(x.array)), *row.inputs[index + 1 :]]
-    return results_of(replace(row, inputs=tuple(inputs)))
+    return _valid(replace(row, inputs=tuple(inputs)))
