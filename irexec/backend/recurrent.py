@@ -38,7 +38,7 @@ from irexec.schema.recurrent import (
 _STEP, _ELEMENT = 12_000, 0.1
 
 
-def _is_default(attributes: CellAttributes, default: Names) -> bool:
+def is_default(attributes: CellAttributes, default: Names) -> bool:
     """Whether the activations are the default ones, and nothing is clipped."""
     names = tuple(name.strip().lower() for name in attributes.activations[: len(default)]) or default
     return names == default and (attributes.clip <= 0 or np.isinf(attributes.clip))
@@ -136,7 +136,8 @@ def _candidate(task: Task, make: Callable[[], Kernel], first: int) -> Candidate:
     return Candidate(steps * (_STEP + _ELEMENT * weights * shape[0]), make, runs_chain=False)
 
 
-def _has_work(task: Task) -> bool:
+def has_work(task: Task) -> bool:
+    """Whether no input is empty."""
     return all(0 not in task.shape(i) for i in range(len(task.inputs)) if task.has_input(i))
 
 
@@ -162,9 +163,9 @@ def _cell(task: Task, default: Names, pack: Pack, states: int, biases: int) -> l
     """With constant weights only: packing them takes longer than a step."""
     weights = [i for i in range(1 + states, 4 + states) if task.has_input(i)]
     if (
-        not _has_work(task)
+        not has_work(task)
         or any(task.constants[i] is None for i in weights)
-        or not _is_default(task.attributes["attributes"], default)
+        or not is_default(task.attributes["attributes"], default)
     ):
         return []
     return [_candidate(task, partial(_Cell, task, pack, states, biases), 1 + states)]
@@ -187,7 +188,7 @@ def _rnn_sequence_5(task: Task) -> list[Candidate]:
 
 def _sequence(task: Task, default: Names, pack: Pack, states: int) -> list[Candidate]:
     attributes: SequenceAttributes = task.attributes["attributes"]
-    if not _has_work(task) or not _is_default(attributes, default):
+    if not has_work(task) or not is_default(attributes, default):
         return []
     return [_candidate(task, partial(_Sequence, task, pack, states), 2 + states)]
 

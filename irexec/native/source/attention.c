@@ -82,10 +82,10 @@ static void multiply(const float *const *table, i64 rows, const float *packed, i
     const float zeros[3 * VECTOR] = {0};
     for (i64 start = 0; start < columns; start += panel * VECTOR) {
         const i64 vectors = (smaller(panel * VECTOR, all_columns - start) + VECTOR - 1) / VECTOR;
-        const i64 most = rows_of_tile[vectors - 1];
+        const i64 most = irx_rows_of_tile[vectors - 1];
         for (i64 r = 0; r < rows;) {
             const i64 left = rows - r, together = left > most / 4 ? most : 1;
-            micro *run = together == 1 ? one[vectors - 1] : several[vectors - 1];
+            irx_micro *run = together == 1 ? irx_one[vectors - 1] : irx_several[vectors - 1];
             run(&s, table + r, 0, packed + start * packed_depth, zeros, out + r * pitch + start, pitch);
             r += together;
         }

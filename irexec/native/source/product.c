@@ -31,7 +31,7 @@ static void multiply_panel(const product *p, place at, i64 vectors, const float 
                            i64 count)
 {
     float tiles[TILE] __attribute__((aligned(64))), bias[3 * VECTOR] = {0};
-    const i64 width = vectors * VECTOR, first = at.row, rows = rows_of_tile[vectors - 1];
+    const i64 width = vectors * VECTOR, first = at.row, rows = irx_rows_of_tile[vectors - 1];
     const i64 most = TILE / (width * rows) * rows;
     const operand *addend = p->addend;
     sums s = {taps_of(&p->window), p->depth, p->low, p->high, NULL, addend ? addend->row : 0};
@@ -41,7 +41,7 @@ static void multiply_panel(const product *p, place at, i64 vectors, const float 
     if (!p->after && p->out_column == 1 && at.columns == width && (!addend || addend->column == 1)) {
         for (; count - r >= rows; r += rows) {
             if (addend) s.from = addend->base + at.image * addend->image + (first + r) * addend->row + at.column;
-            several[vectors - 1](&s, table + r, pitch, b, bias, out + r * p->out_row, p->out_row);
+            irx_several[vectors - 1](&s, table + r, pitch, b, bias, out + r * p->out_row, p->out_row);
         }
     }
     s.from_row = width;
@@ -51,7 +51,7 @@ static void multiply_panel(const product *p, place at, i64 vectors, const float 
         if (addend) irx_load(addend, &at, width, tiles);
         for (i64 i = 0, done; i < at.rows; i += done) {
             done = at.rows - i > rows / 4 ? rows : 1;
-            micro *run = done == 1 ? one[vectors - 1] : several[vectors - 1];
+            irx_micro *run = done == 1 ? irx_one[vectors - 1] : irx_several[vectors - 1];
             if (addend) s.from = tiles + i * width;
             run(&s, table + r + i, pitch, b, bias, tiles + i * width, width);
         }
@@ -70,7 +70,7 @@ static void multiply_row(const product *p, place at, const float *b, const float
     if (p->addend) irx_load(p->addend, &at, at.columns, start);
     if (p->bias)
         for (i64 c = 0; c < at.columns; c++) start[c] += p->bias[at.column + c];
-    rows_by_panels[p->panel - 1](&s, table, pitch, b, s.taps * s.depth * width, start, tile);
+    irx_row_by_panels[p->panel - 1](&s, table, pitch, b, s.taps * s.depth * width, start, tile);
     float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column * p->out_column;
     end_tile(p->after, &at, at.columns, tile, out, p->out_row, p->out_column);
 }
@@ -80,7 +80,7 @@ EXPORT void irx_product(const void *parameters, i64 block, char *scratch)
 {
     const product *p = parameters;
     const i64 width = p->panel * VECTOR, panels = (p->columns + width - 1) / width, whole = p->columns / width;
-    const i64 tile = rows_of_tile[p->panel - 1], tiles = (p->rows + tile - 1) / tile;
+    const i64 tile = irx_rows_of_tile[p->panel - 1], tiles = (p->rows + tile - 1) / tile;
     const i64 panel_part = block % p->panel_parts, row_part = block / p->panel_parts % p->row_parts;
     block /= p->panel_parts * p->row_parts;
     const i64 group = block % p->groups, image = block / p->groups;

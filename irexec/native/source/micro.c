@@ -1,0 +1,65 @@
+/* Sums of products in registers, for every number of rows and vectors that products use. */
+#include "micro.h"
+
+/* R rows of V vectors: the bias, what is at `from` and the sums over all taps, clamped, written to rows `to_row` apart.
+ *
+ * The sums are numbered by one loop each time: nested loops are unrolled too late for sums to stay in registers.
+ */
+#define EACH_SUM(R, V) _Pragma("GCC unroll 24") for (int i = 0; i < R * V; i++)
+#define MICRO(R, V)                                                                                                   \
+    static void micro_##R##_##V(const sums *p, const float *const *table, i64 pitch, const float *b,                  \
+                                const float *bias, float *to, i64 to_row)                                             \
+    {                                                                                                                 \
+        const i64 depth = p->depth, taps = p->taps;                                                                   \
+        const vf low = spread((float)p->low), high = spread((float)p->high);                                          \
+        vf sum[R * V];                                                                                                \
+        EACH_SUM(R, V) sum[i] = load(bias + i % V * VECTOR);                                                          \
+        if (p->from) EACH_SUM(R, V) sum[i] += load(p->from + i / V * p->from_row + i % V * VECTOR);                   \
+        for (i64 tap = 0; tap < taps; tap++, table += pitch) {                                                        \
+            const float *row[R];                                                                                      \
+            for (int r = 0; r < R; r++) row[r] = table[r];                                                            \
+            for (i64 k = 0; k < depth; k++, b += V * VECTOR)                                                          \
+                EACH_SUM(R, V) sum[i] += load(b + i % V * VECTOR) * row[i / V][k];                                    \
+        }                                                                                                             \
+        EACH_SUM(R, V) store(to + i / V * to_row + i % V * VECTOR, clamped(sum[i], low, high));                       \
+    }
+
+/* Tiles of one row and of several, by their vectors. */
+MICRO(1, 1)
+MICRO(1, 2)
+MICRO(1, 3)
+irx_micro *const irx_one[] = {micro_1_1, micro_1_2, micro_1_3};
+MICRO(8, 1)
+#if VECTOR == 16
+MICRO(8, 2)
+MICRO(8, 3)
+irx_micro *const irx_several[] = {micro_8_1, micro_8_2, micro_8_3};
+const i64 irx_rows_of_tile[] = {8, 8, 8};
+#elif VECTOR == 8
+MICRO(6, 2)
+MICRO(4, 3)
+irx_micro *const irx_several[] = {micro_8_1, micro_6_2, micro_4_3};
+const i64 irx_rows_of_tile[] = {8, 6, 4};
+#else
+MICRO(4, 2)
+MICRO(4, 3)
+irx_micro *const irx_several[] = {micro_8_1, micro_4_2, micro_4_3};
+const i64 irx_rows_of_tile[] = {8, 4, 4};
+#endif
+
+#define MICRO_ROW(V)                                                                                                  \
+    static void micro_row_##V(const sums *p, const float *const *table, i64 pitch, const float *b, i64 panel,         \
+                              const float *bias, float *to)                                                           \
+    {                                                                                                                 \
+        const vf low = spread((float)p->low), high = spread((float)p->high);                                          \
+        vf sum[PANELS * V];                                                                                           \
+        EACH_SUM(PANELS, V) sum[i] = load(bias + i * VECTOR);                                                         \
+        for (i64 tap = 0; tap < p->taps; tap++, table += pitch)                                                       \
+            for (i64 k = 0; k < p->depth; k++, b += V * VECTOR)                                                       \
+                EACH_SUM(PANELS, V) sum[i] += load(b + i / V * panel + i % V * VECTOR) * (*table)[k];                 \
+        EACH_SUM(PANELS, V) store(to + i * VECTOR, clamped(sum[i], low, high));                                       \
+    }
+MICRO_ROW(1)
+MICRO_ROW(2)
+MICRO_ROW(3)
+irx_micro_row *const irx_row_by_panels[] = {micro_row_1, micro_row_2, micro_row_3};
