@@ -18,6 +18,7 @@ from irexec.bounds.registry import Layer, rule_of, rules_integers
 from irexec.dtypes.elements import BF16, F16, Element
 from irexec.errors import IrexecError, OpError
 from irexec.ir.constants import constant_value
+from irexec.ir.dims import admits, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
@@ -62,7 +63,9 @@ def _of_node(
     if node.constant is not None and node.type == "Constant":
         return (Interval.certain(constant_value(node.constant)),)
     unknown = Unbounded("an input is not known")
-    inputs = [None if value is None else known.get(value, unknown) for value in node.inputs]
+    inputs = [
+        None if value is None else _admitted(known.get(value, unknown), facts.get(value)) for value in node.inputs
+    ]
     try:
         if node.bodies:
             return body_bounds(node, [unknown if one is None else one for one in inputs], _Body(facts, arithmetic))
@@ -73,6 +76,13 @@ def _of_node(
     except IrexecError as error:
         return (Unbounded(str(error)),) * len(node.outputs)
     return operation_bounds(layer, [one for one in inputs if not isinstance(one, Unbounded)])
+
+
+def _admitted(bound: Bound, fact: Fact | None) -> Bound:
+    """The bound of an input, unless a runtime gave it a shape that it cannot have."""
+    if fact is None or isinstance(bound, Unbounded) or admits(fact.shape, bound.exact.shape):
+        return bound
+    return Unbounded(f"an input has shape {list(bound.exact.shape)}, expected {shape_text(fact.shape)}")
 
 
 @dataclass(frozen=True)
@@ -121,9 +131,24 @@ def operation_bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[B
     ):
         return (Unbounded(f"{layer.definition.type} is random, has state or runs bodies"),) * count
     try:
+        _check_shapes(layer, inputs)
         return _checked(layer, _bounds(layer, inputs))
     except OpError as error:
         return (Unbounded(str(error)),) * count
+
+
+def _check_shapes(layer: Layer, inputs: Sequence[Interval | None]) -> None:
+    """Infer the layer for the shapes of its inputs where those were not known before.
+
+    Raises:
+        OpError: the layer does not take these shapes, as those of a runtime that computed another shape before.
+    """
+    if any(fact is not None and fact.element is not None and not fact.is_static for fact in layer.inputs):
+        facts = [
+            Fact(None, None) if one is None else Fact.of(one.exact, None if fact is None else fact.element)
+            for one, fact in zip(inputs, layer.inputs, strict=True)
+        ]
+        layer.definition.infer(facts, layer.attributes)
 
 
 def _coarser(layer: Layer) -> Arithmetic:
@@ -197,6 +222,8 @@ def _stored(bound: Interval, element: Element | None) -> Interval:
 
     OpenVINO's own evaluation of operations cuts (2026.4, where it folds constants); its plugins round to nearest.
     """
+    if element is not None and element.is_integer and bound.admits is None:
+        return _stored_integers(bound, element)
     if element is None or not element.is_float or element.bits >= 32 or bound.admits is not None:
         return bound
     low, high = floats(bound.low), floats(bound.high)
@@ -204,6 +231,15 @@ def _stored(bound: Interval, element: Element | None) -> Interval:
     for held in (_nearest, _cut) if element is BF16 else (_nearest,):
         low, high = np.minimum(low, held(element, bound.low)), np.maximum(high, held(element, bound.high))
     return settled(floats(bound.exact), low, high, bound.codes)
+
+
+def _stored_integers(bound: Interval, element: Element) -> Interval:
+    """The interval of integers, of which those that may not fit their type, or 32 bits, are open; see _of_integers."""
+    if bound.exact.dtype.kind in "iu" and np.array_equal(bound.low, bound.high):
+        return Interval.certain(bound.exact)
+    limits, held = np.iinfo(element.carrier), np.iinfo(np.int32)
+    least, most = max(limits.min, held.min), min(limits.max, held.max)
+    return bound.open_where((floats(bound.low) < least) | (floats(bound.high) > most))
 
 
 def _nearest(element: Element, array: np.ndarray) -> np.ndarray:

@@ -73,3 +73,47 @@ def test_the_branch_of_an_if() -> None:
     array = np.array([1, 2], np.float32)
     _assert_inside(_bounds(model, np.array(True), array)[0], array * 0.1, 1e-5)
     _assert_inside(_bounds(model, np.array(False), array)[0], array + 1, 1e-5)
+
+
+def _bound_of(model: Model, given: dict[str, Interval]) -> Bound:
+    """The bound of the model's result where the inputs are known as far as the intervals say."""
+    nodes = [node for node in model.nodes if node.type not in ("Parameter", "Result")]
+    known = {node.outputs[0]: given[node.name] for node in model.parameters}
+    (result,) = model.results
+    source = result.inputs[0]
+    assert source is not None
+    return graph_bounds(nodes, known, infer_shapes(model).facts, ARITHMETICS["f32"])[source]
+
+
+def test_integers_that_may_leave_their_type_are_open() -> None:
+    """65,536 in u16 is 0, or 65,535: Convert of a negative number gives either end of the type."""
+    x = opset.parameter([3], "f32", "x")
+    model = Model([opset.convert(opset.convert(x, destination_type="u16") + np.uint16(1), destination_type="f32")], [x])
+    bound = _bound_of(model, {"x": Interval.certain(np.float32([-1.5, 3, 100]))})
+    assert isinstance(bound, Interval)
+    for first in (0, 65535, 1):
+        assert not bound.outside(np.float32([first, 4, 101])).any()
+    assert bound.outside(np.float32([0, 5, 100])).tolist() == [False, True, True]
+
+
+def test_numbers_that_are_indices_must_be_certain() -> None:
+    steps, parents = opset.parameter([3, 1, 2], "f32", "steps"), opset.parameter([3, 1, 2], "f32", "parents")
+    model = Model([opset.gather_tree(steps, parents, np.float32([3]), np.float32(9))], [steps, parents])
+    array = np.float32([[[1, 2]], [[3, 4]], [[5, 6]]])
+    index = np.float32([[[0, 0]], [[1, 0]], [[1, 1]]])
+    near = Interval(index, index - np.float32(1e-6), index + np.float32(1e-6))
+    assert isinstance(_bound_of(model, {"steps": Interval.certain(array), "parents": near}), Unbounded)
+    exact = _bound_of(model, {"steps": Interval.certain(array), "parents": Interval.certain(index)})
+    assert isinstance(exact, Interval)
+
+
+def test_a_shape_that_a_layer_does_not_take_has_no_bound() -> None:
+    """A runtime gave a tensor that its layer cannot have; the layers that read it are not judged."""
+    x, size = opset.parameter([3, 4], "f32", "x"), opset.parameter([-1], "i64", "size")
+    model = Model([opset.reshape(x, size, special_zero=False)], [x, size])
+    given = {"x": Interval.certain(np.zeros((3, 5), np.float32)), "size": Interval.certain(np.int64([12]))}
+    found = _bound_of(model, given)
+    assert isinstance(found, Unbounded) and found.reason == "an input has shape [3, 5], expected [3,4]"
+    given["x"] = Interval.certain(np.zeros((3, 4), np.float32))
+    given["size"] = Interval.certain(np.int64([5]))
+    assert isinstance(_bound_of(model, given), Unbounded)

@@ -111,6 +111,33 @@ def test_an_onnx_file(name: str, onnx_model: Model) -> None:
         np.testing.assert_array_equal(array, expected)
 
 
+def test_weights_of_four_bits_in_onnxruntime_are_computed_in_f32(tmp_path: Path) -> None:
+    """Left alone, ONNX Runtime rounds the data of such a product to 8 bits."""
+    pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    rng = np.random.default_rng(0)
+    weights, scale = rng.integers(-8, 8, (64, 16)), np.float32(0.1)
+    packed = weights.reshape(-1, 2)
+    raw = ((packed[:, 0] & 15) | ((packed[:, 1] & 15) << 4)).astype(np.uint8).tobytes()
+    w = onnx.helper.make_tensor("w", onnx.TensorProto.INT4, [64, 16], raw, raw=True)
+    s = onnx.helper.make_tensor("s", onnx.TensorProto.FLOAT, [4, 16], np.full(64, scale))
+    nodes = [
+        onnx.helper.make_node("DequantizeLinear", ["w", "s"], ["d"], axis=0, block_size=16),
+        onnx.helper.make_node("MatMul", ["x", "d"], ["y"]),
+    ]
+    x, y = (onnx.helper.make_tensor_value_info(name, 1, [3, size]) for name, size in (("x", 64), ("y", 16)))
+    made = onnx.helper.make_model(
+        onnx.helper.make_graph(nodes, "g", [x], [y], [w, s]), ir_version=10,
+        opset_imports=[onnx.helper.make_opsetid("", 21)],
+    )  # fmt: skip
+    onnx.save(made, tmp_path / "m.onnx")
+    data = rng.standard_normal((3, 64)).astype(np.float32)
+    model = read_model(tmp_path / "m.onnx")
+    with open_runtime("onnxruntime", model) as runtime:
+        found = runtime.run({"x": data}, [find_value(model, "y")])[0]
+    np.testing.assert_allclose(found, data @ (weights * scale).astype(np.float32), rtol=1e-5, atol=1e-5)
+
+
 def test_values_without_a_name_in_the_file_are_not_given(onnx_model: Model) -> None:
     value = find_value(onnx_model, "a")
     value.names = []

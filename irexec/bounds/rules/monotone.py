@@ -13,10 +13,17 @@ from irexec.bounds.registry import Layer, rule
 from irexec.schema.elementwise import align
 from irexec.schema.moves import MOVES
 
+_PLACES = {"GatherTree": (0, 1, 2, 3), "ReverseSequence": (1,)}
+"""Inputs that may be floating-point numbers and tell places: indices, lengths, and the identifiers that are compared
+with the end of a text."""
+
 
 @rule(*MOVES, "SparseFillEmptyRows")
 def moved(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
-    """Elements keep their values and change their places."""
+    """Elements keep their values and change their places, which floating-point inputs may tell as well."""
+    places = _PLACES.get(layer.definition.type, ())
+    if any(one is not None and not one.is_certain for one in (inputs[i] for i in places if i < len(inputs))):
+        return (Unbounded("an index is not certain"),) * len(layer.outputs)
     return _at_ends(layer, inputs)
 
 

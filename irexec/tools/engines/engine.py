@@ -36,7 +36,8 @@ class EngineJob:
         bin: the weights of an .xml; None for those beside it.
         threads: None is the engine's own default.
         reshape: whether the model is given the shapes of the arrays before it is compiled.
-        options: further options of irexec.compile_model, or properties of OpenVINO's plugin.
+        options: further options of irexec.compile_model, properties of OpenVINO's plugin, or session configuration
+            entries of ONNX Runtime.
         preferred: properties that ``options`` overrule, and that an old release may lack.
         device: of OpenVINO, such as CPU, GPU or HETERO:GPU,CPU.
         outputs: a .npz to write the outputs of the first run to.
@@ -112,6 +113,8 @@ def load_onnxruntime(job: EngineJob, feeds: Feeds) -> Run:
     options.log_severity_level = 4
     if job.threads:
         options.intra_op_num_threads = job.threads
+    for entry in {**job.preferred, **job.options}.items():
+        options.add_session_config_entry(*entry)
     session = onnxruntime.InferenceSession(job.model, options, providers=["CPUExecutionProvider"])
     return lambda feeds: session.run(None, dict(feeds))
 

@@ -132,6 +132,8 @@ class ONNXRuntime:
         options.log_severity_level = 4
         if job["threads"]:
             options.intra_op_num_threads = job["threads"]
+        for entry in {**job["preferred"], **job["options"]}.items():
+            options.add_session_config_entry(*entry)
         self.version, self.precision = onnxruntime.__version__, ""
         self.session = onnxruntime.InferenceSession(job["model"], options, providers=["CPUExecutionProvider"])
 
