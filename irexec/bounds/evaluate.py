@@ -234,7 +234,7 @@ def _stored(bound: Interval, element: Element | None) -> Interval:
 
 
 def _stored_integers(bound: Interval, element: Element) -> Interval:
-    """The interval of integers, of which those that may not fit their type, or 32 bits, are open; see _of_integers."""
+    """The interval of integers. One that may not fit its type, or 32 bits, is open: see _of_integers."""
     if bound.exact.dtype.kind in "iu" and np.array_equal(bound.low, bound.high):
         return Interval.certain(bound.exact)
     limits, held = np.iinfo(element.carrier), np.iinfo(np.int32)
