@@ -23,13 +23,14 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.schema.injected import ElementTypes
+from irexec.schema.moves import MOVES
 from irexec.schema.registry import resolve
 
 Given = Mapping[Value, np.ndarray] | Mapping[Value, Interval] | Mapping[Value, np.ndarray | Interval]
 
 
 def graph_bounds(
-    nodes: Sequence[Node], given: Given, facts: Mapping[Value, Fact], arithmetic: Arithmetic
+    nodes: Sequence[Node], given: Given, facts: Mapping[Value, Fact], arithmetic: Arithmetic, roundings: float = 0
 ) -> dict[Value, Bound]:
     """The bounds of every output of the layers of a region.
 
@@ -38,19 +39,28 @@ def graph_bounds(
         given: arrays, in the carriers of their types, or intervals of the values that the region reads from outside.
         facts: facts of all values.
         arithmetic: the arithmetic of the runtime.
+        roundings: further roundings of each tensor, and of the terms of a sum, for layers that are computed as one: a
+            runtime may give them another form. oneDNN computes clamp(x + 3, 0, 6) / 6 as clamp(x / 6 + 1 / 2, 0, 1).
     """
     known: dict[Value, Bound] = {
         value: one if isinstance(one, Interval) else Interval.certain(one) for value, one in given.items()
     }
-    return _region(nodes, known, facts, arithmetic)
+    return _region(nodes, known, facts, arithmetic, roundings)
 
 
 def _region(
-    nodes: Sequence[Node], known: dict[Value, Bound], facts: Mapping[Value, Fact], arithmetic: Arithmetic
+    nodes: Sequence[Node],
+    known: dict[Value, Bound],
+    facts: Mapping[Value, Fact],
+    arithmetic: Arithmetic,
+    roundings: float = 0,
 ) -> dict[Value, Bound]:
     found: dict[Value, Bound] = {}
     for node in nodes:
-        for value, bound in zip(node.outputs, _of_node(node, known, facts, arithmetic), strict=True):
+        bounds = _of_node(node, known, facts, arithmetic)
+        if roundings and node.type not in MOVES and node.constant is None:
+            bounds = tuple(_loosened(node, one, known, Algebra(arithmetic), roundings) for one in bounds)
+        for value, bound in zip(node.outputs, bounds, strict=True):
             # A value that is also given was observed: layers after it read the observed array.
             known.setdefault(value, bound)
             found[value] = bound
@@ -76,6 +86,19 @@ def _of_node(
     except IrexecError as error:
         return (Unbounded(str(error)),) * len(node.outputs)
     return operation_bounds(layer, [one for one in inputs if not isinstance(one, Unbounded)])
+
+
+def _loosened(node: Node, bound: Bound, known: Mapping[Value, Bound], algebra: Algebra, roundings: float) -> Bound:
+    """The bound with further roundings of the result and of the terms of a sum; see ``graph_bounds``."""
+    if isinstance(bound, Unbounded) or bound.admits is not None or bound.exact.dtype.kind != "f":
+        return bound
+    sizes = [bound.magnitude]
+    # Terms that are aligned otherwise than at their last axes are left out.
+    if node.type in ("Add", "Subtract") and node.attributes.get("auto_broadcast", "numpy") == "numpy":
+        terms = [known[value] for value in node.inputs if value is not None and value in known]
+        sizes += [one.magnitude for one in terms if isinstance(one, Interval)]
+    largest = functools.reduce(np.maximum, sizes)
+    return algebra.widened(bound, roundings * algebra.arithmetic.unit * largest)
 
 
 def _admitted(bound: Bound, fact: Fact | None) -> Bound:

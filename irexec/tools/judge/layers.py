@@ -14,6 +14,7 @@ from irexec.bounds.algebra import Algebra
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
+from irexec.schema.moves import MOVES
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.observe import Observed
 from irexec.tools.compare.pairs import TensorPair
@@ -25,7 +26,8 @@ from irexec.tools.judge.opponent import Opponent, Tensors
 T = TypeVar("T")
 Sources = Mapping[Value, np.ndarray] | Mapping[Value, Interval]
 ROUGH = 4
-"""Roundings by which an observed tensor may differ from the one that fused layers compute for themselves."""
+"""Roundings by which an observed tensor may differ from the one that fused layers compute for themselves, and by which
+fused layers may differ from those of the model."""
 
 
 class Layers:
@@ -68,7 +70,9 @@ class Layers:
         for source in read:
             if source.node.constant is not None:
                 sources[source] = constant_value(source.node.constant)
-        found = graph_bounds(nodes, sources, self._facts, self._arithmetic)[value]
+        computed = [node for node in nodes if node.type not in MOVES and node.constant is None]
+        roundings = ROUGH if len(computed) > 1 else 0
+        found = graph_bounds(nodes, sources, self._facts, self._arithmetic, roundings)[value]
         return (found if isinstance(found, Interval) else found.reason), nodes
 
     def beside(self, value: Value, given: Sources, actual: np.ndarray) -> JudgedLayer:

@@ -285,3 +285,16 @@ def test_recorded_tensors(tmp_path: Path) -> None:
     found = judge(model, runtime=str(tmp_path / "wrong.npz"))
     assert found.verdict == "bug"
     assert found.at[0].layer.name == "relu"
+
+
+def test_layers_that_are_computed_as_one_may_have_another_form(tmp_path: Path) -> None:
+    """oneDNN computes x * clamp(x + 3, 0, 6) as x * clamp(x / 6 + 1 / 2, 0, 1) * 6."""
+    x = irexec.opset.parameter([4096], "f32", "x")
+    model = Model([irexec.opset.multiply(x, irexec.opset.clamp(x + np.float32(3), min=0, max=6), name="y")], [x])
+    array = np.linspace(-4, 4, 4096, dtype=np.float32)
+    part = np.clip(array * np.float32(1 / 6) + np.float32(0.5), np.float32(0), np.float32(1))
+    right = array * part * np.float32(6)
+    path = tmp_path / "recorded.npz"
+    for values, verdict in ((right, "agrees"), (right * np.float32(1.00001), "bug")):
+        np.savez(path, y=values)
+        assert judge(model, {"x": array}, runtime=str(path)).verdict == verdict
