@@ -51,11 +51,12 @@ def _nearest(array: np.ndarray, unit: float, smallest: float, largest: float) ->
     if unit <= 2.0**-51:
         return values
     mantissa, exponent = np.frexp(values)
-    # frexp's mantissa lies in [0.5, 1): its last bit kept is the unit roundoff.
-    rounded = np.ldexp(np.rint(mantissa / unit) * unit, exponent)
     # Subnormal numbers are multiples of the last bit of the smallest normal number.
     step = 2 * unit * smallest
-    rounded = np.where(np.abs(values) < smallest, np.rint(values / step) * step, rounded)
+    with np.errstate(over="ignore"):
+        # frexp's mantissa lies in [0.5, 1): its last bit kept is the unit roundoff.
+        rounded = np.ldexp(np.rint(mantissa / unit) * unit, exponent)
+        rounded = np.where(np.abs(values) < smallest, np.rint(values / step) * step, rounded)
     return np.where(np.abs(rounded) > largest, np.copysign(np.inf, values), rounded)
 
 

@@ -100,6 +100,10 @@ def _of_empty_batch_shape(row: Case, difference: str) -> bool:
     return len(row.inputs) > 3 and row.inputs[3].array.size == 0
 
 
+def _of_bits(row: Case, difference: str) -> bool:
+    return row.attributes.get("destination_type") == "u1" or any(x.element.name == "u1" for x in row.inputs)
+
+
 def _leaves_the_axis(row: Case, difference: str) -> bool:
     """A begin or an end of a slice lies outside of its axis."""
     axes = row.inputs[5].array.tolist() if len(row.inputs) > 5 else range(row.inputs[2].array.size)
@@ -138,30 +142,15 @@ def _does(code: str) -> str:
 KNOWN: tuple[Known, ...] = (
     Known(("Exp",), _values(_has_nan), "the plugin's exponential of NaN is infinite"),
     Known(("Eye",), _values(_of_empty_batch_shape), "without batches the plugin leaves the result as it was in memory"),
-    Known(
-        (
-            "Add",
-            "Subtract",
-            "Multiply",
-            "Divide",
-            "Maximum",
-            "Minimum",
-            "Mod",
-            "FloorMod",
-            "SquaredDifference",
-            "Power",
-        ),
-        _values(_pdpd),
-        "arithmetic by pdpd of some types is aligned at the last axes, as IR912 has it of comparisons",
-    ),
+    Known((), _values(_pdpd), "operations by pdpd of some types are aligned at the last axes, as IR912 has it"),
     Known(
         ("NonZero",), lambda row, _: row.inputs[0].array.ndim == 0, "of a scalar OpenVINO gives one row of no indices"
     ),
     Known(("SliceScatter",), _values(_leaves_the_axis), "the plugin does not bound begin and end by the axis"),
     Known(
-        ("Convert",),
-        _values(lambda row, _: row.attributes["destination_type"] == "u1"),
-        "of numbers that become bits the plugin loses some",
+        ("Convert", "ConvertLike"),
+        _values(_of_bits),
+        "of numbers that become bits, or were bits, the plugin loses some",
     ),
     Known(("SoftPlus",), _values(lambda row, _: True), "openvinotoolkit/openvino#23673: too few digits below zero"),
     Known(
