@@ -26,8 +26,7 @@ from irexec.tools.judge.opponent import Opponent, Tensors
 T = TypeVar("T")
 Sources = Mapping[Value, np.ndarray] | Mapping[Value, Interval]
 ROUGH = 4
-"""Roundings by which an observed tensor may differ from the one that fused layers compute for themselves, and by which
-fused layers may differ from those of the model."""
+"""Roundings that fused layers may have beside those of the model, and by which they differ from observed tensors."""
 
 
 class Layers:
