@@ -43,7 +43,7 @@ class BuildError(Exception):
 
 
 def build(folder: Path = FOLDER, extra: tuple[str, ...] = (), chosen: Sequence[Level] = ()) -> list[Path]:
-    """Build the levels of this kind of processor, and return the files.
+    """Build the levels of the processor that the compiler builds for, and return the files.
 
     Args:
         folder: where the files are written.
@@ -61,7 +61,18 @@ def build(folder: Path = FOLDER, extra: tuple[str, ...] = (), chosen: Sequence[L
     options = (*(() if _is_clang(compiler) else _GCC), *extra)
     folder.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(lambda level: _build(compiler, level, folder, options), chosen or levels()))
+        return list(pool.map(lambda level: _build(compiler, level, folder, options), chosen or levels_of(compiler)))
+
+
+def levels_of(compiler: Sequence[str]) -> tuple[Level, ...]:
+    """The levels of the processor that a compiler builds for, which is another one for a cross compiler."""
+    try:
+        done = subprocess.run(
+            [*compiler, "-dumpmachine"], capture_output=True, text=True, errors="replace", check=False
+        )
+    except OSError:
+        return levels()
+    return levels(done.stdout.strip().partition("-")[0] if done.returncode == 0 else "")
 
 
 def find_compiler() -> list[str]:
@@ -127,20 +138,29 @@ def _build(compiler: list[str], level: Level, folder: Path, options: tuple[str, 
 def main(words: Sequence[str] | None = None) -> int:
     """Build the library in its own folder, and print the files; 1 if it cannot be built."""
     parser = argparse.ArgumentParser("python -m irexec.native.build", description="Build the C kernels.")
-    names = [level.name for level in levels()]
+    known = _known_levels()
+    names = [level.name for level in known]
     parser.add_argument("levels", nargs="*", metavar="LEVEL", help=f"of {', '.join(names)}; default: all")
     chosen = parser.parse_args(words).levels
     unknown = [name for name in chosen if name not in names]
     if unknown:
         parser.error(f"{unknown[0]!r} is not a level: expected {', '.join(names)}")
     try:
-        built = build(chosen=[level for level in levels() if level.name in chosen])
+        built = build(chosen=[level for level in known if level.name in chosen])
     except BuildError as error:
         print(f"irexec computes with NumPy alone: {error}", file=sys.stderr)
         return 1
     for path in built:
         print(path)
     return 0
+
+
+def _known_levels() -> tuple[Level, ...]:
+    """The levels of the compiler's processor; without a compiler, those of this one."""
+    try:
+        return levels_of(find_compiler())
+    except BuildError:
+        return levels()
 
 
 if __name__ == "__main__":

@@ -38,9 +38,12 @@ _X86 = (
 _ARM = (Level("portable", (*_FAST, "-fpeel-loops")),)
 
 
-def levels() -> tuple[Level, ...]:
-    """The levels of this kind of processor, the fastest first. NEON is part of every 64-bit ARM processor."""
-    return _X86 if platform.machine().lower() in ("x86_64", "amd64") else _ARM
+def levels(machine: str = "") -> tuple[Level, ...]:
+    """The levels of a kind of processor, by default of this one, the fastest first.
+
+    NEON is part of every 64-bit ARM processor.
+    """
+    return _X86 if (machine or platform.machine()).lower() in ("x86_64", "amd64") else _ARM
 
 
 def is_supported(level: Level) -> bool:

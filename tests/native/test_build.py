@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from irexec.native.build import BuildError, build, find_compiler, main
+from irexec.native.build import BuildError, build, find_compiler, levels_of, main
 from irexec.native.levels import levels
 from irexec.native.library import path_of
 from tests.support.paths import ROOT
@@ -141,3 +141,11 @@ def test_some_levels_are_built(
     with pytest.raises(SystemExit):
         main(["x86-64-v9"])
     assert "'x86-64-v9' is not a level: expected" in capsys.readouterr().err
+
+
+def test_a_cross_compiler_builds_the_levels_of_its_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    python = Path(sys.executable).as_posix()
+    for machine, names in (("aarch64", ["portable"]), ("x86_64", [level.name for level in levels("x86_64")])):
+        monkeypatch.setenv("CC", f'"{python}" -c "print(\'{machine}-linux-gnu\')"')
+        assert [level.name for level in levels_of(find_compiler())] == names
+    assert not levels("aarch64")[0].processor
