@@ -26,7 +26,7 @@ from irexec.tools.judge.opponent import Opponent, Tensors
 T = TypeVar("T")
 Sources = Mapping[Value, np.ndarray] | Mapping[Value, Interval]
 ROUGH = 4
-"""Roundings that fused layers may have beside those of the model, and by which they differ from observed tensors."""
+"""Further roundings of fused layers, and the difference from observed tensors that they make."""
 
 
 class Layers:
