@@ -60,6 +60,7 @@ def _results(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
         ("LRN", "channels of rank 3", "2024.6", 1, "LRN-1,Multiply-1"),
         ("ScatterNDUpdate", "one index, updates of one number", "2022.3", 1, "Unsqueeze-1,ScatterNDUpdate"),
         ("ScaledDotProductAttention", "sink for each row", "2023.3", None, "Exp-1,ReduceSum-1"),
+        ("BitwiseRightShift", "pdpd", "2024.6", None, "BitwiseRightShift-15"),
         ("Reverse", "scalar", "2021.4", 1, "Maximum-1"),
     ],
 )

@@ -265,7 +265,7 @@ _ROWS = (
         "ends the process, or gives another shape, for a result without elements",
     ),
     _Row(
-        "ShapeOf", Release(2024, 6), _of_a_scalar,
+        "ShapeOf", _NOT_ASKED, _of_a_scalar,
         "ends the process if the shape of a scalar, which has no elements, is an output",
     ),
     _Row(

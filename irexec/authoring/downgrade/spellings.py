@@ -27,7 +27,7 @@ _UNMENDED = Release(2027, 0)
 _PDPD = (
     "Add", "Subtract", "Multiply", "Divide", "Power", "Mod", "FloorMod", "Maximum", "Minimum", "SquaredDifference",
     "Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "LogicalAnd", "LogicalOr", "LogicalXor", "Xor",
-    "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+    "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseLeftShift", "BitwiseRightShift",
 )  # fmt: skip
 
 
