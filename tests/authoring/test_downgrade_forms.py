@@ -147,6 +147,20 @@ def test_what_a_release_runs_is_not_refused(type: str, name: str, release: str, 
     assert not found.findings
 
 
+@pytest.mark.parametrize(("release", "count"), [("2022.3", 0), ("2023.3", 1)])
+def test_lengths_that_follow_from_sizes_are_constants_in_2022(release: str, count: int) -> None:
+    """Its shape inference does not compute a Mod, and the plugin fails for what is left dynamic (roformer)."""
+    builder = Builder("m")
+    x = builder.parameter("f32", [2, 7], "x")
+    size = builder.emit("Gather", builder.emit("ShapeOf", x, version=3), [1], 0, version=8)
+    rest = builder.emit("Mod", size, [3], version=1)
+    lengths = builder.emit("Concat", builder.emit("Subtract", size, rest, version=1), rest, version=1, axis=0)
+    for part in builder.emit("VariadicSplit", x, 1, lengths, version=1):
+        builder.result(part)
+    written = downgrade(builder.model(), release).require().model
+    assert len([node for node in written.nodes if node.type == "Mod"]) == count
+
+
 def test_new_axes_of_computed_bounds_stay_at_their_positions() -> None:
     """A new axis between a removed and a whole one, beside an ellipsis: computed by NumPy."""
     builder = Builder("m")

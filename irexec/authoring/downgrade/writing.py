@@ -10,8 +10,8 @@ from irexec.analysis.collection import in_order
 from irexec.analysis.model import Model
 from irexec.analysis.portability.devices import refusals
 from irexec.analysis.portability.findings import value_findings
-from irexec.analysis.portability.plugins import DYNAMIC_SHAPES, UNIQUE_NAMES
-from irexec.analysis.portability.releases import IR_VERSIONS, OPSETS
+from irexec.analysis.portability.plugins import UNIQUE_NAMES
+from irexec.analysis.portability.releases import IR_VERSIONS, OPSETS, Release
 from irexec.analysis.portability.targets import Target, parse_target
 from irexec.analysis.shape_inference import UNKNOWN
 from irexec.analysis.validate import infer_all
@@ -31,6 +31,9 @@ from irexec.ir.writable import refuse_damage
 from irexec.records import Record
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import opset_number, resolve
+
+_SIZES_COMPUTED = Release(2023, 0)
+"""The first release that computes all that follows from sizes that are known, as irexec does."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ class _Writing:
 
     def __init__(self, found: Downgraded, target: Target) -> None:
         self._found, self._target, self._release = found, target, target.release
-        if target.release < DYNAMIC_SHAPES:
+        if target.release < _SIZES_COMPUTED:
             _fold(found.model)
         inference = infer_all(found.model)
         self._facts, self._failures = dict(inference.facts), dict(inference.failures)
@@ -261,7 +264,7 @@ def _is_named(finding: Finding, named: Collection[tuple[int | None, str | None]]
 
 
 def _fold(model: Model) -> None:
-    """Compute what the shapes decide: plugins without dynamic shapes do not.
+    """Compute what the shapes decide: plugins without dynamic shapes do not, and those of 2022 not through Mod.
 
     Then compute the layers whose inputs have become constants: some crash when the release computes them.
     """
