@@ -115,6 +115,8 @@ def test_other_values_are_remarks(type: str, name: str, release: str, constants:
     [
         ("ConvolutionBackpropData", "valid cut before the second tap", "2021.4", 1, "larger than its output"),
         ("ShapeOf", "scalar", "2021.4", None, "outputs without elements"),
+        ("ShapeOf", "scalar", "2022.3", None, "outputs without elements"),
+        ("PriorBox", "no sizes", "2021.4", None, "tensors without elements"),
         ("SoftSign", "bf16", "2022.3", None, "SoftSign in bf16"),
         ("Convert", "bf16 to boolean", "2022.3", None, "bf16 to boolean"),
         ("ScatterElementsUpdate", "u8 wraps", "2023.3", 1, "of u8 with a reduction"),
@@ -139,6 +141,7 @@ def test_what_a_release_refuses(type: str, name: str, release: str, constants: i
         ("Convert", "f32 to u4", "2024.6", None),
         ("ConvertLike", "f32 to bf16", "2021.4", None),
         ("MVN", "scalar", "2022.3", 1),
+        ("Unsqueeze", "bf16 scalar", "2022.3", 1),
         ("PriorBox", "no sizes", "2022.3", None),
     ],
 )

@@ -35,7 +35,7 @@ BF16_NOT_COMPUTED = frozenset(
     Equal Erf Exp FloorMod GRUCell GatherTree Gelu Greater GreaterEqual GroupConvolution GroupConvolutionBackpropData
     GroupNormalization HSigmoid HSwish IsFinite IsInf IsNaN LRN LSTMCell Less LessEqual LogSoftmax MVN MatMul MatrixNms
     MaxPool Maximum Minimum Mish Mod Multiply Negative NotEqual PRelu Power RNNCell Range Relu Round Sigmoid SoftPlus
-    SoftSign Softmax Sqrt SquaredDifference Subtract Swish Tanh TopK Unsqueeze
+    SoftSign Softmax Sqrt SquaredDifference Subtract Swish Tanh TopK
     """.split()  # noqa: SIM905 - a list of words
 )
 """Operations that the CPU plugins of 2022 do not compute in bf16 on a processor without it."""
@@ -197,10 +197,12 @@ def _oldest(node: Node, data: Fact, facts: Mapping[Value, Fact], release: Releas
         yield f"does not run ScatterElementsUpdate of {name} with a reduction"
     if node.type == "ScatterUpdate" and release < _EVERY and _rank(node, facts, 1) == 0:
         yield "runs ScatterUpdate of a scalar index only if its axis is a constant"
+    source = node.inputs[0]
+    is_of_constant = node.type == "Result" and source is not None and source.node.constant is not None
+    if is_of_constant and release < NO_ELEMENTS and data.shape is not None and 0 in data.shape:
+        yield "does not give outputs without elements"
     if release >= DYNAMIC_SHAPES:
         return
-    if node.type == "Result" and data.shape is not None and 0 in data.shape:
-        yield "does not give outputs without elements"
     if node.type == "ConvolutionBackpropData" and _is_beyond_its_output(node, facts):
         yield "does not run a ConvolutionBackpropData whose dilated kernel is larger than its output"
     if node.type == "Convolution" and name == "i8":
@@ -268,7 +270,8 @@ def _shape(type: str, fact: Fact, release: Release) -> str | None:
         return "does not run variables whose shape is not known"
     if release < _EVERY and fact.shape is None:
         return "does not run tensors of unknown rank"
-    if release < NO_ELEMENTS and fact.shape is not None and 0 in fact.shape and not type.startswith("PriorBox"):
+    is_run = type.startswith("PriorBox") and release >= DYNAMIC_SHAPES
+    if release < NO_ELEMENTS and fact.shape is not None and 0 in fact.shape and not is_run:
         return "does not run tensors without elements"
     return None
 
