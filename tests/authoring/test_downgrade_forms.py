@@ -61,6 +61,7 @@ def _results(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
         ("ScatterNDUpdate", "one index, updates of one number", "2022.3", 1, "Unsqueeze-1,ScatterNDUpdate"),
         ("ScaledDotProductAttention", "sink for each row", "2023.3", None, "Exp-1,ReduceSum-1"),
         ("BitwiseRightShift", "pdpd", "2024.6", None, "BitwiseRightShift-15"),
+        ("RegionYolo", "axes 2 to 1 are one", "2022.3", None, "RegionYolo-1,Reshape-1"),
         ("Reverse", "scalar", "2021.4", 1, "Maximum-1"),
     ],
 )

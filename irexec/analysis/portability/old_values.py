@@ -235,7 +235,7 @@ _ROWS = (
     ),
     _Row(
         "GatherND GatherElements ScatterNDUpdate ScatterElementsUpdate", _NOT_ASKED, _computed(1),
-        "takes indices that are counted from the end for indices outside of the data",
+        "takes indices that are counted from the end for indices outside of the data, or fails",
     ),
     _Row("Reverse", Release(2023, 0), _computed(1), "fails for axes that are counted from the end"),
     _Row(

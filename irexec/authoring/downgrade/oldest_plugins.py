@@ -1,4 +1,4 @@
-"""Layers that the CPU plugin before 2022.1 takes and computes wrongly, in forms that it computes right.
+"""Layers that the CPU plugin before 2022.1, or before 2023.0, takes and computes wrongly, in forms that it computes right.
 
 Source: the release 2021.4.2 itself (tests.release_sweep).
 """
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.portability.plugins import DYNAMIC_SHAPES, is_constant
+from irexec.analysis.portability.releases import Release
 from irexec.authoring.downgrade.layer import ONE, Layer, respells
 from irexec.authoring.ends import constant
 
@@ -28,7 +29,7 @@ def _concat(layer: Layer) -> Any:
     return ONE.unsqueeze(ONE.concat(*(ONE.squeeze(x, axis) for x in layer.inputs), axis=0), axis)
 
 
-@respells(DYNAMIC_SHAPES, "RegionYolo")
+@respells(Release(2023, 0), "RegionYolo")
 def _region_yolo(layer: Layer) -> Any:
     """Axes that are counted from the end, or that end before they begin, give another shape or none."""
     axis, end_axis = layer.axis(layer["axis"]), layer.axis(layer["end_axis"])
