@@ -1,6 +1,6 @@
-"""Layers that the CPU plugin before 2022.1, or before 2023.0, takes and computes wrongly, in forms that it computes right.
+"""Layers that CPU plugins before 2023.0 take and compute wrongly, in forms that they compute right.
 
-Source: the release 2021.4.2 itself (tests.release_sweep).
+Source: the releases 2021.4.2 and 2022.3.2 themselves (tests.release_sweep).
 """
 
 from __future__ import annotations
