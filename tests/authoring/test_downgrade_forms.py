@@ -151,6 +151,14 @@ def test_what_a_release_runs_is_not_refused(type: str, name: str, release: str, 
     assert not found.findings
 
 
+def test_the_older_normalisation_of_a_scalar_is_refused() -> None:
+    """Version 6 is run."""
+    builder = Builder("m")
+    builder.result(builder.emit("MVN", builder.parameter("f32", [], "x"), version=2, eps=1e-5))
+    (finding,) = downgrade(builder.model(), "2023.3").findings
+    assert "MVN before version 6 of a scalar" in finding.message
+
+
 @pytest.mark.parametrize(("release", "count"), [("2022.3", 0), ("2023.3", 1)])
 def test_lengths_that_follow_from_sizes_are_constants_in_2022(release: str, count: int) -> None:
     """Its shape inference does not compute a Mod, and the plugin fails for what is left dynamic (roformer)."""

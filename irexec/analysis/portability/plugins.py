@@ -178,6 +178,8 @@ def _data(node: Node, data: Fact, release: Release) -> Iterator[str]:
             yield f"does not compute {type} in bf16 on a CPU"
         if type == "Convert" and node.attributes.get("destination_type") == "boolean":
             yield "does not convert bf16 to boolean"
+    if type == "MVN" and data.shape == () and len(node.inputs) == 1 and release < _EVERY:
+        yield "does not run MVN before version 6 of a scalar"
     if data.shape == () and any(type == name and release < until for name, until in SCALARS):
         yield f"does not run {type} of a scalar"
     if type == "Squeeze" and data.shape == () and len(node.inputs) > 1 and release < _EVERY:
