@@ -100,6 +100,7 @@ def test_a_form_that_the_plugin_computes_right(
         ("IRDFT", "a single number leaves none", "2023.3", 1, "without elements"),
         ("ShapeOf", "scalar", "2023.3", None, "shape of a scalar"),
         ("MatrixNms", "nms_top_k 0", "2023.3", None, "an nms_top_k of 0"),
+        ("GenerateProposals", "no point", "2023.3", 1, "without elements"),
         ("NMSRotated", "no boxes", "2023.3", 1, "without elements"),
         ("Unique", "u8 rows", "2023.3", 1, "8-bit integers"),
         ("EmbeddingBagOffsets", "mean of integers", "2024.6", None, "rounds means down"),

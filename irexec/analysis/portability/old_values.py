@@ -216,7 +216,7 @@ _OF_ELEMENTS = (
     "NonMaxSuppression MulticlassNms MatrixNms MatMul ReduceMax ReduceMin ReduceProd ReduceSum ReduceMean ReduceL1 "
     "ReduceL2 Gather Einsum Convolution BatchNormInference MVN NormalizeL2 LSTMCell GRUCell RNNCell Unique AvgPool "
     "MaxPool ScaledDotProductAttention ScatterNDUpdate SearchSorted DetectionOutput "
-    "ReduceLogicalAnd ReduceLogicalOr NMSRotated LSTMSequence GRUSequence RNNSequence"
+    "ReduceLogicalAnd ReduceLogicalOr NMSRotated LSTMSequence GRUSequence RNNSequence GenerateProposals"
 )
 _ARITHMETIC = "Add Subtract Multiply Convolution ConvolutionBackpropData GroupConvolution MatMul ReduceMean ReduceL2"
 
