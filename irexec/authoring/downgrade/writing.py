@@ -33,7 +33,7 @@ from irexec.schema.opdef import OpDef
 from irexec.schema.registry import opset_number, resolve
 
 _SIZES_COMPUTED = Release(2023, 0)
-"""The first release that computes all that follows from sizes that are known, as irexec does."""
+"""The first release that computes what follows from known sizes, as irexec does."""
 
 
 @dataclass(frozen=True)
