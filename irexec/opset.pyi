@@ -737,7 +737,7 @@ class Opset1:
         p: Operand | None = None,
         *,
         hidden_size: int,
-        activations: Sequence[str] = (),
+        activations: Sequence[str] = ("sigmoid", "tanh", "tanh"),
         activations_alpha: Sequence[float] = (),
         activations_beta: Sequence[float] = (),
         clip: float = 0.0,
@@ -1250,7 +1250,7 @@ class Opset1:
         b: Operand | None = None,
         *,
         hidden_size: int,
-        activations: Sequence[str] = (),
+        activations: Sequence[str] = ("tanh",),
         activations_alpha: Sequence[float] = (),
         activations_beta: Sequence[float] = (),
         clip: float = 0.0,
@@ -1995,7 +1995,7 @@ class Opset3(Opset2):
 
         Args:
             data: a numeric type.
-            axis: an integer type, rank 0, or 1 with a single element.
+            axis: i32 or i64, rank 0, or 1 with a single element.
         """
 
     @staticmethod
@@ -2039,7 +2039,7 @@ class Opset3(Opset2):
 
         Args:
             emb_table: a numeric type, rank 1 or more.
-            indices: an integer type, rank 2.
+            indices: i32 or i64, rank 2.
             per_sample_weights: a numeric type, rank 2.
         """
 
@@ -2063,10 +2063,10 @@ class Opset3(Opset2):
 
         Args:
             emb_table: a numeric type, rank 1 or more.
-            indices: an integer type, rank 1.
-            segment_ids: an integer type, rank 1.
-            num_segments: an integer type, rank 0.
-            default_index: an integer type, rank 0.
+            indices: i32 or i64, rank 1.
+            segment_ids: i32 or i64, rank 1.
+            num_segments: i32 or i64, rank 0.
+            default_index: i32 or i64, rank 0.
             per_sample_weights: a numeric type, rank 1.
         """
 
@@ -2099,7 +2099,7 @@ class Opset3(Opset2):
         b: Operand | None = None,
         *,
         hidden_size: int,
-        activations: Sequence[str] = (),
+        activations: Sequence[str] = ("sigmoid", "tanh"),
         activations_alpha: Sequence[float] = (),
         activations_beta: Sequence[float] = (),
         clip: float = 0.0,
@@ -2386,7 +2386,7 @@ class Opset4(Opset3):
         b: Operand | None = None,
         *,
         hidden_size: int,
-        activations: Sequence[str] = (),
+        activations: Sequence[str] = ("sigmoid", "tanh", "tanh"),
         activations_alpha: Sequence[float] = (),
         activations_beta: Sequence[float] = (),
         clip: float = 0.0,
@@ -2540,7 +2540,7 @@ class Opset4(Opset3):
 
         Args:
             data: any element type, rank 1 or more.
-            indices: an integer type, rank 1 or more.
+            indices: i32 or i64, rank 1 or more.
             updates: any element type.
         """
 
@@ -2604,7 +2604,7 @@ class Opset5(Opset4):
         *,
         hidden_size: int,
         direction: Literal["forward", "reverse", "bidirectional"],
-        activations: Sequence[str] = (),
+        activations: Sequence[str] = ("sigmoid", "tanh"),
         activations_alpha: Sequence[float] = (),
         activations_beta: Sequence[float] = (),
         clip: float = 0.0,
@@ -2663,7 +2663,7 @@ class Opset5(Opset4):
         *,
         hidden_size: int,
         direction: Literal["forward", "reverse", "bidirectional"],
-        activations: Sequence[str] = (),
+        activations: Sequence[str] = ("sigmoid", "tanh", "tanh"),
         activations_alpha: Sequence[float] = (),
         activations_beta: Sequence[float] = (),
         clip: float = 0.0,
@@ -2733,7 +2733,7 @@ class Opset5(Opset4):
         *,
         hidden_size: int,
         direction: Literal["forward", "reverse", "bidirectional"],
-        activations: Sequence[str] = (),
+        activations: Sequence[str] = ("tanh",),
         activations_alpha: Sequence[float] = (),
         activations_beta: Sequence[float] = (),
         clip: float = 0.0,
@@ -2953,7 +2953,7 @@ class Opset6(Opset5):
 
         Args:
             data: any element type, rank 1 or more.
-            indices: an integer type, rank 1 or more.
+            indices: i32 or i64, rank 1 or more.
         """
 
     @staticmethod
@@ -3093,8 +3093,8 @@ class Opset7(Opset6):
 
         Args:
             data: any element type.
-            shift: an integer type, rank 0 or 1.
-            axes: an integer type, rank 0 or 1.
+            shift: i32 or i64, rank 0 or 1.
+            axes: i32 or i64, rank 0 or 1.
         """
 
 class Opset8(Opset7):
@@ -3535,10 +3535,10 @@ class Opset9(Opset8):
         """Eye of opset9. Ones on a diagonal, zeros elsewhere, for every batch. Source: Eye-9.
 
         Args:
-            num_rows: an integer type, rank 0, or 1 with a single element.
-            num_columns: an integer type, rank 0, or 1 with a single element.
-            diagonal_index: an integer type, rank 0, or 1 with a single element.
-            batch_shape: an integer type, rank 1.
+            num_rows: i32 or i64, rank 0, or 1 with a single element.
+            num_columns: i32 or i64, rank 0, or 1 with a single element.
+            diagonal_index: i32 or i64, rank 0, or 1 with a single element.
+            batch_shape: i32 or i64, rank 1.
         """
 
     @staticmethod
@@ -4217,8 +4217,8 @@ class Opset15(Opset14):
 
         Args:
             data: any element type but string, rank 2 or 3.
-            output_size: an integer type, rank 1.
-            kernel_size: an integer type, rank 1.
+            output_size: i32 or i64, rank 1.
+            kernel_size: i32 or i64, rank 1.
         """
 
     @staticmethod
@@ -4259,7 +4259,7 @@ class Opset15(Opset14):
 
         Args:
             emb_table: a numeric type, rank 1 or more.
-            indices: an integer type, rank 2.
+            indices: i32 or i64, rank 2.
             per_sample_weights: a numeric type, rank 2.
         """
 
@@ -4308,8 +4308,8 @@ class Opset15(Opset14):
         Args:
             signal: a floating-point type, rank 1 or 2.
             window: a floating-point type, rank 1.
-            frame_size: an integer type, rank 0.
-            frame_step: an integer type, rank 0.
+            frame_size: i32 or i64, rank 0.
+            frame_step: i32 or i64, rank 0.
         """
 
     @staticmethod
@@ -4327,7 +4327,7 @@ class Opset15(Opset14):
 
         Args:
             data: any element type but string, rank 1 or more.
-            indices: an integer type, rank 1 or more.
+            indices: i32 or i64, rank 1 or more.
             updates: any element type but string.
         """
 
@@ -4477,9 +4477,9 @@ class Opset16(Opset15):
         Args:
             data: a floating-point type, rank 3 or 4.
             window: a floating-point type, rank 1.
-            frame_size: an integer type, rank 0.
-            frame_step: an integer type, rank 0.
-            signal_length: an integer type, rank 0, or 1 with a single element.
+            frame_size: i32 or i64, rank 0.
+            frame_step: i32 or i64, rank 0.
+            signal_length: i32 or i64, rank 0, or 1 with a single element.
         """
 
     @staticmethod
@@ -4530,8 +4530,8 @@ class Opset16(Opset15):
 
         Args:
             data: a numeric type, rank 1 or more.
-            segment_ids: an integer type, rank 1.
-            num_segments: an integer type, rank 0.
+            segment_ids: i32 or i64, rank 1.
+            num_segments: i32 or i64, rank 0.
         """
 
     @staticmethod
@@ -4552,8 +4552,8 @@ class Opset16(Opset15):
 
         Args:
             values: any element type, rank 1.
-            dense_shape: an integer type, rank 1.
-            indices: an integer type, rank 2.
+            dense_shape: i32 or i64, rank 1.
+            indices: i32 or i64, rank 2.
             default_value: any element type, rank 0.
         """
 

@@ -12,8 +12,8 @@ from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import KernelContext, Task
 from irexec.native.library import library
-from irexec.schema.recurrent import CellAttributes, GRUCellAttributes, GRUSequenceAttributes, SequenceAttributes
 from irexec.testing.tasks import candidates, run_kernel, task_of
+from tests.backend.test_recurrent import attributes_of_cell, attributes_of_sequence
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no library")
 
@@ -39,9 +39,7 @@ def _task(
         random(count, (gates + linear) * size),
     ]
     shared: dict[str, Any] = {"hidden_size": size, "direction": direction}
-    attributes = (
-        GRUSequenceAttributes(**shared, linear_before_reset=linear) if type == "GRU" else SequenceAttributes(**shared)
-    )
+    attributes = attributes_of_sequence(type, linear=linear, **shared)
     inputs = [random(batch, steps, width), *states, known, *weights]
     constants = range(len(inputs) - 3, len(inputs))
     task = task_of(
@@ -102,11 +100,7 @@ def test_strided_arrays_and_lengths_of_32_bits(type: str) -> None:
 def test_cells(type: str, linear: bool, has_bias: bool, batch: int) -> None:
     _, (x, *states, _, w, r, b) = _task(type, (batch, 1, 5, 19), linear=linear)
     inputs = [x[:, 0], *(state[:, 0] for state in states), w[0], r[0], *([b[0]] if has_bias else [])]
-    cell = (
-        GRUCellAttributes(hidden_size=19, linear_before_reset=linear)
-        if type == "GRU"
-        else CellAttributes(hidden_size=19)
-    )
+    cell = attributes_of_cell(type, 19, linear=linear)
     version = {"LSTM": "opset4", "GRU": "opset3", "RNN": "opset1"}[type]
     first = 1 + len(states)
     task = task_of(

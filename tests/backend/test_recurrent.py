@@ -10,10 +10,31 @@ import pytest
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import KernelContext
-from irexec.schema.recurrent import CellAttributes, GRUCellAttributes, GRUSequenceAttributes, SequenceAttributes
+from irexec.schema.recurrent import (
+    CellAttributes,
+    GRUCellAttributes,
+    GRUSequenceAttributes,
+    LSTMCellAttributes,
+    LSTMSequenceAttributes,
+    SequenceAttributes,
+)
 from irexec.testing.tasks import candidates, run_kernel, task_of
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+
+def attributes_of_sequence(type: str, *, linear: bool = False, **shared: Any) -> SequenceAttributes:
+    """The attributes of a sequence of LSTM, GRU or RNN cells."""
+    if type == "GRU":
+        return GRUSequenceAttributes(**shared, linear_before_reset=linear)
+    return LSTMSequenceAttributes(**shared) if type == "LSTM" else SequenceAttributes(**shared)
+
+
+def attributes_of_cell(type: str, size: int, *, linear: bool) -> CellAttributes:
+    """The attributes of an LSTM, GRU or RNN cell."""
+    if type == "GRU":
+        return GRUCellAttributes(hidden_size=size, linear_before_reset=linear)
+    return LSTMCellAttributes(hidden_size=size) if type == "LSTM" else CellAttributes(hidden_size=size)
 
 
 def sequence(
@@ -30,9 +51,7 @@ def sequence(
     weights = [random(count, gates * 6, 5), random(count, gates * 6, 6), random(count, (gates + linear) * 6)]
     known = np.array([steps] * batch if lengths is None else lengths)
     shared: dict[str, Any] = {"hidden_size": 6, "direction": direction}
-    attributes = (
-        GRUSequenceAttributes(**shared, linear_before_reset=linear) if type == "GRU" else SequenceAttributes(**shared)
-    )
+    attributes = attributes_of_sequence(type, linear=linear, **shared)
     return [random(batch, steps, 5), *states, known, *weights], {"attributes": attributes}
 
 
@@ -75,11 +94,7 @@ def test_cells(type: str, has_bias: bool, dtype: str) -> None:
         given, _ = sequence(type, 3, 1, "forward", None, dtype, linear)
         *states, _, w, r, b = given[1:]
         inputs = [given[0][:, 0], *(state[:, 0] for state in states), w[0], r[0], *([b[0]] if has_bias else [])]
-        cell = (
-            GRUCellAttributes(hidden_size=6, linear_before_reset=linear)
-            if type == "GRU"
-            else CellAttributes(hidden_size=6)
-        )
+        cell = attributes_of_cell(type, 6, linear=linear)
         attributes = {"attributes": cell}
         version = "opset4" if type == "LSTM" else "opset3"
         first = 1 + len(states)
@@ -115,5 +130,5 @@ def test_packed_once() -> None:
 @pytest.mark.parametrize("changes", [{"clip": 1.0}, {"activations": ("relu", "tanh", "tanh")}])
 def test_left_to_the_reference_kernel(changes: dict[str, Any]) -> None:
     inputs, _ = sequence("LSTM", 2, 5, "forward", None, "float32")
-    attributes = {"attributes": SequenceAttributes(hidden_size=6, direction="forward", **changes)}
+    attributes = {"attributes": LSTMSequenceAttributes(hidden_size=6, direction="forward", **changes)}
     assert not candidates(task_of("LSTMSequence", "opset5", inputs, attributes, constants=(4, 5, 6)))
