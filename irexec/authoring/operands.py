@@ -38,7 +38,7 @@ def check_numbers(numbers: Any, element: Element) -> None:
     given = np.asarray(numbers)
     if element.is_float or element.kind == "string":
         return
-    high = (1 << (element.bits - (element.kind == "signed"))) - 1 if element.is_integer else 1
+    high = element.limits[1] if element.is_integer else 1
     is_held = bool(np.all((given >= lowest(element)) & (given <= high) & (given == np.trunc(given))))
     check(is_held, f"{numbers!r:.100} is not of the element type {element}")
 

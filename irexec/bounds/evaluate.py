@@ -260,8 +260,8 @@ def _stored_integers(bound: Interval, element: Element) -> Interval:
     """The interval of integers. One that may not fit its type, or 32 bits, is open: see _of_integers."""
     if bound.exact.dtype.kind in "iu" and np.array_equal(bound.low, bound.high):
         return Interval.certain(bound.exact)
-    limits, held = np.iinfo(element.carrier), np.iinfo(np.int32)
-    least, most = max(limits.min, held.min), min(limits.max, held.max)
+    (least, most), held = element.limits, np.iinfo(np.int32)
+    least, most = max(least, held.min), min(most, held.max)
     return bound.open_where((floats(bound.low) < least) | (floats(bound.high) > most))
 
 

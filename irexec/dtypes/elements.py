@@ -90,6 +90,13 @@ class Element:
         """Whether it is a signed or unsigned integer (boolean is not)."""
         return self.kind in ("signed", "unsigned")
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The smallest and the largest number of an integer type."""
+        if self.kind == "signed":
+            return -(1 << self.bits - 1), (1 << self.bits - 1) - 1
+        return 0, (1 << self.bits) - 1
+
 
 ElementLike: TypeAlias = Element | str | np.dtype | type[np.generic]
 

@@ -190,7 +190,6 @@ def _representable(what: str, element: Element, array: np.ndarray, allow_cast: b
         return array
     typed = rounded(array, element)
     if element.is_integer and not allow_cast and not np.array_equal(typed, array):
-        bits = element.bits
-        low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if element.kind == "signed" else (0, (1 << bits) - 1)
+        low, high = element.limits
         raise InputError(f"{what} holds values outside {low}..{high}, which {element} cannot hold")
     return typed

@@ -125,15 +125,15 @@ class Opponents:
         self.names = names
         self._workers = {name: Worker(name, 60) for name in names if name in ("openvino", "onnxruntime")}
 
-    def results(self, row: Case) -> Iterator[tuple[str, str, Results]]:
-        """Name, arithmetic and outputs of each implementation that runs the row."""
+    def results(self, row: Case, right: Results) -> Iterator[tuple[str, str, Results]]:
+        """Name, arithmetic and outputs of each implementation that runs the row; ``right`` are those of the reference."""
         for name in self.names:
             for arithmetic, run in _RUNS[name]:
                 try:
                     outputs = run(self, row) if name in self._workers else run(row)
                 except (IrexecError, NotImplementedError, TypeError, ValueError):
                     outputs = []
-                is_run = outputs and (name in self._workers or _has_shapes(row, outputs))
+                is_run = outputs and (name in self._workers or _has_shapes(right, outputs))
                 yield name, arithmetic if is_run else "refused", outputs
 
     def openvino(self, row: Case) -> Results:
@@ -154,9 +154,9 @@ class Opponents:
             return self._workers["onnxruntime"].run(job, [feeds], "the case")[0]
 
 
-def _has_shapes(row: Case, outputs: Results) -> bool:
+def _has_shapes(right: Results, outputs: Results) -> bool:
     """Whether the outputs have the shapes of the row: a size may depend on an input that was rounded."""
-    return [x.shape for x in outputs] == [x.shape for x in results_of(row)]
+    return [x.shape for x in outputs] == [x.shape for x in right]
 
 
 def _fast(row: Case) -> Results:
@@ -219,7 +219,7 @@ def judge(row: Case, opponents: Opponents, tally: Tally) -> None:
         return
     tally.rows += 1
     bounds: dict[str, tuple[Bound, ...]] = {}
-    for name, arithmetic, outputs in opponents.results(row):
+    for name, arithmetic, outputs in opponents.results(row, right):
         if arithmetic == "refused":
             tally.verdicts[f"{name} refused"] += 1
             continue

@@ -117,3 +117,13 @@ def test_a_shape_that_a_layer_does_not_take_has_no_bound() -> None:
     given["x"] = Interval.certain(np.zeros((3, 4), np.float32))
     given["size"] = Interval.certain(np.int64([5]))
     assert isinstance(_bound_of(model, given), Unbounded)
+
+
+def test_integers_of_few_bits_are_open_beyond_their_own_limits() -> None:
+    x = opset.parameter([2], "u4", "x")
+    array = np.uint8([15, 7])
+    near = Interval(array, array - np.uint8(1), array)
+    bound = _bound_of(Model([x + 1], [x]), {"x": near})
+    assert isinstance(bound, Interval)
+    assert bound.outside(np.uint8([0, 8])).tolist() == [False, False]
+    assert bound.outside(np.uint8([0, 11])).tolist() == [False, True]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from irexec.analysis.portability.releases import Release
+from irexec.analysis.portability.releases import NOT_ASKED, Release
 from irexec.dtypes.elements import Element
 from irexec.ir import codes
 from irexec.ir.constants import constant_value
@@ -18,7 +18,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Node, Value
 
-_NOT_DYNAMIC, _NOT_ASKED = Release(2022, 1), Release(2025, 0)
+_NOT_DYNAMIC = Release(2022, 1)
 
 Facts = Mapping[Value, Fact]
 Condition = Callable[[Node, Facts], bool]
@@ -222,92 +222,92 @@ _ARITHMETIC = "Add Subtract Multiply Convolution ConvolutionBackpropData GroupCo
 
 _ROWS = (
     _Row(
-        _ARITHMETIC + " Power Mod FloorMod Divide SquaredDifference", _NOT_ASKED, _of_integers(8, 16, 32, 64),
+        _ARITHMETIC + " Power Mod FloorMod Divide SquaredDifference", NOT_ASKED, _of_integers(8, 16, 32, 64),
         "saturates or rounds integers beyond the range of i32 or of their type, and quotients by zero",
     ),
     _Row(
-        "Convert ConvertLike ConvertPromoteTypes", _NOT_ASKED, _converts,
+        "Convert ConvertLike ConvertPromoteTypes", NOT_ASKED, _converts,
         "saturates values that the type, or i32 in place of a larger type, does not hold",
     ),
     _Row(
-        "Convert ConvertLike", _NOT_ASKED, _rounds_small_floats,
+        "Convert ConvertLike", NOT_ASKED, _rounds_small_floats,
         "rounds values half-way between two of f8e4m3 or f4e2m1 away from the even one",
     ),
     _Row(
-        "GatherND GatherElements ScatterNDUpdate ScatterElementsUpdate", _NOT_ASKED, _computed(1),
+        "GatherND GatherElements ScatterNDUpdate ScatterElementsUpdate", NOT_ASKED, _computed(1),
         "takes indices that are counted from the end for indices outside of the data, or fails",
     ),
     _Row("Reverse", Release(2023, 0), _computed(1), "fails for axes that are counted from the end"),
     _Row(
-        "Clamp", _NOT_ASKED, _has_inexact_bounds,
+        "Clamp", NOT_ASKED, _has_inexact_bounds,
         "rounds bounds of integers towards zero, and takes 0 for a bound that i32 does not hold",
     ),
-    _Row("LSTMSequence", _NOT_ASKED, _has_zero(3), "gives zeros for a sequence of length 0"),
-    _Row("GRUSequence RNNSequence", _NOT_ASKED, _has_zero(2), "gives zeros for a sequence of length 0"),
+    _Row("LSTMSequence", NOT_ASKED, _has_zero(3), "gives zeros for a sequence of length 0"),
+    _Row("GRUSequence RNNSequence", NOT_ASKED, _has_zero(2), "gives zeros for a sequence of length 0"),
     _Row("ROIAlign", _NOT_DYNAMIC, _of_maxima, "gives other maxima where no sample is above 0"),
-    _Row("Interpolate", _NOT_ASKED, _is_antialiased, "weighs pixels otherwise with antialias"),
+    _Row("Interpolate", NOT_ASKED, _is_antialiased, "weighs pixels otherwise with antialias"),
     _Row("DeformableConvolution", _NOT_DYNAMIC, _is_uneven, "gives other values where the axes of the windows differ"),
-    _Row("BinaryConvolution", _NOT_ASKED, _always, "takes data other than 0 and 1 for one of them"),
-    _Row("Select GridSample", _NOT_ASKED, _of_large, "saturates integers beyond the range of i32"),
+    _Row("BinaryConvolution", NOT_ASKED, _always, "takes data other than 0 and 1 for one of them"),
+    _Row("Select GridSample", NOT_ASKED, _of_large, "saturates integers beyond the range of i32"),
     _Row("NotEqual", _NOT_DYNAMIC, _of("u64"), "saturates or cuts integers beyond the range of i32"),
-    _Row("Cos Sin Tan", _NOT_ASKED, _of_large, "gives 0 for negative results of unsigned integers"),
-    _Row("NormalizeL2", _NOT_ASKED, _of_a_scalar, "fails for a scalar, or adds eps to its square"),
-    _Row("Interpolate", _NOT_ASKED, _has_computed_axes, "fails for axes that are counted from the end"),
+    _Row("Cos Sin Tan", NOT_ASKED, _of_large, "gives 0 for negative results of unsigned integers"),
+    _Row("NormalizeL2", NOT_ASKED, _of_a_scalar, "fails for a scalar, or adds eps to its square"),
+    _Row("Interpolate", NOT_ASKED, _has_computed_axes, "fails for axes that are counted from the end"),
     _Row("Unique", Release(2023, 0), _is_along_an_axis, "gives other values along an axis"),
-    _Row("NonMaxSuppression", _NOT_ASKED, _computed(3), "suppresses boxes whose overlap is the threshold"),
+    _Row("NonMaxSuppression", NOT_ASKED, _computed(3), "suppresses boxes whose overlap is the threshold"),
     _Row(
-        "NonMaxSuppression NMSRotated", _NOT_ASKED, _may_select_none,
+        "NonMaxSuppression NMSRotated", NOT_ASKED, _may_select_none,
         "fails, or counts other boxes, where it may select none",
     ),
-    _Row(_OF_ELEMENTS, _NOT_ASKED, _has_no_elements, "fails, or gives other values, without elements"),
+    _Row(_OF_ELEMENTS, NOT_ASKED, _has_no_elements, "fails, or gives other values, without elements"),
     _Row(
-        "Broadcast IRDFT", _NOT_ASKED, _gives_no_elements,
+        "Broadcast IRDFT", NOT_ASKED, _gives_no_elements,
         "ends the process, or gives another shape, for a result without elements",
     ),
     _Row(
-        "ShapeOf", _NOT_ASKED, _of_a_scalar,
+        "ShapeOf", NOT_ASKED, _of_a_scalar,
         "ends the process if the shape of a scalar, which has no elements, is an output",
     ),
     _Row(
-        "MatrixNms MulticlassNms", _NOT_ASKED, _keeps_none,
+        "MatrixNms MulticlassNms", NOT_ASKED, _keeps_none,
         "ends the process, or counts other boxes, for an nms_top_k of 0",
     ),
-    _Row("Unique", _NOT_ASKED, _of_bytes_along_an_axis, "gives other values along an axis of 8-bit integers"),
-    _Row("TopK", _NOT_ASKED, _has_zero(1), "fails for a k of 0"),
-    _Row("OneHot", _NOT_ASKED, _has_zero(1), "fails for a depth of 0"),
-    _Row("NonZero", _NOT_ASKED, _of_a_scalar, "gives a shape of [1, 0] where a scalar is 0"),
-    _Row("MaxPool", _NOT_ASKED, _pads_bf16, "gives infinity for a window of bf16 that lies in the padding"),
-    _Row("ROIPooling", _NOT_ASKED, _may_be_nan(1), "ends the process where a box is NaN"),
+    _Row("Unique", NOT_ASKED, _of_bytes_along_an_axis, "gives other values along an axis of 8-bit integers"),
+    _Row("TopK", NOT_ASKED, _has_zero(1), "fails for a k of 0"),
+    _Row("OneHot", NOT_ASKED, _has_zero(1), "fails for a depth of 0"),
+    _Row("NonZero", NOT_ASKED, _of_a_scalar, "gives a shape of [1, 0] where a scalar is 0"),
+    _Row("MaxPool", NOT_ASKED, _pads_bf16, "gives infinity for a window of bf16 that lies in the padding"),
+    _Row("ROIPooling", NOT_ASKED, _may_be_nan(1), "ends the process where a box is NaN"),
     _Row(
-        "GridSample", _NOT_ASKED, _may_be_far,
+        "GridSample", NOT_ASKED, _may_be_far,
         "takes another pixel where a coordinate is so far outside of the data that i32 does not hold it",
     ),
     _Row(
-        "ExperimentalDetectronPriorGridGenerator", _NOT_ASKED, _has_a_grid_of_its_own,
+        "ExperimentalDetectronPriorGridGenerator", NOT_ASKED, _has_a_grid_of_its_own,
         "leaves the rest of the output unwritten if h and w are fewer cells than the map has",
     ),
-    _Row("Tile", _NOT_ASKED, _is_of_no_repeats, "fails, or gives other values, without repeats"),
-    _Row("GatherTree", _NOT_ASKED, _always, "does not write the beams of length 0"),
+    _Row("Tile", NOT_ASKED, _is_of_no_repeats, "fails, or gives other values, without repeats"),
+    _Row("GatherTree", NOT_ASKED, _always, "does not write the beams of length 0"),
     _Row(
-        "FakeQuantize", _NOT_ASKED, _always,
+        "FakeQuantize", NOT_ASKED, _always,
         "computes levels in f32: a value half-way between two of them may get the other one",
     ),
     _Row(
         "Proposal ExperimentalDetectronDetectionOutput GenerateProposals "
         "ExperimentalDetectronGenerateProposalsSingleImage",
-        _NOT_ASKED, _always, "does not order boxes of equal scores by their positions",
+        NOT_ASKED, _always, "does not order boxes of equal scores by their positions",
     ),
     _Row(
         "DetectionOutput", _NOT_DYNAMIC, _always,
         "takes another box of several classes of one score at the limit of keep_top_k",
     ),
     _Row(
-        "ExperimentalDetectronTopKROIs", _NOT_ASKED, _always,
+        "ExperimentalDetectronTopKROIs", NOT_ASKED, _always,
         "leaves the rest of the output unwritten if there are fewer boxes than max_rois",
     ),
-    _Row("CTCLoss", _NOT_ASKED, _always, "gives infinity where logits are large, and fails without labels"),
-    _Row("EmbeddingBagOffsetsSum EmbeddingBagOffsets", _NOT_ASKED, _always, "fails for an empty last bag"),
-    _Row("EmbeddingBagOffsets EmbeddingBagPacked", _NOT_ASKED, _of_integers(8, 16, 32, 64), "rounds means down"),
+    _Row("CTCLoss", NOT_ASKED, _always, "gives infinity where logits are large, and fails without labels"),
+    _Row("EmbeddingBagOffsetsSum EmbeddingBagOffsets", NOT_ASKED, _always, "fails for an empty last bag"),
+    _Row("EmbeddingBagOffsets EmbeddingBagPacked", NOT_ASKED, _of_integers(8, 16, 32, 64), "rounds means down"),
 )  # fmt: skip
 
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from irexec.analysis.portability.releases import Release
+from irexec.analysis.portability.releases import NOT_ASKED, Release
 from irexec.ir import codes
 from irexec.ir.dims import Size, is_static
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Node, Value
 
-_FIRST, _BF16, _EVERY = Release(2020, 1), Release(2023, 0), Release(2025, 0)
-"""The first release, the first with bf16 on any processor, and the first that has not been asked."""
+_FIRST, _BF16 = Release(2020, 1), Release(2023, 0)
+"""The first release, and the first with bf16 on any processor."""
 
 _DYNAMIC_VARIABLES = Release(2024, 6)
 """The oldest release that was found to run variables of any shape; 2023.3 does not."""
@@ -24,8 +24,8 @@ DYNAMIC_SHAPES, NO_ELEMENTS = Release(2022, 1), Release(2023, 0)
 """The first releases with plugins for sizes that are not known, and for tensors without elements."""
 
 ELEMENTS_COMPUTED: dict[str, Release] = {
-    "bf16": Release(2022, 1), "u4": _EVERY, "i4": _EVERY, "u1": _EVERY, "nf4": _EVERY,
-    "u2": _EVERY, "u3": _EVERY, "u6": _EVERY,
+    "bf16": Release(2022, 1), "u4": NOT_ASKED, "i4": NOT_ASKED, "u1": NOT_ASKED, "nf4": NOT_ASKED,
+    "u2": NOT_ASKED, "u3": NOT_ASKED, "u6": NOT_ASKED,
 }  # fmt: skip
 """The first release whose CPU plugin computes in an element type on any processor; constants may have it before."""
 
@@ -41,12 +41,12 @@ BF16_NOT_COMPUTED = frozenset(
 """Operations that the CPU plugins of 2022 do not compute in bf16 on a processor without it."""
 
 ELEMENTS_OF_INPUTS: dict[str, Release] = {
-    "f64": Release(2022, 1), "u32": Release(2022, 1), "f8e4m3": _EVERY, "f8e5m2": _EVERY, "f8e8m0": _EVERY,
-    "f4e2m1": _EVERY,
+    "f64": Release(2022, 1), "u32": Release(2022, 1), "f8e4m3": NOT_ASKED, "f8e5m2": NOT_ASKED, "f8e8m0": NOT_ASKED,
+    "f4e2m1": NOT_ASKED,
 }  # fmt: skip
 """The first release that takes inputs of a type."""
 
-UNIQUE_NAMES = _EVERY
+UNIQUE_NAMES = NOT_ASKED
 """The first release whose reader takes several layers of one name."""
 
 _REDUCED = ("Max", "Min", "Mean", "Sum", "Prod", "L1", "L2", "LogicalAnd", "LogicalOr")
@@ -54,25 +54,25 @@ _REDUCED = ("Max", "Min", "Mean", "Sum", "Prod", "L1", "L2", "LogicalAnd", "Logi
 CONSTANT_INPUTS: tuple[tuple[str, tuple[int, ...], Release, Release], ...] = (
     ("LSTMSequence", (4, 5, 6), _FIRST, Release(2023, 0)), ("GRUSequence", (3, 4, 5), _FIRST, Release(2023, 0)),
     ("RNNSequence", (3, 4, 5), _FIRST, Release(2023, 0)), ("NormalizeL2", (1,), _FIRST, Release(2023, 0)),
-    ("LRN", (1,), _FIRST, _EVERY), ("FakeQuantize", (1, 2, 3, 4), _FIRST, Release(2022, 1)),
-    ("MVN", (1,), _FIRST, Release(2022, 1)), ("Gather", (2,), Release(2022, 1), _EVERY),
+    ("LRN", (1,), _FIRST, NOT_ASKED), ("FakeQuantize", (1, 2, 3, 4), _FIRST, Release(2022, 1)),
+    ("MVN", (1,), _FIRST, Release(2022, 1)), ("Gather", (2,), Release(2022, 1), NOT_ASKED),
     ("LSTMCell", (3, 4, 5), _FIRST, Release(2023, 0)), ("GRUCell", (2, 3, 4), _FIRST, Release(2023, 0)),
-    ("RNNCell", (2, 3, 4), _FIRST, Release(2023, 0)), ("Squeeze", (1,), _FIRST, _EVERY),
-    ("Unsqueeze", (1,), _FIRST, _EVERY), ("Unique", (1,), _FIRST, _EVERY),
+    ("RNNCell", (2, 3, 4), _FIRST, Release(2023, 0)), ("Squeeze", (1,), _FIRST, NOT_ASKED),
+    ("Unsqueeze", (1,), _FIRST, NOT_ASKED), ("Unique", (1,), _FIRST, NOT_ASKED),
     ("SpaceToBatch", (1, 2, 3), _FIRST, Release(2023, 0)), ("BatchToSpace", (1, 2, 3), _FIRST, Release(2023, 0)),
-    ("ReduceLogicalAnd", (1,), _FIRST, _EVERY), ("ReduceLogicalOr", (1,), _FIRST, _EVERY),
+    ("ReduceLogicalAnd", (1,), _FIRST, NOT_ASKED), ("ReduceLogicalOr", (1,), _FIRST, NOT_ASKED),
     ("StridedSlice", (1, 2, 3), _FIRST, Release(2022, 1)),
     *((f"Reduce{kind}", (1,), _FIRST, Release(2022, 1)) for kind in _REDUCED),
-    *((f"{kind}DFT", (1, 2), _FIRST, _EVERY) for kind in ("", "I", "R", "IR")),
+    *((f"{kind}DFT", (1, 2), _FIRST, NOT_ASKED) for kind in ("", "I", "R", "IR")),
     ("Split", (1,), Release(2022, 1), Release(2023, 0)), ("Broadcast", (1,), _FIRST, Release(2022, 1)),
-    ("Col2Im", (1, 2), _FIRST, _EVERY), ("SliceScatter", (2, 3, 4, 5), _FIRST, _EVERY),
-    ("ConvolutionBackpropData", (2,), _FIRST, _EVERY), ("GroupConvolutionBackpropData", (2,), _FIRST, _EVERY),
+    ("Col2Im", (1, 2), _FIRST, NOT_ASKED), ("SliceScatter", (2, 3, 4, 5), _FIRST, NOT_ASKED),
+    ("ConvolutionBackpropData", (2,), _FIRST, NOT_ASKED), ("GroupConvolutionBackpropData", (2,), _FIRST, NOT_ASKED),
 )  # fmt: skip
 """Inputs of operations that must be constants, from a release on until before another."""
 
 
 SCALARS: tuple[tuple[str, Release], ...] = (
-    ("Pad", _EVERY), *((f"Reduce{kind}", _EVERY) for kind in _REDUCED), ("LogSoftmax", _EVERY),
+    ("Pad", NOT_ASKED), *((f"Reduce{kind}", NOT_ASKED) for kind in _REDUCED), ("LogSoftmax", NOT_ASKED),
     ("Bucketize", Release(2022, 1)), ("CumSum", Release(2022, 1)),
 )  # fmt: skip
 """Operations that do not take scalars as their data, and the first release that was not found to refuse them."""
@@ -138,7 +138,7 @@ def _is_known(value: Value, facts: Mapping[Value, Fact]) -> bool:
 
 def _equation(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
     """Einsum is decomposed into products, unless an operand has an ellipsis or a label twice."""
-    if node.type != "Einsum" or release >= _EVERY:
+    if node.type != "Einsum" or release >= NOT_ASKED:
         return
     equation = node.attributes.get("equation", "")
     operands = equation.partition("->")[0].split(",")
@@ -162,7 +162,7 @@ def _is_one(node: Node, facts: Mapping[Value, Fact]) -> bool:
 
 def _reduction(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
     """Without the reduced axes the rank of the result must be known."""
-    if not node.type.startswith("Reduce") or release >= _EVERY or node.attributes.get("keep_dims") in ("true", "1"):
+    if not node.type.startswith("Reduce") or release >= NOT_ASKED or node.attributes.get("keep_dims") in ("true", "1"):
         return
     axes = node.inputs[1] if len(node.inputs) > 1 else None
     if release >= Release(2024, 0) and _is_one(node, facts):
@@ -178,13 +178,13 @@ def _data(node: Node, data: Fact, release: Release) -> Iterator[str]:
             yield f"does not compute {type} in bf16 on a CPU"
         if type == "Convert" and node.attributes.get("destination_type") == "boolean":
             yield "does not convert bf16 to boolean"
-    if type == "MVN" and data.shape == () and len(node.inputs) == 1 and release < _EVERY:
+    if type == "MVN" and data.shape == () and len(node.inputs) == 1 and release < NOT_ASKED:
         yield "does not run MVN before version 6 of a scalar"
     if data.shape == () and any(type == name and release < until for name, until in SCALARS):
         yield f"does not run {type} of a scalar"
-    if type == "Squeeze" and data.shape == () and len(node.inputs) > 1 and release < _EVERY:
+    if type == "Squeeze" and data.shape == () and len(node.inputs) > 1 and release < NOT_ASKED:
         yield "does not run Squeeze of a scalar along axes"
-    until = {"AvgPool": _EVERY, "ReduceMean": Release(2022, 1)}.get(type)
+    until = {"AvgPool": NOT_ASKED, "ReduceMean": Release(2022, 1)}.get(type)
     if until is not None and release < until and data.element is not None and data.element.name in ("i32", "i64"):
         yield f"does not run {type} of {data.element}"
 
@@ -192,12 +192,12 @@ def _data(node: Node, data: Fact, release: Release) -> Iterator[str]:
 def _oldest(node: Node, data: Fact, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
     """Reasons of plugins before 2022.1, and of plugins before 2025.0."""
     name = "" if data.element is None else data.element.name
-    if node.type == "BinaryConvolution" and name not in ("f32", "f16", "bf16", "") and release < _EVERY:
+    if node.type == "BinaryConvolution" and name not in ("f32", "f16", "bf16", "") and release < NOT_ASKED:
         yield f"does not run BinaryConvolution of {name}"
     is_reduced = node.type == "ScatterElementsUpdate" and node.attributes.get("reduction", "none") != "none"
     if is_reduced and name in ("u8", "boolean") and release < _DYNAMIC_VARIABLES:
         yield f"does not run ScatterElementsUpdate of {name} with a reduction"
-    if node.type == "ScatterUpdate" and release < _EVERY and _rank(node, facts, 1) == 0:
+    if node.type == "ScatterUpdate" and release < NOT_ASKED and _rank(node, facts, 1) == 0:
         yield "runs ScatterUpdate of a scalar index only if its axis is a constant"
     source = node.inputs[0]
     is_of_constant = node.type == "Result" and source is not None and source.node.constant is not None
@@ -238,7 +238,7 @@ def _rank(node: Node, facts: Mapping[Value, Fact], index: int) -> int | None:
 
 
 def _attributes(node: Node, release: Release) -> Iterator[str]:
-    if release >= _EVERY:
+    if release >= NOT_ASKED:
         return
     given = node.attributes
     forgets = given.get("input_forget", "false") in ("true", "1")
@@ -270,7 +270,7 @@ def _shape(type: str, fact: Fact, release: Release) -> str | None:
         return "does not run sizes that are not known before the model runs"
     if release < _DYNAMIC_VARIABLES and type == "ReadValue" and not is_static(fact.shape):
         return "does not run variables whose shape is not known"
-    if release < _EVERY and fact.shape is None:
+    if release < NOT_ASKED and fact.shape is None:
         return "does not run tensors of unknown rank"
     is_run = type.startswith("PriorBox") and release >= DYNAMIC_SHAPES
     if release < NO_ELEMENTS and fact.shape is not None and 0 in fact.shape and not is_run:
@@ -289,7 +289,7 @@ def _is_made(node: Node, facts: Mapping[Value, Fact], release: Release) -> bool:
     if node.type != "Convert":
         given = [one for one in node.inputs[1:] if one is not None]
         return release < DYNAMIC_SHAPES and all(map(is_constant, given[-2 if node.type == "OneHot" else -1 :]))
-    if source is None or release >= _EVERY:
+    if source is None or release >= NOT_ASKED:
         return False
     if release < DYNAMIC_SHAPES:
         return source.kind == "boolean"

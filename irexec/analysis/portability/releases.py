@@ -42,6 +42,9 @@ yet is not here."""
 
 OLDEST, NEWEST = Release(2020, 1), Release(2026, 4)
 
+NOT_ASKED = Release(2025, 0)
+"""The first release of which no plugin was asked what it computes otherwise."""
+
 # By release: the operations that came before or after their opset was complete.
 _OPERATIONS: dict[tuple[int, int], tuple[tuple[str, int], ...]] = {
     (2023, 3): (("FakeConvert", 13), ("ScaledDotProductAttention", 13)),

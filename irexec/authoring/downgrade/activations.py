@@ -136,7 +136,7 @@ def _bitwise_not(layer: Layer) -> Any:
     (x,), element = layer.inputs, layer.element()
     if element.kind == "boolean":
         return ONE.logical_not(x)
-    highest = -1 if element.kind == "signed" else (1 << element.bits) - 1
+    highest = -1 if element.kind == "signed" else element.limits[1]
     if element.bits >= 32:
         return ONE.subtract(layer.number(highest), x)
     # Arithmetic of bytes is not what the plugins of old releases compute.

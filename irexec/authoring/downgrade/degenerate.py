@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from irexec.analysis.portability.releases import Release
+from irexec.analysis.portability.releases import NOT_ASKED, Release
 from irexec.authoring.downgrade.layer import EIGHT, ONE, Layer, respells
 from irexec.authoring.ends import constant
 from irexec.authoring.tensor import Tensor
 
-_EVERY = Release(2025, 0)
-"""The first release that has not been asked."""
 
-
-@respells(_EVERY, "Transpose")
+@respells(NOT_ASKED, "Transpose")
 def _transpose(layer: Layer) -> Any:
     """An empty order reverses the axes, which stay where there is one at most: plugins give unwritten memory."""
     order = list(range(layer.rank()))[::-1]
@@ -28,13 +25,13 @@ def _transpose(layer: Layer) -> Any:
     return layer.same(1, layer.inputs[0], constant(order, "i64")) if len(order) > 1 else layer.unchanged()
 
 
-@respells(_EVERY, "Squeeze")
+@respells(NOT_ASKED, "Squeeze")
 def _squeezed_scalar(layer: Layer) -> Any:
     """A scalar stays, whatever the axes: shape inference refuses them, or the plugin does not know the rank."""
     return layer.unchanged() if layer.rank() == 0 and len(layer.inputs) > 1 else None
 
 
-@respells(_EVERY, "Softmax", "LogSoftmax")
+@respells(NOT_ASKED, "Softmax", "LogSoftmax")
 def _softmax_of_a_scalar(layer: Layer) -> Any:
     """Shape inference of the older version finds no axis: the scalar gets one for a time."""
     if layer.rank():
@@ -43,13 +40,13 @@ def _softmax_of_a_scalar(layer: Layer) -> Any:
     return _reshaped(one, [])
 
 
-@respells(_EVERY, "DFT", "IDFT")
+@respells(NOT_ASKED, "DFT", "IDFT")
 def _no_axes(layer: Layer) -> Any:
     """A transform along no axes: the plugin gives unwritten memory."""
     return layer.inputs[0] if layer.static(1) == (0,) else None
 
 
-@respells(_EVERY, "DFT", "IDFT", "RDFT", "IRDFT")
+@respells(NOT_ASKED, "DFT", "IDFT", "RDFT", "IRDFT")
 def _sizes_of_the_axes(layer: Layer) -> Any:
     """A signal_size of -1 is the size of the axis: some plugins fail to make room for it."""
     if len(layer.inputs) < 3 or not layer.is_known(2) or -1 not in layer.ints(2, "signal_size"):
@@ -63,7 +60,7 @@ def _sizes_of_the_axes(layer: Layer) -> Any:
     return layer.same(layer.since, *layer.inputs[:2], constant(found, "i64"))
 
 
-@respells(_EVERY, "GatherND")
+@respells(NOT_ASKED, "GatherND")
 def _of_no_indices(layer: Layer) -> Any:
     """Indices of no axes take the whole data each time: the plugin gives unwritten memory."""
     indices = layer.static(1)
@@ -72,7 +69,7 @@ def _of_no_indices(layer: Layer) -> Any:
     return ONE.broadcast(layer.inputs[0], constant([*indices[:-1], *layer.static()], "i64"))
 
 
-@respells(_EVERY, "StridedSlice")
+@respells(NOT_ASKED, "StridedSlice")
 def _an_entry_for_each_axis(layer: Layer) -> Any:
     """No ellipsis, and new axes by an Unsqueeze.
 
@@ -121,7 +118,7 @@ def _picked(layer: Layer, index: int, entries: list[int | None]) -> Tensor:
     return ONE.concat(*pieces, axis=0) if len(pieces) > 1 else pieces[0]
 
 
-@respells(_EVERY, "StridedSlice")
+@respells(NOT_ASKED, "StridedSlice")
 def _one_element(layer: Layer) -> Any:
     """An element whose indices are computed: the plugin has no scalars here."""
     (count,), rank = layer.static(1), layer.rank()
@@ -134,13 +131,13 @@ def _one_element(layer: Layer) -> Any:
     return _reshaped(found, [])
 
 
-@respells(_EVERY, "ScatterElementsUpdate")
+@respells(NOT_ASKED, "ScatterElementsUpdate")
 def _of_no_updates(layer: Layer) -> Any:
     """The data stays: some plugins divide by the number of updates."""
     return layer.unchanged() if 0 in layer.static(1) else None
 
 
-@respells(_EVERY, "EmbeddingBagPackedSum", "EmbeddingBagPacked")
+@respells(NOT_ASKED, "EmbeddingBagPackedSum", "EmbeddingBagPacked")
 def _empty_bags(layer: Layer) -> Any:
     """Sums of bags that are all empty are zeros: plugins refuse the indices."""
     count, size = layer.static(1)
@@ -150,7 +147,7 @@ def _empty_bags(layer: Layer) -> Any:
     return ONE.broadcast(layer.number(0), constant(shape, "i64"))
 
 
-@respells(_EVERY, "Broadcast")
+@respells(NOT_ASKED, "Broadcast")
 def _aligned_with_the_first_axes(layer: Layer) -> Any:
     """Shape inference takes no data of fewer axes in mode pdpd: it gets axes of size 1 at its end."""
     (count,) = layer.static(1)
@@ -169,7 +166,7 @@ def _half_eye(layer: Layer) -> Any:
     return ONE.convert(layer.same(layer.since, output_type="f32"), destination_type=element)
 
 
-@respells(_EVERY, "Gather")
+@respells(NOT_ASKED, "Gather")
 def _index_before_the_data(layer: Layer) -> Any:
     """An index before the first element gives zeros: the plugin counts it from the end once more."""
     if layer.since < 8 or not layer.is_known(1) or not layer.is_known(2):

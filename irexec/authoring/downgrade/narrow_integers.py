@@ -35,7 +35,7 @@ def _rounded(layer: Layer) -> Any:
     first, *rest = layer.inputs
     floats = (ONE.convert(given, destination_type="f32") for given in (first, *rest))
     exact = FIVE.round(layer.same(layer.since, *floats), mode="half_to_even")
-    low, high = integer_range(element)
+    low, high = element.limits
     return _in_type(ONE.clamp(exact, min=low, max=high), element)
 
 
@@ -54,7 +54,7 @@ def _convert(layer: Layer) -> Any:
 
 
 def _wrapped(x: Tensor, element: Element) -> Tensor:
-    low, high = integer_range(element)
+    low, high = element.limits
     middle, count = constant(-low, "i32"), constant(high - low + 1, "i32")
     if low == 0:
         return ONE.floor_mod(x, count)
@@ -66,13 +66,6 @@ def _in_type(x: Tensor, element: Element) -> Tensor:
     return ONE.convert(ONE.convert(x, destination_type="i32"), destination_type=element)
 
 
-def integer_range(element: Element) -> tuple[int, int]:
-    """The smallest and the largest number of an integer type."""
-    if element.kind == "signed":
-        return -(1 << element.bits - 1), (1 << element.bits - 1) - 1
-    return 0, (1 << element.bits) - 1
-
-
 def _holds(element: Element, other: Element) -> bool:
-    (low, high), (other_low, other_high) = integer_range(element), integer_range(other)
+    (low, high), (other_low, other_high) = element.limits, other.limits
     return low <= other_low and other_high <= high

@@ -11,15 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from irexec.analysis.portability.releases import Release
+from irexec.analysis.portability.releases import NOT_ASKED, Release
 from irexec.authoring.downgrade.layer import ONE, Layer, respells
-from irexec.authoring.downgrade.narrow_integers import integer_range
 from irexec.authoring.downgrade.normalization import attention
 from irexec.authoring.ends import constant
 from irexec.authoring.tensor import Tensor
-
-_EVERY = Release(2025, 0)
-"""The first release that has not been asked."""
 
 _UNMENDED = Release(2027, 0)
 """Behind the newest release, 2026.4, which still does the same."""
@@ -39,7 +35,7 @@ def _xor(layer: Layer) -> Any:
     return ONE.logical_xor(*layer.inputs, auto_broadcast=layer["auto_broadcast"])
 
 
-@respells(_EVERY, "ScatterUpdate")
+@respells(NOT_ASKED, "ScatterUpdate")
 def _scalar_index(layer: Layer) -> Any:
     """The plugin takes no scalar index: its update gets an axis of size 1."""
     data, index, update, axis = layer.inputs
@@ -49,7 +45,7 @@ def _scalar_index(layer: Layer) -> Any:
     return layer.same(layer.since, data, ONE.unsqueeze(index, 0), ONE.unsqueeze(update, position), axis)
 
 
-@respells(_EVERY, "Einsum")
+@respells(NOT_ASKED, "Einsum")
 def _einsum(layer: Layer) -> Any:
     """The result is named, and one operand whose axes only move is transposed."""
     equation = layer["equation"].replace(" ", "")
@@ -65,7 +61,7 @@ def _einsum(layer: Layer) -> Any:
     return None if named == layer["equation"] else layer.same(layer.since, equation=named)
 
 
-@respells(_EVERY, "ScatterNDUpdate")
+@respells(NOT_ASKED, "ScatterNDUpdate")
 def _one_index(layer: Layer) -> Any:
     """The plugin takes no single index: it gets an axis of size 1, and so does its update, unless that has one."""
     data, index, update = layer.inputs
@@ -80,7 +76,7 @@ def _one_index(layer: Layer) -> Any:
 _REDUCED = ("Max", "Min", "Mean", "Sum", "Prod", "L1", "L2", "LogicalAnd", "LogicalOr")
 
 
-@respells(_EVERY, *(f"Reduce{kind}" for kind in _REDUCED))
+@respells(NOT_ASKED, *(f"Reduce{kind}" for kind in _REDUCED))
 def _reduced_scalar(layer: Layer) -> Any:
     """The plugin reduces no scalar, whose value stays."""
     if layer.rank():
@@ -88,7 +84,7 @@ def _reduced_scalar(layer: Layer) -> Any:
     return ONE.abs(layer.inputs[0]) if layer.definition.type in ("ReduceL1", "ReduceL2") else layer.unchanged()
 
 
-@respells(_EVERY, "StridedSlice")
+@respells(NOT_ASKED, "StridedSlice")
 def _masks_of_the_entries(layer: Layer) -> Any:
     """The plugin takes bits of masks beyond the entries for entries, and begins at 0 where begin_mask says so although
     the axis is removed."""
@@ -102,7 +98,7 @@ def _masks_of_the_entries(layer: Layer) -> Any:
     return layer.same(layer.since, **cut)
 
 
-@respells(_EVERY, "NonMaxSuppression")
+@respells(NOT_ASKED, "NonMaxSuppression")
 def _overlap_of_the_threshold(layer: Layer) -> Any:
     """The plugin suppresses boxes whose overlap is the threshold: it gets the next larger number.
 
@@ -134,7 +130,7 @@ def _normalized(layer: Layer) -> Any:
     return ONE.divide(x, ONE.sqrt(ONE.add(squares, eps) if is_sum else ONE.maximum(squares, eps)))
 
 
-@respells(_EVERY, "GatherND", "GatherElements", "ScatterNDUpdate", "ScatterElementsUpdate")
+@respells(NOT_ASKED, "GatherND", "GatherElements", "ScatterNDUpdate", "ScatterElementsUpdate")
 def _indices_from_the_front(layer: Layer) -> Any:
     """Plugins do not count indices from the end."""
     if not layer.is_known(1):
@@ -165,7 +161,7 @@ def _bias_of_one(layer: Layer) -> Any:
     return ONE.multiply(layer.same(1, x, axes, alpha=layer["alpha"] / bias, bias=1), layer.number(bias**-beta))
 
 
-@respells(_EVERY, "LRN", "MVN", "NormalizeL2")
+@respells(NOT_ASKED, "LRN", "MVN", "NormalizeL2")
 def _axes_of_normalization(layer: Layer) -> Any:
     """The plugin counts axes from the front."""
     if len(layer.inputs) < 2 or not layer.is_known(1):
@@ -192,7 +188,7 @@ def _tile(layer: Layer) -> Any:
     return ONE.tile(data, constant([1] * -more + counts, "i64"))
 
 
-@respells(_EVERY, "FakeQuantize")
+@respells(NOT_ASKED, "FakeQuantize")
 def _ranges_aligned_at_the_start(layer: Layer) -> Any:
     """With axes of size 1 at their end, ranges are aligned from the first axis on."""
     if layer["auto_broadcast"] != "pdpd":
@@ -201,7 +197,7 @@ def _ranges_aligned_at_the_start(layer: Layer) -> Any:
     return layer.same(layer.since, layer.inputs[0], *ranges, auto_broadcast="numpy")
 
 
-@respells(_EVERY, *_PDPD)
+@respells(NOT_ASKED, *_PDPD)
 def _aligned_at_the_start(layer: Layer) -> Any:
     """With axes of size 1 at its end, the second input is aligned from the first axis on."""
     if layer["auto_broadcast"] != "pdpd":
@@ -217,7 +213,7 @@ def _with_axes_at_the_end(layer: Layer, index: int, of: int = 0) -> Tensor:
     return ONE.unsqueeze(layer.inputs[index], missing) if missing else layer.inputs[index]
 
 
-@respells(_EVERY, "Select")
+@respells(NOT_ASKED, "Select")
 def _select(layer: Layer) -> Any:
     """Condition and the other value are aligned from the first axis of the first value on."""
     if layer["auto_broadcast"] != "pdpd":
@@ -230,7 +226,7 @@ _ACTIVATIONS = {"LSTMCell": ("sigmoid", "tanh", "tanh"), "GRUCell": ("sigmoid", 
 _GATES = {"LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}
 
 
-@respells(_EVERY, *_ACTIVATIONS)
+@respells(NOT_ASKED, *_ACTIVATIONS)
 def _cell(layer: Layer) -> Any:
     """The reader has no default for activations, and none for the biases.
 
@@ -252,20 +248,20 @@ def _cell(layer: Layer) -> Any:
     return layer.same(4 if is_old else layer.since, *inputs, leave=leave, activations=names)
 
 
-@respells(_EVERY, "CumSum")
+@respells(NOT_ASKED, "CumSum")
 def _cum_sum(layer: Layer) -> Any:
     """The reader needs the axis."""
     return layer.same(3, *layer.inputs, constant(0, "i64")) if len(layer.inputs) == 1 else None
 
 
-@respells(_EVERY, "DetectionOutput")
+@respells(NOT_ASKED, "DetectionOutput")
 def _detection_output(layer: Layer) -> Any:
     """The reader takes the whole name of a code_type alone."""
     kind, prefix = layer["code_type"], "caffe.PriorBoxParameter."
     return None if kind.startswith(prefix) else layer.same(layer.since, code_type=prefix + kind)
 
 
-@respells(_EVERY, "GroupConvolutionBackpropData")
+@respells(NOT_ASKED, "GroupConvolutionBackpropData")
 def _one_group(layer: Layer) -> Any:
     """Plugins from 2024.2 on refuse a single group of several channels."""
     if layer.sizes(1)[0] != 1:
@@ -274,7 +270,7 @@ def _one_group(layer: Layer) -> Any:
     return ONE.convolution_backprop_data(data, ONE.squeeze(filter, [0]), *others, **layer.attributes)
 
 
-@respells(_EVERY, "MatrixNms", "MulticlassNms")
+@respells(NOT_ASKED, "MatrixNms", "MulticlassNms")
 def _sorted_by_class(layer: Layer) -> Any:
     """The order is called sort_result_type, and the one by class classid."""
     order = layer.attributes.get("sort_result") or layer["sort_result_type"]
@@ -284,7 +280,7 @@ def _sorted_by_class(layer: Layer) -> Any:
     return layer.same(layer.since, leave=["sort_result"], sort_result_type=wanted)
 
 
-@respells(_EVERY, "Interpolate")
+@respells(NOT_ASKED, "Interpolate")
 def _axes_from_the_front(layer: Layer) -> Any:
     """Shape inference takes no axes that are counted from the end."""
     index = {4: 3, 11: 2}.get(layer.since)
@@ -297,7 +293,7 @@ def _axes_from_the_front(layer: Layer) -> Any:
     return layer.same(layer.since, *layer.inputs[:index], front)
 
 
-@respells(_EVERY, "AdaptiveMaxPool")
+@respells(NOT_ASKED, "AdaptiveMaxPool")
 def _indices_of_32_bits(layer: Layer) -> Any:
     """The plugin gives indices of i32."""
     if layer["index_element_type"] != "i64":
@@ -306,7 +302,7 @@ def _indices_of_32_bits(layer: Layer) -> Any:
     return values, ONE.convert(indices, destination_type="i64")
 
 
-@respells(_EVERY, "ScaledDotProductAttention")
+@respells(NOT_ASKED, "ScaledDotProductAttention")
 def _attention(layer: Layer) -> Any:
     """The plugin of 2023.3 refuses boolean masks, and gives NaN for some others."""
     return attention(layer)
@@ -327,7 +323,7 @@ def _last_axes(layer: Layer) -> Any:
     return ONE.transpose(layer.same(layer.since, moved, *layer.inputs[1:index], last), np.argsort(order).tolist())
 
 
-@respells(_EVERY, "HardSigmoid")
+@respells(NOT_ASKED, "HardSigmoid")
 def _hard_sigmoid(layer: Layer) -> Any:
     """The plugin takes constants for alpha and beta."""
     if layer.is_known(1) and layer.is_known(2):
@@ -337,7 +333,7 @@ def _hard_sigmoid(layer: Layer) -> Any:
     return ONE.minimum(ONE.maximum(line, layer.number(0)), layer.number(1))
 
 
-@respells(_EVERY, "Selu")
+@respells(NOT_ASKED, "Selu")
 def _selu(layer: Layer) -> Any:
     """The plugin takes constants for alpha and lambda."""
     if layer.is_known(1) and layer.is_known(2):
@@ -347,13 +343,13 @@ def _selu(layer: Layer) -> Any:
     return ONE.multiply(scale, ONE.add(ONE.relu(x), ONE.multiply(alpha, low)))
 
 
-@respells(_EVERY, "Clamp")
+@respells(NOT_ASKED, "Clamp")
 def _bounds_of_integers(layer: Layer) -> Any:
     """Plugins round bounds of integers towards zero, and take 0 for a bound that i32 does not hold."""
     element, bounds = layer.element(), (layer["min"], layer["max"])
     if not element.is_integer or all(bound.is_integer() and abs(bound) < 2**31 for bound in bounds):
         return None
-    low, high = integer_range(element)
+    low, high = element.limits
     (x,) = layer.inputs
     if bounds[0] > low:
         x = ONE.maximum(x, layer.number(min(math.ceil(bounds[0]), high)))
