@@ -1753,7 +1753,7 @@ class Opset1:
 
         Args:
             data: any element type but string, rank 1 or more.
-            k: an integer type, rank 0.
+            k: i8, i32 or i64, rank 0.
         """
 
     @staticmethod
@@ -2371,9 +2371,9 @@ class Opset4(Opset3):
 
         Args:
             data: a floating-point type, i8, i32, i64 or u8.
-            output_shape: an integer type, rank 1.
-            scales: a floating-point type, rank 1.
-            axes: an integer type, rank 1.
+            output_shape: i32, i64, u32 or u64, rank 1.
+            scales: f32, f16 or bf16, rank 1.
+            axes: i32, i64, u32 or u64, rank 1.
         """
 
     @staticmethod
@@ -3823,7 +3823,7 @@ class Opset11(Opset10):
         Args:
             data: a floating-point type, i8, i32, i64 or u8.
             scales_or_sizes: a numeric type, rank 1.
-            axes: an integer type, rank 1.
+            axes: i32, i64, u32 or u64, rank 1.
         """
 
     @staticmethod

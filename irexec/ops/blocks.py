@@ -94,6 +94,7 @@ def _space_to_batch_2_facts(data: Fact, block_shape: Fact, pads_begin: Fact, pad
 def _batch_to_space_2_facts(data: Fact, block_shape: Fact, crops_begin: Fact, crops_end: Fact) -> Fact:
     given = [(block_shape, "block_shape"), (crops_begin, "crops_begin"), (crops_end, "crops_end")]
     blocks, begins, ends = _block_values(data, given)
+    _check_one_type(*given)
     if data.shape is None:
         return Fact(data.element, None)
     if blocks is None:
@@ -108,6 +109,13 @@ def _batch_to_space_2_facts(data: Fact, block_shape: Fact, crops_begin: Fact, cr
         return Fact(data.element, (batch, *((ANY,) * (len(data.shape) - 1))))
     axes = zip(data.shape[1:], blocks[1:], begins[1:], ends[1:], strict=True)
     return Fact(data.element, (batch, *(_cropped(size * block, begin + end) for size, block, begin, end in axes)))
+
+
+def _check_one_type(*given: tuple[Fact, str]) -> None:
+    """Raise OpError if inputs, each with its name, are of different element types, which OpenVINO does not read."""
+    types = {fact.element for fact, _ in given} - {None}
+    texts = ", ".join(f"{what} is {fact.element}" for fact, what in given if fact.element is not None)
+    check(len(types) < 2, f"{texts}, expected one element type")
 
 
 def _cropped(size: Size, crop: int) -> Size:
@@ -204,7 +212,9 @@ def col2im_15(
 
 @col2im_15.shape_rule
 def _col2im_15_shape(data: Fact, output_size: Fact, kernel_size: Fact, *, attributes: Col2ImAttributes) -> Fact:
-    for fact, what in ((output_size, "output_size"), (kernel_size, "kernel_size")):
+    given = (output_size, "output_size"), (kernel_size, "kernel_size")
+    _check_one_type(*given)
+    for fact, what in given:
         check(not fact.shape or may_equal(fact.shape[0], 2), f"{what} {fact} must have two values")
     attributes.check_lengths()
     if data.shape is None:

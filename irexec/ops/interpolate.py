@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from irexec.dtypes.elements import BF16, F16, F32, F64, I8, I32, I64, U8
+from irexec.dtypes.elements import BF16, F16, F32, F64, I8, I32, I64, U8, U32, U64
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, span
 from irexec.ir.facts import Fact
@@ -18,18 +18,20 @@ from irexec.messages import counted
 from irexec.reference.interpolate import ResizeParams, interpolate
 from irexec.reference.windows import pad
 from irexec.schema.attributes import Ints, NonNegatives
-from irexec.schema.inputs import FloatTensor, IntegerTensor, NumericTensor, Rank, element_set, input_spec
+from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank, element_set, input_spec
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axes
 
 Calculation = Literal["sizes", "scales"]
 Transformation = Literal["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners"]
 Nearest = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"]
-Sizes = Annotated[IntegerTensor, Rank(1)]
+SizeTensor = Annotated[np.ndarray, element_set("i32, i64, u32 or u64", I32, I64, U32, U64)]
+ScaleTensor = Annotated[np.ndarray, element_set("f32, f16 or bf16", F32, F16, BF16)]
+Sizes = Annotated[SizeTensor, Rank(1)]
 Resized = Annotated[
     np.ndarray, element_set("a floating-point type, i8, i32, i64 or u8", F64, F32, F16, BF16, I8, I32, I64, U8)
 ]
-"""Since version 4. Source: openvino ``interpolate_base.cpp``."""
+# The element types are those of OpenVINO since version 4. Source: openvino ``interpolate_base.cpp``.
 
 # OpenVINO adds this to a scale before it multiplies a size by the scale and rounds down.
 _SCALE_EPSILON = np.float32(1e-6)
@@ -206,7 +208,7 @@ def _by_sizes_or_scales(
 def interpolate_4(
     data: Resized,
     output_shape: Sizes,
-    scales: Annotated[FloatTensor, Rank(1)],
+    scales: Annotated[ScaleTensor, Rank(1)],
     axes: Sizes | None = None,
     *,
     attributes: Attributes4,
@@ -223,8 +225,8 @@ def _interpolate_4_shape(
     return Fact(data.element, _resized_shape(data, attributes, _axes(axes, data), output_shape, by_scales))
 
 
-_SCALES = input_spec("scales_or_sizes", FloatTensor)
-_SIZES = input_spec("scales_or_sizes", IntegerTensor)
+_SCALES = input_spec("scales_or_sizes", ScaleTensor)
+_SIZES = input_spec("scales_or_sizes", SizeTensor)
 
 
 @op("Interpolate", since=11, tolerance=1e-5)

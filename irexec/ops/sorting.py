@@ -7,18 +7,20 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from irexec.dtypes.elements import I32, Element, element
+from irexec.dtypes.elements import I8, I32, I64, Element, element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, at_most, count, high, low, span
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
-from irexec.schema.inputs import SCALAR, IndexElement, IntegerTensor, NumericTensor, Rank, Tensor
+from irexec.schema.inputs import SCALAR, IndexElement, IntegerTensor, NumericTensor, Rank, Tensor, element_set
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axis
 
 IndexType = Literal["i64", "i32"]
 Data = Annotated[Tensor, Rank(1, None)]
 Count = Annotated[IntegerTensor, SCALAR]
+Count1 = Annotated[np.ndarray, element_set("i8, i32 or i64", I8, I32, I64), SCALAR]
+"""In version 1. Source: openvino ``topk.cpp``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +75,7 @@ def _top(data: np.ndarray, k: np.ndarray, attributes: TopK1Attributes) -> tuple[
 
 
 @op("TopK", since=1)
-def topk_1(data: Data, k: Count, *, attributes: TopK1Attributes) -> tuple[np.ndarray, np.ndarray]:
+def topk_1(data: Data, k: Count1, *, attributes: TopK1Attributes) -> tuple[np.ndarray, np.ndarray]:
     """The ``k`` largest or smallest values along ``axis`` and their indices (i32). Source: TopK-1."""
     return _top(data, k, attributes)
 

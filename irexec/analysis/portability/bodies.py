@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from irexec.analysis.portability.difference import difference
@@ -84,3 +85,29 @@ def _never_runs(layer: ExaminedLayer) -> bool:
     return any(
         edge.kind == "output" and edge.external >= 0 and "axis" not in edge.attributes for edge in body.port_maps
     )
+
+
+_CONDITIONS = {"", "boolean", "u8", "u4"}
+_TRIP_COUNTS = {"", "i16", "i32", "i64", "u16", "u32", "u64"}
+
+
+@difference(
+    "IR981", "element types of a loop refused", ("Loop",), "CPU plugin", "fails",
+    does="the CPU plugin compiles a Loop with conditions of boolean, u8 and u4 and a trip count of 16 bits or more; "
+    "the specification has a boolean, and i32 or i64",
+    example='<layer name="again" type="Const" version="opset1">\n  <data element_type="i32" shape=""/>\n</layer>\n'
+    '<layer type="Loop" version="opset5"/>',
+    repair="Convert the conditions to boolean, and the trip count to i64.",
+)  # fmt: skip
+def _types_of_a_loop(layer: ExaminedLayer) -> bool:
+    return layer.element(0) not in _TRIP_COUNTS or not _CONDITIONS.issuperset(_conditions(layer))
+
+
+def _conditions(layer: ExaminedLayer) -> Iterator[str]:
+    """The element types of the execution condition and of the condition that the body computes."""
+    yield layer.element(1)
+    for body in layer.node.bodies.values():
+        again = {edge.internal for edge in body.port_maps if edge.attributes.get("purpose") == "execution_condition"}
+        for result in body.graph.results:
+            fact = layer.inference.facts.get(result.inputs[0]) if result.id in again and result.inputs else None
+            yield "" if fact is None or fact.element is None else fact.element.name

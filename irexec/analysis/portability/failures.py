@@ -1,4 +1,4 @@
-"""Differences by which a model is not read, compiled or run, or has another shape: IR951 to IR969, IR975 to IR978."""
+"""Differences by which a model is not read, compiled or run, or has another shape: IR951 to IR969, IR975 to IR980."""
 
 from __future__ import annotations
 
@@ -274,6 +274,30 @@ def _constant_by_zero(layer: ExaminedLayer) -> bool:
 )  # fmt: skip
 def _unknown_number_of_sizes(layer: ExaminedLayer) -> bool:
     return any(shape is not None and not is_static(shape) for shape in map(layer.sizes, (1, 2)))
+
+
+_BIASES = {"LSTMCell": 5, "GRUCell": 4, "RNNCell": 4}
+
+
+@difference(
+    "IR979", "cell without biases", tuple(_BIASES), "reader", "fails",
+    does="the reader refuses a cell without the input B, which is optional in the specification",
+    example='<layer type="RNNCell" version="opset1">\n  <data hidden_size="4"/>\n  <input>\n    <port id="0"/>\n'
+    '    <port id="1"/>\n    <port id="2"/>\n    <port id="3"/>\n  </input>\n</layer>',
+    repair="Add an input B of zeros.",
+)  # fmt: skip
+def _without_biases(layer: ExaminedLayer) -> bool:
+    definition = layer.definition
+    return not layer.has(_BIASES[definition.type]) and (definition.type, definition.since) != ("LSTMCell", 1)
+
+
+difference(
+    "IR980", "element type of sizes refused", ("Interpolate",), "CPU plugin", "fails",
+    does="the CPU plugin compiles version 1 with sizes of i32, i64, u32 and u64 alone",
+    example='<layer type="Interpolate" version="opset1">\n  <input>\n    <port id="0" precision="FP32"/>\n'
+    '    <port id="1" precision="I8"><dim>2</dim></port>\n  </input>\n</layer>',
+    repair="Convert the sizes to i64.",
+)(lambda layer: layer.definition.since == 1 and layer.element(1) not in ("", "i32", "i64", "u32", "u64"))  # fmt: skip
 
 
 difference(

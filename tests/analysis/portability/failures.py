@@ -332,3 +332,21 @@ for _index in (1, 2):
     _shapes = {_index: "?"}
     has("IR978", f"input {_index}", "Col2Im", 15, *_COLUMNS, parameters=(0, _index), shapes=_shapes, **_COL2IM)
     has_not("IR978", f"input {_index} of shape 2", "Col2Im", 15, *_COLUMNS, parameters=(0, _index), **_COL2IM)
+
+_STATES = {"LSTMCell": 2, "GRUCell": 1, "RNNCell": 1}
+_ACTIVATIONS = {"LSTMCell": "sigmoid,tanh,tanh", "GRUCell": "sigmoid,tanh", "RNNCell": "tanh"}
+for _type, _since, _gates in (("LSTMCell", 1, 4), ("LSTMCell", 4, 4), ("GRUCell", 3, 3), ("RNNCell", 1, 1)):
+    _sizes = [(2, 3), *[(2, 4)] * _STATES[_type], (_gates * 4, 3), (_gates * 4, 4), (_gates * 4,)]
+    _inputs = [random("f32", *sizes) for sizes in _sizes]
+    _given = {"hidden_size": "4", "activations": _ACTIVATIONS[_type], "parameters": FIRST}
+    _without = has_not if (_type, _since) == ("LSTMCell", 1) else has
+    _without("IR979", f"version {_since} without", _type, _since, *_inputs[:-1], **_given)
+    has_not("IR979", f"version {_since} with", _type, _since, *_inputs, **_given)
+
+_OLD_RESIZE = {"axes": "2,3", "mode": "nearest", "align_corners": "false", "parameters": FIRST}
+_IMAGE = random("f32", 1, 2, 3, 3)
+for _element in ("i4", "i8", "u8", "i16"):
+    has("IR980", _element, "Interpolate", 1, _IMAGE, ints(_element, 6, 6), **_OLD_RESIZE)
+for _element in ("i32", "i64", "u32", "u64"):
+    has_not("IR980", _element, "Interpolate", 1, _IMAGE, ints(_element, 6, 6), **_OLD_RESIZE)
+has_not("IR980", "version 11", "Interpolate", 11, _IMAGE, [6, 6], [2, 3], parameters=FIRST, **_NEAREST)

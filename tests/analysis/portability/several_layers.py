@@ -69,13 +69,18 @@ def unsorted(*, reads_indices: bool) -> Model:
     return builder.model()
 
 
-def looped(*, iterations: int, runs: bool = True, reads_state: bool = False) -> Model:
-    """A Loop whose state the body computes from another input; the initial state is 5, -5, 5."""
+def looped(
+    *, iterations: int, runs: bool = True, reads_state: bool = False, trips: str = "i64", again: str = "boolean"
+) -> Model:
+    """A Loop whose state the body computes from another input; the initial state is 5, -5, 5.
+
+    ``trips`` is the element type of the number of iterations, ``again`` that of the body's condition.
+    """
     builder = Builder("m")
     inner = Builder("body", inside=builder)
     state, other = inner.parameter("f32", (3,), "state"), inner.parameter("f32", (3,), "other")
     next_state = inner.emit("Add", other, state if reads_state else other)
-    results = [inner.result(inner.constant(np.array(True), "boolean")), inner.result(next_state)]
+    results = [inner.result(inner.constant(np.array(1), again)), inner.result(next_state)]
     body = Body(
         inner.model(),
         port_maps=[
@@ -87,7 +92,7 @@ def looped(*, iterations: int, runs: bool = True, reads_state: bool = False) -> 
         back_edges=[BackEdge(results[1].id, state.node.id)],
     )
     start = builder.constant(np.float32([5, -5, 5]), "f32")
-    count, condition = builder.constant(np.array(iterations), "i64"), builder.constant(np.array(runs), "boolean")
+    count, condition = builder.constant(np.array(iterations), trips), builder.constant(np.array(runs), "boolean")
     inputs = (count, condition, start, builder.parameter("f32", (3,), "x"))
     (last,) = builder.emit("Loop", *inputs, bodies={"body": body}, name="looped")
     builder.result(last)
@@ -107,8 +112,13 @@ SEVERAL_LAYERS = {
     "IR942": (quantised(by_channel=False), quantised(by_channel=True)),
     "IR971": (strided(padded=False), strided(padded=True)),
     "IR943": (unsorted(reads_indices=True), unsorted(reads_indices=False)),
+    "IR981": (
+        looped(iterations=2, trips="u16", again="u8"),
+        looped(iterations=2, trips="u8"),
+        looped(iterations=2, again="i32"),
+    ),
     "IR944": (looped(iterations=0, reads_state=True), looped(iterations=0)),
     "IR945": (divided(4.0), divided(3.0)),
     "IR974": (looped(iterations=3, reads_state=True), looped(iterations=3, runs=False, reads_state=True)),
 }
-"""By code, a model without the difference and a model with it."""
+"""By code, a model without the difference and models with it."""
