@@ -112,5 +112,6 @@ def _relative(ours: np.ndarray, theirs: np.ndarray) -> float:
         return math.inf
     a, b = ours.astype(np.float64), theirs.astype(np.float64)
     size = float(np.sqrt(np.mean(a * a))) if a.size else 0.0
-    difference = float(np.sqrt(np.mean((a - b) ** 2))) if a.size else 0.0
+    with np.errstate(invalid="ignore"):  # equal infinities have no difference that is a number
+        difference = float(np.sqrt(np.mean((a - b) ** 2))) if a.size else 0.0
     return difference / size if size else (math.inf if difference else 0.0)

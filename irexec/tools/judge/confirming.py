@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from irexec.bounds import Interval
 from irexec.ir.graph import Value
 from irexec.tools.judge.judgement import JudgedLayer
 from irexec.tools.judge.layers import Layers
@@ -37,10 +36,9 @@ def judged(layers: Layers, given: Tensors, values: Sequence[Value]) -> list[Judg
     suspects = suspects[:_TRIED]
     confirmed, was_run = _alone(layers, given, suspects)
     found |= confirmed
-    rough = layers.roughly(given) if len(confirmed) < len(suspects) else {}
     for value in suspects:
         if value not in confirmed:
-            found[value] = _together(layers, found[value], value, given, rough, value in was_run)
+            found[value] = _together(layers, found[value], value, given, value in was_run)
     return list(found.values())
 
 
@@ -63,13 +61,11 @@ def _alone(layers: Layers, given: Tensors, suspects: Sequence[Value]) -> tuple[d
     return confirmed, was_run
 
 
-def _together(
-    layers: Layers, one: JudgedLayer, value: Value, given: Tensors, rough: dict[Value, Interval], was_run: bool
-) -> JudgedLayer:
+def _together(layers: Layers, one: JudgedLayer, value: Value, given: Tensors, was_run: bool) -> JudgedLayer:
     """A tensor beside the intervals of more and more layers together; inside of any of them it is inside."""
     wider = None
-    for sources in _wider(layers, value, rough):
-        wider = layers.beside(value, sources, given[value])
+    for sources in _wider(layers, value, given):
+        wider = layers.beside(value, sources, given[value], rough=True)
         if wider.state != "outside":
             return wider if wider.state == "inside" else replace(one, state="unconfirmed", reason=wider.reason)
     if was_run and wider is None:
@@ -77,8 +73,8 @@ def _together(
     return one
 
 
-def _wider(layers: Layers, value: Value, rough: dict[Value, Interval]) -> Iterator[dict[Value, Interval]]:
-    sources: dict[Value, Interval] | None = rough
+def _wider(layers: Layers, value: Value, given: Tensors) -> Iterator[Tensors]:
+    sources: Tensors | None = given
     for width in range(1, _WIDTHS[-1] + 1):
         sources = layers.earlier([value], sources) if sources is not None else None
         if sources is None:

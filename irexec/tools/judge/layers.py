@@ -24,7 +24,6 @@ from irexec.tools.judge.judgement import JudgedLayer, State
 from irexec.tools.judge.opponent import Opponent, Tensors
 
 T = TypeVar("T")
-Sources = Mapping[Value, np.ndarray] | Mapping[Value, Interval]
 ROUGH = 4
 """Further roundings of fused layers, and the difference from observed tensors that they make."""
 
@@ -60,24 +59,31 @@ class Layers:
                     waiting.append(source.node)
         return [node for node in self._side.order if node in nodes]
 
-    def bound(self, value: Value, given: Sources) -> tuple[Interval | str, list[Node]]:
-        """The interval of a value, or why there is none, and its region."""
+    def bound(self, value: Value, given: Tensors, rough: bool = False) -> tuple[Interval | str, list[Node]]:
+        """The interval of a value, or why there is none, and its region; ``rough``: see ``beside``."""
         nodes = self.region(value, given)
         read = {source for node in nodes for source in node.inputs if source is not None}
         # Inner tensors of the region may be known: other outputs of its layers.
-        sources = {source: given[source] for source in read if source in given}
+        sources = {source: self._held(source, given[source], rough) for source in read if source in given}
         for source in read:
             if source.node.constant is not None:
-                sources[source] = constant_value(source.node.constant)
+                sources[source] = Interval.certain(constant_value(source.node.constant))
         computed = [node for node in nodes if node.type not in MOVES and node.constant is None]
         roundings = ROUGH if len(computed) > 1 else 0
         found = graph_bounds(nodes, sources, self._facts, self._arithmetic, roundings)[value]
         return (found if isinstance(found, Interval) else found.reason), nodes
 
-    def beside(self, value: Value, given: Sources, actual: np.ndarray) -> JudgedLayer:
-        """A tensor beside the interval of its layer, which is computed from the given tensors or intervals."""
+    def beside(self, value: Value, given: Tensors, actual: np.ndarray, rough: bool = False) -> JudgedLayer:
+        """A tensor beside the interval of its layer, which is computed from the given tensors.
+
+        Args:
+            value: the tensor.
+            given: the tensors that its region reads.
+            actual: the array that the runtime gives for it.
+            rough: whether the given tensors have the error of a few roundings, since fused layers have others.
+        """
         layer = compared_layer(value)
-        bound, nodes = self.bound(value, given)
+        bound, nodes = self.bound(value, given, rough)
         names = tuple(node.name for node in nodes if node is not value.node)
         if isinstance(bound, str):
             return JudgedLayer(layer, "no bound", elements=actual.size, reason=bound, region=names)
@@ -115,14 +121,12 @@ class Layers:
             return None
         return {other: array for other, array in given.items() if other not in dropped}
 
-    def roughly(self, given: Tensors) -> dict[Value, Interval]:
-        """Observed tensors with the error of a few roundings, since fused layers have others; inputs exactly."""
-        algebra = Algebra(self._arithmetic)
-        certain = {value: Interval.certain(array) for value, array in given.items()}
-        return {
-            value: one if value.node.type == "Parameter" or one.exact.dtype.kind != "f" else algebra.rounded(one, ROUGH)
-            for value, one in certain.items()
-        }
+    def _held(self, value: Value, array: np.ndarray, rough: bool) -> Interval:
+        """The interval of an observed tensor; inputs and integers are exact."""
+        one = Interval.certain(array)
+        if not rough or value.node.type == "Parameter" or one.exact.dtype.kind != "f":
+            return one
+        return Algebra(self._arithmetic).rounded(one, ROUGH)
 
     def alone(self, values: Sequence[Value], given: Tensors, runtime: str | None = None) -> dict[Value, np.ndarray]:
         """The values of layers that run alone in the runtime with the given tensors; those that it runs."""

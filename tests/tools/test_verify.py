@@ -1,0 +1,65 @@
+"""verify: the verdict of other values that rounding explains, beside that of a wrong conversion."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.native.library import library
+from irexec.tools.verify import Verification, verify
+
+onnx = pytest.importorskip("onnx")
+
+LAYERS, SIZE = 6, 256
+SCALE = 0.05
+
+
+def quantized(path: Path, seed: int) -> Path:
+    """Products with a quantization after each: thousands of values lie between two levels."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(seed)
+    weights = [
+        numpy_helper.from_array((rng.normal(size=(SIZE, SIZE)) / 16).astype(np.float32), f"w{i}") for i in range(LAYERS)
+    ]
+    constants = [
+        numpy_helper.from_array(np.array(SCALE, np.float32), "scale"),
+        numpy_helper.from_array(np.array(0, np.int8), "zero"),
+    ]
+    nodes, last = [], "x"
+    for i in range(LAYERS):
+        nodes += [
+            helper.make_node("MatMul", [last, f"w{i}"], [f"p{i}"]),
+            helper.make_node("QuantizeLinear", [f"p{i}", "scale", "zero"], [f"q{i}"]),
+            helper.make_node("DequantizeLinear", [f"q{i}", "scale", "zero"], [f"d{i}"]),
+        ]
+        last = f"d{i}"
+    shape = ["N", SIZE]
+    graph = helper.make_graph(
+        nodes, "quantized",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(last, TensorProto.FLOAT, shape)], [*weights, *constants],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), path)
+    return path
+
+
+def verified(model: irexec.Model) -> Verification:
+    return verify(model, {"x": (512, SIZE)}, runtime="onnx", seed=0, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif(library() is None, reason="the C kernels, which add in another order, were not built")
+def test_values_between_two_levels(tmp_path: Path) -> None:
+    found = verified(irexec.read_model(quantized(tmp_path / "m.onnx", 0)))
+    assert not found.agrees and found.known is not None
+    assert found.known.message.startswith("rounding: kernels of irexec that add in another order differ by as much")
+
+
+def test_a_wrong_model_is_not_explained_by_rounding(tmp_path: Path) -> None:
+    model = irexec.read_model(quantized(tmp_path / "m.onnx", 0))
+    quantized(tmp_path / "m.onnx", 1)  # other weights
+    found = verified(model)
+    assert not found.agrees and found.known is None
