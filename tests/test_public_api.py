@@ -101,7 +101,8 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
     (["reduce", _XML], ("irexec.tools.graph", "irexec.tools.batch", "onnx", "openvino")),
     (["bench", _XML, "--runs", "1"], ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "openvino")),
     (["batch", _XML], ("irexec.tools.reduce", "irexec.tools.graph", "onnx", "ray")),
-    (["serve", _XML], ("irexec.tools.reduce", "irexec.tools.graph", "onnx")),
+    # A shape that does not fit: where kserve is installed, the server would wait for requests.
+    (["serve", _XML, "--shape", "image[1,1,8,7]"], ("irexec.tools.reduce", "irexec.tools.graph", "onnx")),
     (
         ["edit", _XML, "--dry-run", "--batch", "2"],
         ("irexec.runtime", "irexec.tools.reduce", "irexec.tools.compare", *_HEAVY),

@@ -109,5 +109,6 @@ def _conditions(layer: ExaminedLayer) -> Iterator[str]:
     for body in layer.node.bodies.values():
         again = {edge.internal for edge in body.port_maps if edge.attributes.get("purpose") == "execution_condition"}
         for result in body.graph.results:
-            fact = layer.inference.facts.get(result.inputs[0]) if result.id in again and result.inputs else None
+            source = result.inputs[0] if result.id in again and result.inputs else None
+            fact = None if source is None else layer.inference.facts.get(source)
             yield "" if fact is None or fact.element is None else fact.element.name
