@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from irexec.cli.settings_file import defaults_of
+from irexec.cli.values import Text
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -42,7 +43,8 @@ def option(*texts: str, choices: Collection[str] = (), **settings: Any) -> Optio
     """
     *flags, help = texts
     shown = {"show_default": True} if settings.get("default") is not None else {}
-    kind = {"type": click.Choice(tuple(choices))} if choices else {}
+    is_text = not settings.get("is_flag") and isinstance(settings.get("default", ""), str)
+    kind = {"type": click.Choice(tuple(choices))} if choices else {"type": Text()} if is_text else {}
     return Option(tuple(flags), {**shown, **kind, "help": help, **settings})
 
 
@@ -143,6 +145,7 @@ def command(
             click.Option(
                 ["--plugin"],
                 multiple=True,
+                type=Text(),
                 metavar="FILE|MODULE",
                 expose_value=False,
                 is_eager=True,

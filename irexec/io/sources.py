@@ -86,7 +86,8 @@ def weights_of(weights: WeightsSource, beside: Path | None, *, mapped: bool) -> 
     path = _path(weights, "the weights")
     found = Weights(path, mapped=mapped)
     if found.defect is not None:
-        raise ModelError(f"{path}: cannot be read: {found.defect}")
+        owner = "the" if beside is None else f"{beside}: the"
+        raise ModelError(f"{owner} weights {str(path)!r} cannot be read: {found.defect}")
     return found
 
 

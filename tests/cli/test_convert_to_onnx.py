@@ -130,8 +130,8 @@ def test_shapes_of_inputs(tmp_path: Path, capsys: Capture) -> None:
     builder = Builder("m")
     builder.result(builder.emit("Relu", builder.parameter("f32", None, "x"), name="y"))
     path = _saved(tmp_path, builder)
-    _, err = _convert(capsys, path, "-o", tmp_path / "m.onnx", code=3)
-    assert "the rank of input 'x' is not known, and ONNX needs it" in err
+    _, err = _convert(capsys, path, "-o", tmp_path / "m.onnx", code=2)
+    assert "the rank of input 'x' is not known, and ONNX needs it: give it a shape with --input \"x[...]\"" in err
     _convert(capsys, path, "-o", tmp_path / "m.onnx", "--input", "x[?,3]", "--verify")
     shape = onnx.load(tmp_path / "m.onnx").graph.output[0].type.tensor_type.shape
     assert [dim.dim_param or dim.dim_value for dim in shape.dim] == ["x.0", 3]

@@ -71,7 +71,7 @@ def test_files_of_another_kind_are_named_for_what_they_are(capsys: Capture, tmp_
         in err
     )
     err = stderr(capsys, "infer", DIGITS / "classifier.xml", "-i", "random", "--bin", tmp_path, code=3)
-    assert f"{tmp_path}: cannot be read: {tmp_path.name} is a folder" in err
+    assert f"the weights {str(tmp_path)!r} cannot be read: {tmp_path.name} is a folder" in err
     np.savez(tmp_path / "odd.npz", y=np.zeros(1))
     err = stderr(capsys, "infer", DIGITS / "classifier.xml", "-i", tmp_path / "odd.npz")
     assert "odd.npz: there is no input 'y'" in err

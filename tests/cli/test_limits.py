@@ -43,22 +43,39 @@ def test_a_limit_of_memory(command: list[str], tmp_path: Path, capsys: Capture) 
 
 @pytest.mark.parametrize(
     ("option", "text"),
-    [("--timeout", "0"), ("--timeout", "x"), ("--timeout", "inf"), ("--max-memory", "0"), ("--max-memory", "2 apples")],
+    [
+        *(("--timeout", text) for text in ("0", "x", "inf")),
+        *(("--max-memory", text) for text in ("0", "1", "512", "999kB", "2 apples")),
+    ],
 )
 def test_limits_that_are_not_valid(option: str, text: str, capsys: Capture) -> None:
     assert run(["infer", "nowhere.xml", option, text]) == 2
     assert option in capsys.readouterr().err
 
 
+def test_help_shows_the_range_of_threads(capsys: Capture) -> None:
+    assert run(["infer", "--help"]) == 0
+    assert "[1<=x<=256]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("infer", "--layout"), ("infer", "--plugin"), ("batch", "--tensor"), ("report", "--title"), ("serve", "--host")],
+)
+def test_empty_texts_are_refused(command: str, option: str, capsys: Capture) -> None:
+    assert run([command, "nowhere.xml", option, ""]) == 2
+    assert f"invalid value for '{option}': the value is empty" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "size"),
     [
-        ("1", 1),
+        ("1000000", 10**6),
         ("500M", 500_000_000),
         ("2g", 2_000_000_000),
         ("1.5GiB", 3 << 29),
-        ("10 kB", 10_000),
-        ("2KiB", 2048),
+        ("10000 kB", 10**7),
+        ("2048KiB", 2 << 20),
         ("1T", 10**12),
     ],
 )

@@ -73,7 +73,7 @@ def test_what_exists_is_replaced_and_links_stay_links(capsys: Capture, tmp_path:
         (["-o", "{tmp}/r.html", "--weights", "maybe"], 2, "'maybe' is not one of 'on', 'off'"),
         (["-o", "{tmp}/r.html", "--shape", "nothing[1]"], 2, "there is no input 'nothing'"),
         (["-o", "{tmp}/r.html", "--profile", "-i", "nothing=random"], 2, "there is no input 'nothing'"),
-        (["-o", "{tmp}/r.html", "--bin", "{tmp}/none.bin"], 3, "none.bin: cannot be read"),
+        (["-o", "{tmp}/r.html", "--bin", "{tmp}/none.bin"], 3, "none.bin' cannot be read"),
     ],
 )
 def test_what_is_refused(capsys: Capture, tmp_path: Path, arguments: list[str], code: int, message: str) -> None:

@@ -77,6 +77,12 @@ def test_the_old_files_are_not_overwritten(tmp_path: Path, capsys: Capture) -> N
     assert "would be overwritten" in err
 
 
+def test_weights_that_do_not_exist_are_named_with_their_model(tmp_path: Path, capsys: Capture) -> None:
+    err = _upgrade(capsys, OLD, "--bin", "missing.bin", "-o", tmp_path / "new.xml", code=3)[1]
+    assert f"{OLD}: the weights 'missing.bin' cannot be read: missing.bin does not exist" in err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_of_today_is_refused(tmp_path: Path, capsys: Capture) -> None:
     err = _upgrade(capsys, DIGITS / "classifier.xml", "-o", tmp_path / "new.xml", code=2)[1]
     assert "is an IR of version 11, expected one of version 2 to 7" in err

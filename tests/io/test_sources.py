@@ -65,7 +65,7 @@ REFUSED: list[tuple[Any, Any, type[irexec.IrexecError], str]] = [
     (streams.StringIO("<net/>"), None, irexec.InputError, "the model is a file open for reading text"),
     (b"<net/>", 5, irexec.InputError, "the weights is a int, expected a path"),
     (b"<net/>", streams.StringIO(), irexec.InputError, "the weights is a file open for reading text"),
-    (b"<net/>", "none.bin", irexec.ModelError, "none.bin: cannot be read: none.bin does not exist"),
+    (b"<net/>", "none.bin", irexec.ModelError, "the weights 'none.bin' cannot be read: none.bin does not exist"),
     (b"", None, irexec.ModelError, "<bytes>: contains no XML element"),
     (b"PK\3\4", None, irexec.ModelError, "<bytes>: not XML"),
     (POINTER, None, irexec.ModelError, "<bytes> is a Git LFS pointer (size 305376): run git lfs pull"),
