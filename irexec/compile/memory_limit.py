@@ -102,8 +102,11 @@ def refuse_too_large(graph: CompileGraph, memory: MemoryLimit) -> None:
 
 
 def check_arena(plan: Plan, memory: MemoryLimit) -> None:
-    """Raise NodeError, which names the layer with the largest tensor, unless the arena of a plan may be allocated."""
-    if plan.arena < SMALL:
+    """Raise NodeError, which names the layer with the largest tensor, unless the arena of a plan may be allocated.
+
+    A small one is looked at where there is a limit: the process may hold more than it already.
+    """
+    if plan.arena < SMALL and memory.maximum is None:
         return
     try:
         memory.check_memory(

@@ -29,7 +29,8 @@ class RunLimits:
             raise InputError(f"timeout is {timeout!r}, expected a number of seconds above 0")
         self._memory, self._timeout = memory, timeout
         self._deadline = None if timeout is None else time.monotonic() + timeout
-        self._taken = 0
+        # A given limit is looked at in the first step too: the process may hold more already.
+        self._taken = 0 if memory.maximum is None else SMALL
 
     def take(self, size: int, facts: Sequence[Fact]) -> None:
         """Raise OpError if there is not enough memory for ``size`` bytes, the outputs ``facts`` of a step.

@@ -16,6 +16,7 @@ import irexec
 from irexec.cli.main import run
 from irexec.cli.values import MEMORY_SIZE
 from tests.support.endless_loop import endless_loop
+from tests.support.paths import DIGITS
 
 Capture = pytest.CaptureFixture[str]
 
@@ -39,6 +40,12 @@ def test_a_limit_of_memory(command: list[str], tmp_path: Path, capsys: Capture) 
     error = capsys.readouterr().err
     assert "its result f32[1000,10000] takes 40000000 bytes (40 MB), and the limit of memory is 20 MB" in error
     assert "'large'" in error
+
+
+@pytest.mark.parametrize("limit", ["1", "2M"])
+def test_a_process_that_holds_more_than_the_limit(limit: str, capsys: Capture) -> None:
+    assert run(["infer", str(DIGITS / "classifier.xml"), "-i", "random", "--max-memory", limit]) == 3
+    assert "; the process already holds " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
