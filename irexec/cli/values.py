@@ -17,9 +17,6 @@ _UNITS = {"": 1} | {unit: 1000**power for power, unit in enumerate("kmgt", 1)}
 _UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("kmgt", 1)}
 _SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([kmgt]i?)?b?\s*", re.IGNORECASE | re.ASCII)
 
-# No process runs a model with less: a smaller size is one whose unit was forgotten.
-_SMALLEST = 1_000_000
-
 
 class Text(click.types.StringParamType):
     """Text that is not empty: an empty value is mostly a shell variable that is not set."""
@@ -57,8 +54,8 @@ class Parsed(click.ParamType):
 def _memory_size(text: str) -> int:
     found = _SIZE.fullmatch(text)
     size = 0 if found is None else int(float(found[1]) * _UNITS[(found[2] or "").lower()])
-    if size < _SMALLEST:
-        raise ValueError(f"{text!r} is not a size of at least 1M, such as 500M, 2G or 1.5GiB")
+    if size < 1:
+        raise ValueError(f"{text!r} is not a size such as 500M, 2G or 1.5GiB")
     return size
 
 
@@ -73,7 +70,7 @@ def _seconds(text: str) -> float:
 
 
 MEMORY_SIZE = Parsed("size", _memory_size)
-"""A number of bytes, at least a megabyte: 500000000, 500M (10**6), 1.5GiB (2**30)."""
+"""A number of bytes: 500000000, 500M (10**6), 1.5GiB (2**30)."""
 SECONDS = Parsed("seconds", _seconds)
 """A positive number of seconds."""
 

@@ -52,7 +52,7 @@ def test_a_process_that_holds_more_than_the_limit(limit: str, capsys: Capture) -
     ("option", "text"),
     [
         *(("--timeout", text) for text in ("0", "x", "inf")),
-        *(("--max-memory", text) for text in ("0", "1", "512", "999kB", "2 apples")),
+        *(("--max-memory", text) for text in ("0", "2 apples")),
     ],
 )
 def test_limits_that_are_not_valid(option: str, text: str, capsys: Capture) -> None:
@@ -77,12 +77,12 @@ def test_empty_texts_are_refused(command: str, option: str, capsys: Capture) -> 
 @pytest.mark.parametrize(
     ("text", "size"),
     [
-        ("1000000", 10**6),
+        ("1", 1),
         ("500M", 500_000_000),
         ("2g", 2_000_000_000),
         ("1.5GiB", 3 << 29),
-        ("10000 kB", 10**7),
-        ("2048KiB", 2 << 20),
+        ("10 kB", 10_000),
+        ("2KiB", 2048),
         ("1T", 10**12),
     ],
 )
