@@ -117,8 +117,41 @@ def test_no_number_stays_in_its_sequence() -> None:
     assert np.isnan(found[2, 0, 1:]).all() and not np.isnan(np.delete(found, 2, 0)).any()
 
 
-@pytest.mark.parametrize("changes", [{"clip": 1.0}, {"activations": ("relu", "tanh", "tanh")}])
+def _changed(task: Task, **changes: Any) -> Task:
+    return replace(task, attributes={"attributes": replace(task.attributes["attributes"], **changes)})
+
+
+@pytest.mark.parametrize("direction", ["forward", "bidirectional"])
+@pytest.mark.parametrize(
+    ("type", "linear", "activations"),
+    [
+        ("RNN", False, ("relu",)),
+        ("RNN", False, ("Sigmoid",)),
+        ("LSTM", False, ("relu", "sigmoid", "tanh")),
+        ("LSTM", False, ("tanh", "relu", "relu")),
+        ("GRU", False, ("sigmoid", "relu")),
+        ("GRU", True, ("tanh", "sigmoid")),
+        ("GRU", True, ("relu", "relu")),
+    ],
+)
+@pytest.mark.parametrize("clip", [0.0, 0.4])
+def test_activations_and_clip(
+    type: str, linear: bool, activations: tuple[str, ...], clip: float, direction: str
+) -> None:
+    task, inputs = _task(type, (3, 4, 5, 19), lengths=[4, 1, 3], linear=linear, direction=direction)
+    _check(_changed(task, activations=activations, clip=clip), inputs)
+
+
+def test_infinite_relu() -> None:
+    """An infinite candidate of a GRU stays infinite, and is not the difference of infinities."""
+    task, inputs = _task("GRU", (1, 1, 2, 9))
+    inputs[-1][0, -9:] = np.inf
+    assert np.isposinf(_check(_changed(task, activations=("sigmoid", "relu")), inputs)[0]).all()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"clip": float("nan")}, {"activations": ("hardsigmoid", "tanh", "tanh")}, {"activations": ("relu",)}]
+)
 def test_left_to_numpy(changes: dict[str, Any]) -> None:
     task, _ = _task("LSTM", (2, 3, 4, 5))
-    other = replace(task, attributes={"attributes": replace(task.attributes["attributes"], **changes)})
-    assert not candidates(other)
+    assert not candidates(_changed(task, **changes))

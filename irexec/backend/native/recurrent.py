@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Iterable, Sequence
-from ctypes import c_int64, c_void_p
+from ctypes import c_float, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,13 +19,14 @@ from irexec.backend.native.convolution import STEP, Product, zeros
 from irexec.backend.native.panels import Cut, pack, padded, panel_of, product_cost
 from irexec.backend.native.sharing import blocks_for
 from irexec.backend.native.windows import rows_as_windows, table_bytes
-from irexec.backend.recurrent import has_work, is_default
+from irexec.backend.recurrent import has_work
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I32, I64
 from irexec.schema.recurrent import (
     GRU_ACTIVATIONS,
     LSTM_ACTIVATIONS,
     RNN_ACTIVATIONS,
+    CellAttributes,
     GRUCellAttributes,
     LSTMCell1Attributes,
     Names,
@@ -32,6 +34,8 @@ from irexec.schema.recurrent import (
 )
 
 LSTM, GRU, GRU_LINEAR, RNN = range(4)
+
+_ACTIVATIONS = {"sigmoid": 0, "tanh": 1, "relu": 2}
 
 _FIRST_GATES = (4, 2, 2, 1)
 _GATES = (4, 3, 3, 1)
@@ -54,10 +58,10 @@ class Recurrence(ctypes.Structure):
 
     _fields_ = (
         ("kind", c_int64), ("batch", c_int64), ("steps", c_int64), ("directions", c_int64), ("size", c_int64),
-        ("reversed", c_int64), ("parts", c_int64), ("projected", c_void_p), ("first", c_void_p), ("second", c_void_p),
-        ("zeros", c_void_p), ("bias", c_void_p), ("panels", c_int64 * 2), ("lengths", c_void_p),
-        ("length_bytes", c_int64), ("length_step", c_int64), ("hidden", States), ("cell", States), ("all", States),
-        ("last_hidden", States), ("last_cell", States),
+        ("activations", c_int64 * 3), ("clip", c_float), ("reversed", c_int64), ("parts", c_int64),
+        ("projected", c_void_p), ("first", c_void_p), ("second", c_void_p), ("zeros", c_void_p), ("bias", c_void_p),
+        ("panels", c_int64 * 2), ("lengths", c_void_p), ("length_bytes", c_int64), ("length_step", c_int64),
+        ("hidden", States), ("cell", States), ("all", States), ("last_hidden", States), ("last_cell", States),
     )  # fmt: skip
 
 
@@ -67,11 +71,15 @@ class Form:
 
     Attributes:
         kind: LSTM, GRU, GRU_LINEAR or RNN.
+        activations: as recurrent.c numbers them.
+        clip: the limit of gates and candidates; infinite for none.
         reversed: whether each direction reads from the last step; none for a cell.
         steps: 1 for a cell.
     """
 
     kind: int
+    activations: tuple[int, ...]
+    clip: float
     reversed: tuple[bool, ...]
     batch: int
     steps: int
@@ -79,12 +87,13 @@ class Form:
     size: int
 
     @staticmethod
-    def of(task: Task, kind: int) -> Form:
+    def of(task: Task, kind: int, activations: tuple[int, ...]) -> Form:
         """The form of a task."""
-        attributes = task.attributes["attributes"]
+        attributes: CellAttributes = task.attributes["attributes"]
+        clip = attributes.clip if attributes.clip > 0 else float("inf")
         directions = attributes.reversed_directions if isinstance(attributes, SequenceAttributes) else ()
         batch, *steps, inputs = task.shape(0)
-        return Form(kind, directions, batch, steps[0] if steps else 1, inputs, task.shape(1)[-1])
+        return Form(kind, activations, clip, directions, batch, steps[0] if steps else 1, inputs, task.shape(1)[-1])
 
     @property
     def directions(self) -> int:
@@ -174,8 +183,9 @@ class NativeRecurrence(NativeKernel):
         results = [self._written(out, binding) for out in outputs]
         every, finals = (results[0], results[1:]) if f.reversed else (States(), results)
         parameters = Recurrence(
-            f.kind, f.batch, f.steps, f.directions, f.size, sum(1 << i for i, yes in enumerate(f.reversed) if yes),
-            self.parts, binding.shared, binding.address(first), binding.address(second) if second.size else None,
+            f.kind, f.batch, f.steps, f.directions, f.size, (c_int64 * 3)(*f.activations), f.clip,
+            sum(1 << i for i, yes in enumerate(f.reversed) if yes), self.parts, binding.shared,
+            binding.address(first), binding.address(second) if second.size else None,
             binding.address(zeros(padded(4 * f.size))), binding.address(hidden_bias),
             (c_int64 * 2)(panel_of(_FIRST_GATES[f.kind] * f.size), panel_of(f.size)), *_lengths(lengths, binding),
             given[0], given[1] if f.kind == LSTM else States(), every, finals[0],
@@ -230,14 +240,14 @@ def lstm_cell_1(task: Task) -> Iterable[Candidate]:
 @kernels("LSTMCell", since=4)
 @kernels("LSTMSequence", since=5)
 def lstm(task: Task) -> list[Candidate]:
-    """f32, with the default activations and no clipping."""
+    """f32, with activations that the library has."""
     return _candidates(task, LSTM, LSTM_ACTIVATIONS)
 
 
 @kernels("GRUCell", since=3)
 @kernels("GRUSequence", since=5)
 def gru(task: Task) -> list[Candidate]:
-    """f32, with the default activations and no clipping."""
+    """f32, with activations that the library has."""
     attributes: GRUCellAttributes = task.attributes["attributes"]
     return _candidates(task, GRU_LINEAR if attributes.linear_before_reset else GRU, GRU_ACTIVATIONS)
 
@@ -245,14 +255,15 @@ def gru(task: Task) -> list[Candidate]:
 @kernels("RNNCell", since=1)
 @kernels("RNNSequence", since=5)
 def rnn(task: Task) -> list[Candidate]:
-    """f32, with the default activations and no clipping."""
+    """f32, with activations that the library has."""
     return _candidates(task, RNN, RNN_ACTIVATIONS)
 
 
 def _candidates(task: Task, kind: int, default: Names) -> list[Candidate]:
-    if not is_available(task) or not has_work(task) or not is_default(task.attributes["attributes"], default):
+    activations = _activations(task.attributes["attributes"], default)
+    if not is_available(task) or not has_work(task) or activations is None:
         return []
-    form = Form.of(task, kind)
+    form = Form.of(task, kind, activations)
     weights = [i for i in range(form.first_weight, form.first_weight + 3) if task.has_input(i)]
     if any(task.constants[i] is None for i in weights) or 4 * form.projected > _LARGEST:
         return []
@@ -261,3 +272,12 @@ def _candidates(task: Task, kind: int, default: Names) -> list[Candidate]:
     if form.reversed and task.inputs[1 + form.states].element not in (I32, I64):
         return []
     return [Candidate(form.cost, partial(NativeRecurrence, task, form), runs_chain=False)]
+
+
+def _activations(attributes: CellAttributes, default: Names) -> tuple[int, ...] | None:
+    """The activations of a cell, which has as many as ``default``, as recurrent.c numbers them; None for a cell that
+    the library does not compute."""
+    names = [name.strip().lower() for name in attributes.activations[: len(default)]] or default
+    if len(names) < len(default) or not all(name in _ACTIVATIONS for name in names) or math.isnan(attributes.clip):
+        return None
+    return tuple(_ACTIVATIONS[name] for name in names)

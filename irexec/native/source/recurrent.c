@@ -7,6 +7,7 @@
 #include "micro.h"
 
 enum { LSTM, GRU, GRU_LINEAR, RNN };
+enum { BY_SIGMOID, BY_TANH, BY_RELU };
 
 /* A state (batch, directions, size) or the results of all steps; strides in elements, the last axis is contiguous. */
 typedef struct {
@@ -16,6 +17,8 @@ typedef struct {
 
 typedef struct {
     i64 kind, batch, steps, directions, size;
+    i64 activations[3];     /* of the gates, of the candidate, and of the cell of an LSTM; of an RNN the first */
+    float clip;             /* what gates and candidates are limited to, infinite for nothing */
     i64 reversed;           /* bit d: direction d reads from the last step */
     i64 parts;              /* of the batch, each a block for each direction */
     const float *projected; /* (batch, steps, directions, gates * size), and a vector that is read but not used */
@@ -72,35 +75,50 @@ static __attribute__((noinline)) void multiply(const sums *p, i64 columns, i64 p
     }
 }
 
-/* Gates are short beside the products: these are not written out at every place. */
-static __attribute__((noinline)) vf sigmoid_of(vf x) { return sigmoid(x); }
-static __attribute__((noinline)) vf tanh_of(vf x) { return hyperbolic_tangent(x); }
+/* Gates are short beside the products: this is not written out at every place. */
+static __attribute__((noinline)) vf activated(i64 activation, vf x)
+{
+    if (activation == BY_RELU) return maximum(x, spread(0.0f));
+    return activation == BY_TANH ? hyperbolic_tangent(x) : sigmoid(x);
+}
+
+/* Gate or candidate: the sum of its products, limited and activated. */
+INLINE vf gate(const recurrence *p, int activation, vf sum)
+{
+    return activated(p->activations[activation], clamped(sum, spread(-p->clip), spread(p->clip)));
+}
 
 /* The gates of one sequence: h and c become the next states. `last` is the second product of a GRU. */
-static void lstm(i64 size, const float *gates, float *h, float *c)
+static void lstm(const recurrence *p, const float *gates, float *h, float *c)
 {
-    for (i64 k = 0; k < size; k += VECTOR) {
-        const vf forget = sigmoid_of(load(gates + k)), input = sigmoid_of(load(gates + size + k));
-        const vf candidate = tanh_of(load(gates + 2 * size + k)), out = sigmoid_of(load(gates + 3 * size + k));
+    for (i64 k = 0, size = p->size; k < size; k += VECTOR) {
+        const vf forget = gate(p, 0, load(gates + k)), input = gate(p, 0, load(gates + size + k));
+        const vf candidate = gate(p, 1, load(gates + 2 * size + k)), out = gate(p, 0, load(gates + 3 * size + k));
         const vf cell = forget * load(c + k) + input * candidate;
         store(c + k, cell);
-        store(h + k, out * tanh_of(cell));
+        store(h + k, out * activated(p->activations[2], cell));
     }
 }
 
-static void gru(i64 size, const float *gates, const float *last, const float *projected, float *h)
+static void gru(const recurrence *p, const float *gates, const float *last, const float *projected, float *h)
 {
-    for (i64 k = 0; k < size; k += VECTOR) {
+    for (i64 k = 0, size = p->size; k < size; k += VECTOR) {
         vf x = load(last + k);
-        if (projected) x = load(projected + k) + sigmoid_of(load(gates + size + k)) * x;
-        const vf candidate = tanh_of(x), update = sigmoid_of(load(gates + k));
-        store(h + k, update * (load(h + k) - candidate) + candidate);
+        if (projected) x = load(projected + k) + gate(p, 0, load(gates + size + k)) * x;
+        const vf candidate = gate(p, 1, x), update = gate(p, 0, load(gates + k));
+        store(h + k, (1.0f - update) * candidate + update * load(h + k));
     }
 }
 
-static void reset(i64 size, const float *gates, const float *h, float *out)
+static void rnn(const recurrence *p, const float *sums, float *h)
 {
-    for (i64 k = 0; k < size; k += VECTOR) store(out + k, sigmoid_of(load(gates + size + k)) * load(h + k));
+    for (i64 k = 0; k < p->size; k += VECTOR) store(h + k, gate(p, 0, load(sums + k)));
+}
+
+static void reset(const recurrence *p, const float *gates, const float *h, float *out)
+{
+    for (i64 k = 0, size = p->size; k < size; k += VECTOR)
+        store(out + k, gate(p, 0, load(gates + size + k)) * load(h + k));
 }
 
 /* Where the arrays of a block are in scratch: rows of whole vectors. */
@@ -122,7 +140,7 @@ static void step(const recurrence *p, i64 direction, const arrays *a, i64 first,
     if (p->second) {
         const int linear = p->kind == GRU_LINEAR;
         for (i64 r = 0; !linear && r < count; r++)
-            reset(size, a->gates + r * a->gate_row, a->h + at + r * a->row, a->kept + r * a->row);
+            reset(p, a->gates + r * a->gate_row, a->h + at + r * a->row, a->kept + r * a->row);
         s.from = linear ? NULL : x + 2 * size;
         multiply(&s, size, p->panels[1], p->second + direction * whole(size) * size,
                  linear ? a->table + first : a->second, count, p->bias + direction * whole(size), a->last, a->row);
@@ -130,9 +148,9 @@ static void step(const recurrence *p, i64 direction, const arrays *a, i64 first,
     for (i64 r = 0; r < count; r++) {
         float *h = a->h + at + r * a->row, *c = a->c + at + r * a->row;
         const float *gates = a->gates + r * a->gate_row, *last = a->last + r * a->row;
-        if (p->kind == LSTM) lstm(size, gates, h, c);
-        else if (p->kind == RNN) for (i64 k = 0; k < size; k += VECTOR) store(h + k, tanh_of(load(gates + k)));
-        else gru(size, gates, last, p->kind == GRU_LINEAR ? x + r * x_row + 2 * size : NULL, h);
+        if (p->kind == LSTM) lstm(p, gates, h, c);
+        else if (p->kind == RNN) rnn(p, gates, h);
+        else gru(p, gates, last, p->kind == GRU_LINEAR ? x + r * x_row + 2 * size : NULL, h);
     }
 }
 
