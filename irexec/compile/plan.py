@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from irexec.analysis.evaluate import as_tuple, without_elements
 from irexec.analysis.shape_inference import Inference
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import KernelOptions
@@ -22,7 +21,8 @@ from irexec.backend.numpy_state import set_for_run
 from irexec.backend.pool import pool_of
 from irexec.backend.registry import has_candidates
 from irexec.backend.scratch import Workspace
-from irexec.compile.errors import check_as_inferred, node_error, too_large
+from irexec.compile.checking import DeclaredCheck, InferredCheck
+from irexec.compile.errors import node_error, too_large
 from irexec.compile.graph import CompileGraph, CompileValue, LoweredBody, Operation
 from irexec.compile.lower import Sources, lower
 from irexec.compile.memory_limit import MemoryLimit, allocated_by, check_arena, refuse_too_large
@@ -30,7 +30,7 @@ from irexec.compile.passes import optimize
 from irexec.compile.rewriting import FOLDING_BUDGET, DerivedConstants, Report, Rewriting
 from irexec.compile.select import is_native, is_selectable, is_static, may_be_f16, reference_call, select_kernel
 from irexec.compile.specialise import ByShape
-from irexec.compile.steps import Alias, BodyPlan, Plan, ReferenceCall, Step, StepReport
+from irexec.compile.steps import Alias, BodyPlan, Check, Plan, ReferenceCall, Step, StepReport
 from irexec.compile.storage.intervals import memory_intervals
 from irexec.compile.storage.layout import STAGED_INPUT, STAGED_TARGET, lay_out, slot_array
 from irexec.compile.storage.planned import EXTERNAL, Owner, PlannedOperation, Storage
@@ -38,9 +38,8 @@ from irexec.compile.storage.views import is_view
 from irexec.dtypes.elements import Element
 from irexec.errors import NodeError, OpError
 from irexec.ir import graph as ir
-from irexec.ir.facts import EveryOutput, Fact
+from irexec.ir.facts import Fact
 from irexec.schema.injected import Variables
-from irexec.schema.inputs import check_inputs
 from irexec.schema.opdef import OpDef
 
 # Bytes that take longer to pack than threads to start.
@@ -290,7 +289,6 @@ class _Planner:
             function,
             elements=_rounding(operation),
             check=_check_of(operation),
-            types=tuple(value.fact if value.constant is not None else value.fact.element for value in operation.inputs),
             bodies={name: self._body(body) for name, body in operation.bodies.items()},
             state=None if operation.definition is None else _state(operation.definition),
             views=views,
@@ -367,8 +365,8 @@ def _rounding(operation: Operation) -> tuple[Element | None, ...] | None:
     return elements if any(elements) and operation.definition is not None and not operation.definition.view else None
 
 
-def _check_of(operation: Operation) -> Callable[..., Any] | None:
-    """A function that checks the inputs of a run; None if they and the shapes of the outputs were known before."""
+def _check_of(operation: Operation) -> Check | None:
+    """The check of the inputs of a run; None if they and the shapes of the outputs were known before."""
     definition, facts = operation.definition, [value.fact for value in operation.inputs]
     if definition is None:
         return None
@@ -377,38 +375,10 @@ def _check_of(operation: Operation) -> Callable[..., Any] | None:
     static = static and all(value.fact.is_static for value in operation.outputs)
     if static and all(fact.known is not None for fact in facts[1:] if _is_shape_like(fact)):
         return None
+    known = [value.fact if value.constant is not None else value.fact.element for value in operation.inputs]
     if bool(operation.bodies) or _state(definition) is not None:
-        return functools.partial(_check_declared, definition)
-    return functools.partial(_check, definition, operation.attributes, [value.fact for value in operation.outputs])
-
-
-def _check(
-    definition: OpDef, attributes: dict[str, Any], planned: Sequence[Fact], *inputs: Fact
-) -> tuple[Fact, ...] | None:
-    """The facts of the outputs that are to be allocated; None where they may be views of the inputs, or are not known.
-
-    Raises:
-        OpError: the inputs of a run, which were not known before, are not what the operation takes or was planned for.
-    """
-    facts = as_tuple(definition.infer(inputs, attributes))
-    if any(isinstance(fact, EveryOutput) for fact in facts):
-        return None
-    for fact, before in zip(facts, planned, strict=False):
-        check_as_inferred(fact, before)
-    may_be_views = (
-        definition.view
-        and without_elements(facts) is None
-        and sum(fact.known_nbytes for fact in facts) <= sum(fact.known_nbytes for fact in inputs)
-    )
-    return None if may_be_views else facts
-
-
-def _check_declared(definition: OpDef, *inputs: Fact) -> None:
-    """Raise OpError unless the inputs of a run have the declared types and ranks.
-
-    Nothing else can be checked without inferring bodies.
-    """
-    check_inputs(definition.inputs, inputs)
+        return DeclaredCheck(definition, known)
+    return InferredCheck(definition, operation.attributes, [value.fact for value in operation.outputs], known)
 
 
 def _is_shape_like(fact: Fact) -> bool:

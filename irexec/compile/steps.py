@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,25 @@ class Alias:
 
 
 @dataclass(frozen=True, eq=False)
+class Allocation:
+    """The outputs that a call is going to allocate.
+
+    Attributes:
+        facts: of the outputs.
+        size: bytes of all of them.
+        is_empty: whether all are known and none has elements, so that nothing is to be computed.
+    """
+
+    facts: tuple[Fact, ...]
+    size: int
+    is_empty: bool
+
+
+Check = Callable[[Sequence[np.ndarray | None]], Allocation | None]
+"""A check of the inputs of a run; returns the outputs that are to be allocated, where they are known."""
+
+
+@dataclass(frozen=True, eq=False)
 class ReferenceCall:
     """The call of a reference kernel, or of another function that allocates the outputs.
 
@@ -63,7 +82,6 @@ class ReferenceCall:
         function: arrays in, array or tuple of arrays out.
         elements: for each output the type to round to, None if NumPy has the type; None where nothing is rounded.
         check: checks the inputs of a run, if they or the shapes of the outputs were not known before.
-        types: of each input the element type, or all that is known of a constant.
         bodies: by the parameter to which they are injected.
         state: the parameter to which variables are injected, if there is one.
         views: whether the plan expects views of the inputs; other outputs are copied if they are views.
@@ -71,8 +89,7 @@ class ReferenceCall:
 
     function: Callable[..., Any]
     elements: tuple[Element | None, ...] | None = None
-    check: Callable[..., Any] | None = None
-    types: tuple[Element | Fact | None, ...] = ()
+    check: Check | None = None
     bodies: Mapping[str, BodyPlan] = field(default_factory=dict)
     state: str | None = None
     views: bool = True

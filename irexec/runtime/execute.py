@@ -14,9 +14,7 @@ from irexec.analysis.evaluate import rounded, without_elements
 from irexec.backend.kernel import KernelContext
 from irexec.backend.numpy_state import set_for_run
 from irexec.compile.errors import node_error, too_large
-from irexec.compile.memory_limit import check_addresses
 from irexec.compile.steps import BodyPlan, Plan, ReferenceCall, Step
-from irexec.dtypes.elements import Element
 from irexec.errors import NodeError, OpError, RunTimeoutError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node
@@ -179,12 +177,11 @@ class _Runner:
     def _call(self, step: Step, call: ReferenceCall, arrays: list[Any]) -> None:
         result: Any = None
         if call.check is not None:
-            facts = call.check(*map(_fact, arrays, call.types))
-            if facts is not None:
+            outputs = call.check(arrays)
+            if outputs is not None:
                 if not step.size:
-                    check_addresses(facts)
-                    self.limits.take(sum(fact.known_nbytes for fact in facts), facts)
-                result = without_elements(facts)
+                    self.limits.take(outputs.size, outputs.facts)
+                result = without_elements(outputs.facts) if outputs.is_empty else None
         if result is None:
             result = call.function(*arrays, **self._injected(step, call))
         results = result if isinstance(result, tuple | list) else (result,)
@@ -216,13 +213,6 @@ def _own(array: np.ndarray, inputs: Sequence[Any]) -> np.ndarray:
         isinstance(x, np.ndarray) and np.may_share_memory(array, x) for x in inputs
     )
     return array.copy() if is_view else array
-
-
-def _fact(array: np.ndarray | None, known: Element | Fact | None) -> Fact:
-    """The fact of an input of a run; ``known`` is its element type, or all of it for a constant."""
-    if array is None:
-        return known if isinstance(known, Fact) else Fact(known, None)
-    return Fact.of(array, known.element if isinstance(known, Fact) else known)
 
 
 def _raise_located(step: Step, arrays: Sequence[Any], error: Exception) -> NoReturn:
