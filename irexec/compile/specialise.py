@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,10 @@ import numpy as np
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, KernelOptions, Task
+from irexec.backend.native.calls import Job, NativeKernel
+from irexec.backend.pool import pool_of
 from irexec.backend.registry import offers
+from irexec.backend.scratch import Scratch
 from irexec.compile.graph import Operation
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
@@ -24,6 +28,11 @@ KEPT = 16
 COPIED = 1 << 20
 """Bytes up to which the reference kernel moves elements: that takes less time than selecting a kernel for shapes which
 the growing state of a language model changes in every run. Both give the same bits."""
+
+
+SMALL = 1 << 16
+"""Bytes of inputs and outputs, and of workspace, up to which a kernel runs on copies of its inputs, from the second run
+of the same shapes on: binding a kernel to arrays takes longer than copying them."""
 
 
 class ByShape:
@@ -51,7 +60,7 @@ class ByShape:
         self._options = options
         moves = operation.definition.type in MOVES and operation.definition.plugin == ""
         self._moves = moves and all(v.constant is None or v.constant.size <= COPIED for v in operation.inputs)
-        self._kernels: OrderedDict[Hashable, tuple[Kernel, Task] | None] = OrderedDict()
+        self._kernels: OrderedDict[Hashable, _Selected | None] = OrderedDict()
         self._lock = threading.Lock()
 
     def __call__(self, *arrays: np.ndarray | None) -> Any:
@@ -71,7 +80,7 @@ class ByShape:
                     self._kernels.popitem(last=False)
         if found is None:
             return self._by_reference(arrays)
-        return self._run(*found, arrays)
+        return self._run(found, arrays)
 
     def _by_reference(self, arrays: Sequence[np.ndarray | None]) -> Any:
         return self._reference(*(self._array(i, array) for i, array in enumerate(arrays)))
@@ -80,7 +89,7 @@ class ByShape:
         constant = self._constants[index]
         return array if constant is None or array is not None else self._store.array(constant)
 
-    def _find(self, arrays: Sequence[np.ndarray | None]) -> tuple[Kernel, Task] | None:
+    def _find(self, arrays: Sequence[np.ndarray | None]) -> _Selected | None:
         facts = tuple(
             fact if a is None else _fact(fact.element, a) for fact, a in zip(self._facts, arrays, strict=True)
         )
@@ -97,18 +106,65 @@ class ByShape:
             return None
         kernel = best.construct()
         kernel.pack(self._store)
-        return kernel, task
+        return _Selected(kernel, task)
 
-    def _run(self, kernel: Kernel, task: Task, arrays: Sequence[np.ndarray | None]) -> tuple[np.ndarray, ...]:
-        reads = range(len(arrays)) if kernel.reads is None else kernel.reads
+    def _run(self, selected: _Selected, arrays: Sequence[np.ndarray | None]) -> tuple[np.ndarray, ...]:
+        reads = range(len(arrays)) if selected.kernel.reads is None else selected.kernel.reads
         inputs = [self._array(i, array) if i in reads else None for i, array in enumerate(arrays)]
-        outputs = []
-        for index, fact in enumerate(task.outputs):
-            if fact.element is None:
-                raise AssertionError("checked when the kernel was selected")
-            outputs.append(np.empty(task.output_shape(index), fact.element.carrier))
-        kernel.run(inputs, outputs, KernelContext.of(kernel, self._options.threads))
+        return selected.run(inputs)
+
+
+class _Selected:
+    """The kernel for inputs of certain shapes, which runs on arrays of its own where these are small."""
+
+    def __init__(self, kernel: Kernel, task: Task) -> None:
+        self.kernel, self._task = kernel, task
+        size = sum(fact.known_nbytes for fact in (*task.inputs, *task.outputs))
+        self._is_small = size <= SMALL and (not isinstance(kernel, NativeKernel) or kernel.needed.size(1) <= SMALL)
+        self._ran = False
+        self._bound: _Bound | None = None
+        self._lock = threading.Lock()
+
+    def run(self, inputs: Sequence[np.ndarray | None]) -> tuple[np.ndarray, ...]:
+        """The outputs, in new arrays."""
+        if self._is_small and self._ran and self._lock.acquire(blocking=False):
+            try:
+                if self._bound is None:
+                    self._bound = _Bound(self.kernel, inputs, self._outputs())
+                return self._bound.run(inputs)
+            finally:
+                self._lock.release()
+        self._ran = True
+        outputs = self._outputs()
+        self.kernel.run(inputs, outputs, KernelContext.of(self.kernel, self._task.threads))
         return tuple(outputs)
+
+    def _outputs(self) -> list[np.ndarray]:
+        return [np.empty(fact.static_shape, fact.dtype) for fact in self._task.outputs]
+
+
+class _Bound:
+    """A kernel bound to its own arrays, for one thread at a time: several take longer for little work."""
+
+    def __init__(self, kernel: Kernel, inputs: Sequence[np.ndarray | None], outputs: list[np.ndarray]) -> None:
+        self._inputs = [None if x is None else np.empty(x.shape, x.dtype) for x in inputs]
+        # A kernel of NumPy allocates what its scratch has no room for.
+        self._scratch = Scratch.of_size(min(kernel.workspace, SMALL)), Scratch.of_size(kernel.shared_workspace)
+        context = KernelContext(pool_of(1), self._scratch[:1], self._scratch[1], fixed=True)
+        self._outputs = outputs
+        self._compute: Callable[[], None] = partial(context.run, kernel, self._inputs, outputs)
+        if isinstance(kernel, NativeKernel):
+            binding = kernel.bound(self._inputs, outputs, context)
+            if binding.repeatable and not binding.late:
+                self._compute = partial(Job([binding]).run, context.pool, alone=True)
+
+    def run(self, inputs: Sequence[np.ndarray | None]) -> tuple[np.ndarray, ...]:
+        """Copies of the outputs for these inputs."""
+        for own, given in zip(self._inputs, inputs, strict=True):
+            if own is not None and given is not None:
+                np.copyto(own, given)
+        self._compute()
+        return tuple(output.copy() for output in self._outputs)
 
 
 def _key(array: np.ndarray | None) -> Hashable:

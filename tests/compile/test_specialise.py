@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,12 @@ import pytest
 import irexec
 from irexec.analysis.evaluate import as_tuple
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.backend.kernel import Task
+from irexec.backend.kernel import KernelOptions, Task
+from irexec.backend.native.calls import NativeKernel
 from irexec.compile import specialise
-from irexec.compile.plan import plan
+from irexec.compile.plan import Compilation, plan
 from irexec.compile.specialise import COPIED, KEPT
+from irexec.native.library import library
 
 
 @pytest.fixture
@@ -94,3 +98,69 @@ def test_small_arrays_are_moved_by_the_reference_and_large_ones_by_a_kernel(sele
         (found,) = as_tuple(step.call.function(start, end))
         np.testing.assert_array_equal(found, np.concatenate([start, end], 1))
     assert selected == [(1, long, 8)]
+
+
+def _sums(threads: int) -> Callable[..., Any]:
+    """The sum of rows of any length with other ones."""
+    builder = irexec.Builder("m")
+    x, y = (builder.parameter("f32", "?,?", name) for name in "xy")
+    builder.result(builder.emit("Add", x, y))
+    model = builder.model()
+    compilation = Compilation(options=KernelOptions(threads, native=True))
+    (step,) = plan(model, infer_shapes(model), None, compilation).steps
+    assert step.call is not None
+    return step.call.function
+
+
+def _product() -> Callable[..., Any]:
+    """The product of rows of any number with one matrix, in C where there is a library."""
+    builder = irexec.Builder("m")
+    weights = np.arange(12, dtype=np.float32).reshape(4, 3)
+    builder.result(builder.emit("MatMul", builder.parameter("f32", "?,4", "x"), weights))
+    model = builder.model()
+    (step,) = plan(model, infer_shapes(model), None, Compilation(options=KernelOptions(1, native=True))).steps
+    assert step.call is not None
+    return lambda x: step.call.function(x, None)  # type: ignore[union-attr]
+
+
+def test_small_arrays_of_a_shape_that_comes_back() -> None:
+    """A kernel runs on arrays of its own from the second run on: results are copies, strides are any."""
+    sums, rng, given = _sums(2), np.random.default_rng(0), []
+    for run in range(5):
+        x, y = rng.standard_normal((2, 6, 4)).astype(np.float32)
+        if run % 2:
+            x, y = x.T.copy().T, np.repeat(y, 2, 1)[:, ::2]
+        given.append((sums(x, y)[0], x + y))
+    for found, expected in given:
+        np.testing.assert_array_equal(found, expected)
+    assert not any(np.may_share_memory(one, other) for (one, _), (other, _) in itertools.combinations(given, 2))
+
+
+def test_a_small_product_binds_its_arrays_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    if library() is None:
+        pytest.skip("there is no library")
+    bound: list[object] = []
+    original = NativeKernel.bound
+
+    def counted(self: NativeKernel, *arguments: Any) -> Any:
+        bound.append(self)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(NativeKernel, "bound", counted)
+    product, weights = _product(), np.arange(12, dtype=np.float32).reshape(4, 3)
+    for run in range(6):
+        x = np.full((5, 4), run, np.float32)
+        np.testing.assert_array_equal(product(x)[0], x @ weights)
+    assert len(bound) == 2  # the first run, and the arrays of its own
+
+
+def test_threads_share_a_small_kernel() -> None:
+    """One of them runs on the arrays of the kernel, the others on their own."""
+    product, weights = _product(), np.arange(12, dtype=np.float32).reshape(4, 3)
+
+    def are_equal(value: int) -> bool:
+        x = np.full((5, 4), value, np.float32)
+        return all(np.array_equal(product(x)[0], x @ weights) for _ in range(200))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(are_equal, range(8)))
