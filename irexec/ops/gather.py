@@ -25,6 +25,8 @@ def _gather(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, batch_dims:
     along = normalize_axis(integer(axis, "axis"), data.ndim)
     batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
     size = data.shape[along]
+    if batch == 0 and indices.size and indices.dtype.kind in "iu" and indices.min() >= 0 and indices.max() < size:
+        return np.take(data, indices.astype(np.int64, copy=False), along)
     wrapped = np.where(indices < 0, indices.astype(np.int64) + size, indices)
     inside = (wrapped >= 0) & (wrapped < size)
     safe = np.where(inside, wrapped, 0).astype(np.int64)

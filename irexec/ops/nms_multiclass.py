@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -213,11 +214,11 @@ def _overlaps(boxes: np.ndarray, attributes: MulticlassNmsAttributes) -> Overlap
 def _select(boxes: np.ndarray, scores: np.ndarray, attributes: MulticlassNmsAttributes) -> Found:
     """The boxes selected in one image, of boxes [1, n, 4] for all classes or [classes, n, 4], and scores [classes,
     n]."""
-    caches = [_overlaps(one, attributes) for one in boxes]
+    overlaps = functools.cache(lambda index: _overlaps(boxes[index], attributes))
     classes = []
     for number, row in _classes(scores, attributes.background_class):
         order = descending(row, row >= np.float32(attributes.score_threshold))[: _limit(attributes.nms_top_k)]
-        cache = caches[number % len(caches)]
+        cache = overlaps(number % len(boxes))
         chosen = suppress_adaptively(order, row.size, cache, attributes.iou_threshold, attributes.nms_eta)
         classes.append((number, chosen, row[chosen]))
     found = _best(_join(classes), attributes.keep_top_k)

@@ -6,6 +6,7 @@ comparing it with a threshold gives the same result.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
@@ -142,9 +143,12 @@ class Rotated:
 # The maximum number of overlaps that are cached, 12 bytes each.
 _MAX_CACHED = 1 << 23
 
+# Boxes up to which the overlaps of all pairs are computed at once.
+_FEW = 64
+
 
 class OverlapCache:
-    """The boxes that overlap each box by more than a threshold; computed once and cached for all classes up to a
+    """The other boxes that overlap each box by more than a threshold; computed once and cached for all classes up to a
     limit."""
 
     def __init__(self, boxes: BoxSet, threshold: np.float32, *, inclusive: bool = False) -> None:
@@ -156,16 +160,33 @@ class OverlapCache:
         self.room = _MAX_CACHED
 
     def of(self, box: int) -> tuple[np.ndarray, np.ndarray]:
-        """The indices of the boxes that overlap ``box``, and their IoU with it."""
+        """The indices of the other boxes that overlap ``box``, and their IoU with it."""
+        if not self.cached and isinstance(self.boxes, AxisAligned) and self.boxes.areas.size <= _FEW:
+            self._compare_all(self.boxes)
         found = self.cached.get(box)
         if found is None:
             overlaps = self.boxes.overlaps(box)
-            indices = np.flatnonzero(overlaps >= self.threshold if self.inclusive else overlaps > self.threshold)
+            mask = self._are_enough(overlaps)
+            mask[box] = False
+            indices = np.flatnonzero(mask)
             found = indices, overlaps[indices]
-            if len(indices) <= self.room:
-                self.room -= len(indices)
+            if len(indices) < self.room:
+                self.room -= len(indices) + 1
                 self.cached[box] = found
         return found
+
+    def _compare_all(self, boxes: AxisAligned) -> None:
+        every = np.arange(boxes.areas.size)
+        overlaps = boxes.between(every, every)
+        mask = self._are_enough(overlaps)
+        np.fill_diagonal(mask, False)
+        rows, columns = mask.nonzero()
+        values, ends = overlaps[rows, columns], np.searchsorted(rows, every, "right").tolist()
+        for box, (start, end) in enumerate(itertools.pairwise([0, *ends])):
+            self.cached[box] = columns[start:end], values[start:end]
+
+    def _are_enough(self, overlaps: np.ndarray) -> np.ndarray:
+        return overlaps >= self.threshold if self.inclusive else overlaps > self.threshold
 
 
 def descending(scores: np.ndarray, candidates: np.ndarray) -> np.ndarray:
@@ -233,7 +254,8 @@ def suppress_adaptively(order: np.ndarray, count: int, cache: OverlapCache, thre
         if current > 0.5:
             current = np.float32(current * np.float32(eta))
         indices, overlaps = cache.of(box)
-        max_overlap[indices] = np.maximum(max_overlap[indices], overlaps)
+        if indices.size:
+            max_overlap[indices] = np.maximum(max_overlap[indices], overlaps)
     return np.array(selected, np.intp)
 
 
@@ -259,6 +281,8 @@ def suppress_softly(
         values.append(remaining[box])
         remaining[box] = -np.inf
         indices, overlaps = cache.of(box)
+        if not indices.size:
+            continue
         candidates = remaining[indices] > threshold
         indices, overlaps = indices[candidates], overlaps[candidates]
         remaining[indices] *= np.exp(scale * overlaps * overlaps)

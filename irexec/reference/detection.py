@@ -162,8 +162,11 @@ def _suppressed_by_pairs(
 ) -> np.ndarray:
     """The same for few boxes, from the overlaps of all pairs: a set of boxes is an integer with a bit for each."""
     overlapping = _overlaps(boxes[..., None, :], areas[:, None], boxes[..., None], areas[..., None]) > max_overlap
-    kept = np.zeros_like(candidates)
-    pairs, every = (np.packbits(mask, -1, bitorder="little") for mask in (overlapping, candidates))
+    # A box that overlaps no other one is kept, and drops none.
+    overlapping &= ~np.eye(overlapping.shape[-1], dtype=np.bool_)
+    is_alone = ~overlapping.any(-1)
+    kept = candidates & is_alone
+    pairs, every = (np.packbits(mask, -1, bitorder="little") for mask in (overlapping, candidates & ~is_alone))
     size = pairs.shape[-1]
     for row, (sets, members) in enumerate(zip(pairs, every, strict=True)):
         check_time()

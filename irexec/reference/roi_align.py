@@ -97,20 +97,33 @@ def blocks(count: int, each: int) -> Iterator[slice]:
 
 
 def _pool_block(result: np.ndarray, pooling: BoxPooling) -> None:
-    """Pool boxes into zeros of (R, height, width, C), one point of every bin at a time."""
-    count = pooling.points.astype(result.dtype)
-    for indices, i, j in _each_point(pooling.rows_per_bin, pooling.columns_per_bin):
+    """Pool boxes into zeros of (R, height, width, C): all points at once where these are few and every box has as many,
+    else one point of every bin at a time."""
+    rows, columns = pooling.rows_per_bin, pooling.columns_per_bin
+    is_small = 0 < int(rows[0]) * int(columns[0]) * result.size <= BLOCK
+    if is_small and (rows == rows[0]).all() and (columns == columns[0]).all():
+        _pool_points(result, slice(None), pooling, np.arange(rows[0]), np.arange(columns[0]))
+        return
+    for indices, i, j in _each_point(rows, columns):
         check_time()
-        chosen = pooling.take(indices)
-        boxes = chosen.boxes
-        y = positions(boxes.top, boxes.height, result.shape[1], chosen.rows_per_bin, i)[:, :, None]
-        x = positions(boxes.left, boxes.width, result.shape[2], chosen.columns_per_bin, j)[:, None, :]
-        values = sample(pooling.rows, chosen.starts[:, None, None], pooling.sizes, *rotate(y, x, boxes))
-        if pooling.mode == "max":
-            result[indices] = np.fmax(result[indices], values)
-        else:
-            values /= count[indices, None, None, None]
-            result[indices] += values
+        _pool_points(result, indices, pooling.take(indices), np.array([i]), np.array([j]))
+
+
+def _pool_points(
+    result: np.ndarray, indices: np.ndarray | slice, pooling: BoxPooling, rows: np.ndarray, columns: np.ndarray
+) -> None:
+    """Add some points of each bin to the results of the boxes of those indices, or take the maximum with them."""
+    boxes, count, (height, width, channels) = pooling.boxes, pooling.starts.size, result.shape[1:]
+    down, across = len(rows) * height, len(columns) * width
+    y = positions(boxes.top, boxes.height, height, pooling.rows_per_bin, rows).reshape(count, down, 1)
+    x = positions(boxes.left, boxes.width, width, pooling.columns_per_bin, columns).reshape(count, 1, across)
+    values = sample(pooling.rows, pooling.starts[:, None, None], pooling.sizes, *rotate(y, x, boxes))
+    if pooling.mode == "avg":
+        values /= pooling.points.astype(result.dtype)[:, None, None, None]
+    points = values.reshape(count, len(rows), height, len(columns), width, channels)
+    for i, j in np.ndindex(len(rows), len(columns)):
+        one = points[:, i, :, j]
+        result[indices] = np.fmax(result[indices], one) if pooling.mode == "max" else result[indices] + one
 
 
 def _each_point(rows: np.ndarray, columns: np.ndarray) -> Iterator[tuple[np.ndarray | slice, int, int]]:

@@ -110,21 +110,18 @@ def rotated_boxes(rois: np.ndarray, spatial_scale: float, clockwise: bool) -> Bo
     return Boxes(-width / number(2), -height / number(2), width, height, rotation)
 
 
-def positions(start: np.ndarray, length: np.ndarray, bins: int, points: np.ndarray, point: int) -> np.ndarray:
-    """The positions of the given point of each bin of R boxes along an axis, (R, bins).
+def positions(start: np.ndarray, length: np.ndarray, bins: int, points: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """The positions of some points of each bin of R boxes along an axis, (R, chosen, bins).
 
     Args:
         start, length: of the boxes, (R,).
         points: number of points in a bin of each box, (R,).
+        chosen: indices of points.
     """
-    number = start.dtype.type
-    bin_length = length / number(bins)
+    bin_length = length / start.dtype.type(bins)
     distance = bin_length / points.astype(start.dtype)
-    return (
-        start[:, None]
-        + np.arange(bins, dtype=start.dtype) * bin_length[:, None]
-        + (distance * number(point + 0.5))[:, None]
-    )
+    starts = start[:, None] + np.arange(bins, dtype=start.dtype) * bin_length[:, None]
+    return starts[:, None] + (distance[:, None] * (chosen + 0.5).astype(start.dtype))[..., None]
 
 
 def positions_of_box(
@@ -167,8 +164,9 @@ def interpolate(rows: np.ndarray, starts: np.ndarray, sizes: Sequence[int], y: n
         (P..., C).
     """
     total = np.zeros((*np.broadcast_shapes(starts.shape, y.shape, x.shape), rows.shape[1]), rows.dtype)
+    columns = [*nearest_two(x, sizes[1])]
     for line, line_weight in nearest_two(y, sizes[0]):
-        for column, column_weight in nearest_two(x, sizes[1]):
+        for column, column_weight in columns:
             part = rows.take((starts + line * sizes[1]) + column, axis=0)
             part *= (line_weight * column_weight)[..., None]
             total += part

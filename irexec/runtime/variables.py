@@ -9,7 +9,7 @@ import numpy as np
 
 from irexec.analysis.model import Port
 from irexec.analysis.shape_inference import UNKNOWN, Inference
-from irexec.errors import InputError, check
+from irexec.errors import InputError, OpError
 from irexec.ir.dims import admits, shape_text
 from irexec.ir.graph import Graph
 from irexec.records import Shown
@@ -34,12 +34,11 @@ class State(dict[str, np.ndarray]):
         OpenVINO's plugins refuse any shape but the one declared by ReadValue.
         """
         port = self._ports.get(name)
-        if port is not None:
-            fits = admits(port.shape, array.shape)
-            check(
-                fits,
+        # The message is made where it is needed: variables are assigned in every run.
+        if port is not None and not admits(port.shape, array.shape):
+            raise OpError(
                 f"variable {name!r} of shape {shape_text(port.shape)} "
-                f"is assigned a value of shape {shape_text(array.shape)}",
+                f"is assigned a value of shape {shape_text(array.shape)}"
             )
 
 

@@ -77,15 +77,35 @@ def _many(count: int) -> np.ndarray:
 
 
 def test_overlaps_beyond_the_cache_are_computed_again() -> None:
-    found = by_corners(_many(40))
+    found = by_corners(_many(90))
     kept, bare = (OverlapCache(found, np.float32(0.2)) for _ in range(2))
     bare.room = 0
-    scores = np.linspace(1, 0, 40)
+    scores = np.linspace(1, 0, 90)
     order = descending(scores, scores > 0)
     for _ in range(2):
-        np.testing.assert_array_equal(suppress(order, 40, kept, 40), suppress(order, 40, bare, 40))
+        np.testing.assert_array_equal(suppress(order, 90, kept, 90), suppress(order, 90, bare, 90))
     assert kept.cached
     assert not bare.cached
+
+
+@pytest.mark.parametrize("inclusive", [False, True])
+@pytest.mark.parametrize("threshold", [0.0, 0.2, 1.0])
+def test_overlaps_of_few_boxes_at_once_are_those_of_each(
+    threshold: float, inclusive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some boxes are the same, some have no area, and some are not finite; a box is none of those that overlap it."""
+    numbers = _many(40)
+    numbers[3:5], numbers[7, 2:], numbers[9, 3], numbers[11, 0] = numbers[2], numbers[7, :2], np.inf, np.nan
+    found = by_corners(numbers)
+    together = OverlapCache(found, np.float32(threshold), inclusive=inclusive)
+    pairs = [together.of(box) for box in range(40)]
+    assert len(together.cached) == 40
+    monkeypatch.setattr(boxes, "_FEW", 0)
+    single = OverlapCache(found, np.float32(threshold), inclusive=inclusive)
+    for box, (indices, overlaps) in enumerate(pairs):
+        assert box not in indices.tolist()
+        for one, other in zip((indices, overlaps), single.of(box), strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("sigma", [2.0, -2.0])

@@ -21,7 +21,7 @@ from irexec.backend.native.calls import Binding, NativeKernel, element_strides, 
 from irexec.backend.native.convolution import STEP
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import BOOLEAN, F32
-from irexec.errors import check
+from irexec.errors import OpError, check
 from irexec.ir.dims import shape_text
 from irexec.schema.registry import resolve
 
@@ -110,21 +110,23 @@ class NativeCachedAttention(NativeKernel):
 
     def _picked(self, before: np.ndarray, beams: np.ndarray, width: int) -> np.ndarray:
         """The rows of a variable whose batch entries are those of ``beams``."""
-        check(before.ndim == 4 and before.dtype == np.float32, f"a cache is {before.dtype}{shape_text(before.shape)}")
+        # Messages are made where they are needed: this is done in every run.
+        if before.ndim != 4 or before.dtype != np.float32:
+            raise OpError(f"a cache is {before.dtype}{shape_text(before.shape)}")
         kept = before
-        if beams.shape != before.shape[:1] or not np.array_equal(beams, np.arange(len(beams))):
+        if beams.shape != before.shape[:1] or beams.tolist() != [*range(len(beams))]:
             kept = resolve("Gather", "opset8").kernel(before, beams, np.zeros((), np.int64))
-        fits = (*kept.shape[:2], kept.shape[3]) == (self.batch, self.key_heads, width)
-        check(fits, f"a cache of shape {shape_text(before.shape)} is extended by rows of other sizes")
+        if (*kept.shape[:2], kept.shape[3]) != (self.batch, self.key_heads, width):
+            raise OpError(f"a cache of shape {shape_text(before.shape)} is extended by rows of other sizes")
         return kept
 
     def _mask(self, mask: np.ndarray, columns: int, held: list[Any]) -> Matrices:
         shape = self.batch, self.heads, self.rows, columns
-        fits = mask.ndim <= 4 and all(a in (1, b) for a, b in zip(mask.shape[::-1], shape[::-1], strict=False))
-        check(fits, f"attention_mask {shape_text(mask.shape)} does not fit scores {shape_text(shape)}")
-        whole = np.broadcast_to(mask if mask.flags.aligned else mask.copy(), shape)
+        if mask.ndim > 4 or any(a not in (1, b) for a, b in zip(mask.shape[::-1], shape[::-1], strict=False)):
+            raise OpError(f"attention_mask {shape_text(mask.shape)} does not fit scores {shape_text(shape)}")
+        whole = mask if mask.flags.aligned else mask.copy()
         held.append(whole)
-        return self._of_heads(whole)
+        return self._of_heads(whole if mask.shape == shape else np.broadcast_to(whole, shape))
 
     def _by_head(self, array: np.ndarray, binding: Binding) -> Matrices:
         binding.address(array)

@@ -99,9 +99,14 @@ def _points(layer: Layer, boxes: Boxes, counts: np.ndarray) -> Iterator[tuple[np
     for i in range(int(counts[0].max())):
         for j in range(int(counts[1].max())):
             # A point of a bin that has fewer is its last one.
-            y = positions(boxes.top, boxes.height, height, counts[0], 0) + _step(boxes.height, height, counts[0], i)
-            x = positions(boxes.left, boxes.width, width, counts[1], 0) + _step(boxes.width, width, counts[1], j)
+            y = _first(boxes.top, boxes.height, height, counts[0]) + _step(boxes.height, height, counts[0], i)
+            x = _first(boxes.left, boxes.width, width, counts[1]) + _step(boxes.width, width, counts[1], j)
             yield rotate(y[:, :, None], x[:, None, :], boxes)
+
+
+def _first(start: np.ndarray, length: np.ndarray, bins: int, counts: np.ndarray) -> np.ndarray:
+    """The position [boxes, bins] of the first point of each bin."""
+    return positions(start, length, bins, counts, np.zeros(1, np.int64))[:, 0]
 
 
 def _step(length: np.ndarray, bins: int, counts: np.ndarray, point: int) -> np.ndarray:
