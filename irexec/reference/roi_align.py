@@ -105,7 +105,6 @@ def _pool_block(result: np.ndarray, pooling: BoxPooling) -> None:
         _pool_points(result, slice(None), pooling, np.arange(rows[0]), np.arange(columns[0]))
         return
     for indices, i, j in _each_point(rows, columns):
-        check_time()
         _pool_points(result, indices, pooling.take(indices), np.array([i]), np.array([j]))
 
 
@@ -122,6 +121,7 @@ def _pool_points(
         values /= pooling.points.astype(result.dtype)[:, None, None, None]
     points = values.reshape(count, len(rows), height, len(columns), width, channels)
     for i, j in np.ndindex(len(rows), len(columns)):
+        check_time()
         one = points[:, i, :, j]
         result[indices] = np.fmax(result[indices], one) if pooling.mode == "max" else result[indices] + one
 
