@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from irexec.backend.native.calls import NativeKernel
 from irexec.backend.native.convolution import NativeConvolution
 from irexec.backend.native.matmul import NativeFeatures, NativeLinear, NativeMatrices
 from irexec.native.library import library
@@ -63,3 +66,32 @@ def test_residuals_of_whole_tiles(sizes: tuple[int, int, int]) -> None:
         (found,) = run_kernel(kernel, task, [x, weights], operands)
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
     assert kernels
+
+
+def test_matrices_with_a_tensor_that_some_images_share() -> None:
+    """It repeats along a part of the images: the chain is computed on the whole result, in C as well."""
+    a, b = _random(2, 3, 7, 5), _random(2, 3, 5, 9) - 1
+    operands = [_random(1), _random(2, 1, 7, 9)]
+    task = task_of("MatMul", "opset1", [a, b], PRODUCT, chain=bias_residual_relu(), operands=operands, native=True)
+    (kernel,) = (kernel for kernel in candidates(task) if isinstance(kernel, NativeKernel))
+    assert kernel.runs_chain
+    (found,) = run_kernel(kernel, task, [a, b], operands)
+    np.testing.assert_allclose(found, np.maximum(a @ b + operands[0] + operands[1], 0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("order", "second"), [(None, (2, 3, 5, 8)), ((0, 2, 1, 3), (2, 1, 1, 1))])
+def test_attention(order: tuple[int, ...] | None, second: tuple[int, ...]) -> None:
+    """The chain is a call of the same binding, and does not end a segment."""
+    inputs = [_random(2, 3, size, 8) + i for i, size in enumerate((5, 7, 7))]
+    operands = [_random(8), _random(*second) - 1]
+    task = task_of(
+        "ScaledDotProductAttention", "opset13", inputs, {"causal": False}, chain=bias_residual_relu(),
+        operands=operands, native=True,
+    )  # fmt: skip
+    (kernel,) = (
+        kernel for kernel in candidates(replace(task, output_orders=(order,))) if isinstance(kernel, NativeKernel)
+    )
+    assert kernel.runs_chain
+    (found,) = run_kernel(kernel, task, inputs, operands)
+    expected = task.definition(*inputs, causal=False) + operands[0] + operands[1]
+    np.testing.assert_allclose(found, np.maximum(expected, 0), rtol=1e-5, atol=1e-5)

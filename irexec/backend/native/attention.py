@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import math
 from collections.abc import Iterator, Sequence
 from ctypes import c_double, c_int64, c_void_p
@@ -15,6 +14,7 @@ from irexec.backend.attention import AttentionSizes
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.calls import Binding, NativeKernel, is_available, loaded, merged_strides
 from irexec.backend.native.convolution import STEP
+from irexec.backend.native.following import can_follow, followed
 from irexec.backend.native.panels import padded, panel_of, product_cost
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import BOOLEAN, F32
@@ -136,4 +136,10 @@ def attention(task: Task) -> Iterator[Candidate]:
     s = sizes
     products = product_cost(s.rows, s.width, s.columns) + product_cost(s.rows, s.columns, s.values)
     work = products + _PACK * s.columns * (s.width + s.values) + s.rows * (_SCORE * s.columns + _ROW)
-    yield Candidate(STEP + s.matrices * work, functools.partial(NativeAttention, task, sizes), runs_chain=False)
+    follows = can_follow(task)
+
+    def make() -> NativeKernel:
+        kernel = NativeAttention(task, s)
+        return followed(kernel, task) if follows else kernel
+
+    yield Candidate(STEP + s.matrices * work, make, runs_chain=follows)

@@ -8,6 +8,7 @@ import functools
 import math
 from collections.abc import Iterator, Sequence
 from ctypes import c_int64, c_void_p
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from irexec.backend.native.calls import Binding, NativeKernel, element_strides, 
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, Product, overwritten, zeros
 from irexec.backend.native.copies import Copy, array_at, bind_copies
+from irexec.backend.native.following import can_follow, followed
 from irexec.backend.native.panels import READ, Cut, pack, padded, panel_of, product_cost
 from irexec.backend.native.windows import rows_as_windows, table_bytes
 from irexec.backend.registry import kernels
@@ -274,11 +276,17 @@ def _stacks(task: Task) -> Iterator[Candidate]:
     ):
         return
     last = len(sizes.leading)
-    if not fits(task, (tuple(range(last)), (last,), (last + 1,))) or task.output_orders[0] is not None:
+    is_fused = fits(task, (tuple(range(last)), (last,), (last + 1,)))
+    if task.output_orders[0] is not None or not (is_fused or can_follow(task)):
         return
     images = math.prod(sizes.leading)
     packed = images * sizes.columns * sizes.inner
     cost = 2 * STEP + _PACK * packed + images * product_cost(sizes.rows, sizes.inner, sizes.columns)
     if math.prod(task.shape(0)[:-2]) not in (1, images) or math.prod(task.shape(1)[:-2]) not in (1, images):
         cost += _REORDERED * (packed + images * sizes.rows * sizes.inner)
-    yield Candidate(cost, functools.partial(NativeMatrices, task, sizes))
+    if is_fused:
+        yield Candidate(cost, functools.partial(NativeMatrices, task, sizes))
+        return
+    # A mask that is the same for some heads is repeated along a part of the images.
+    alone = replace(task, chain=None, operands=(), input_orders=task.input_orders[:2])
+    yield Candidate(cost + STEP, lambda: followed(NativeMatrices(alone, sizes), task))
