@@ -224,7 +224,7 @@ class Entered:
         self._path.pop()
 
 
-class FactsRunner:
+class FactsRunner(Runner):
     """A body as a facts rule calls it: Facts of its Parameters in, Facts of its Results out."""
 
     def __init__(self, walk: ShapeInference, node: Node, name: str) -> None:

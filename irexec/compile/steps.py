@@ -159,11 +159,16 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class BodyPlan:
-    """A body of a node and the plan that runs it."""
+    """A body of a node and the plan that runs it.
+
+    Attributes:
+        connections: what was read of node and body, by the function that reads it; see ``Runner.connected``.
+    """
 
     node: Node
     body: Body
     plan: Plan
+    connections: dict[Callable[[Node, Body], Any], Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ def _single(x: np.ndarray, name: str) -> Any:
 
 def _run_branch(runner: Runner, inputs: Sequence[Any]) -> list[Any]:
     """The outputs of If from one of its bodies: arrays, or facts."""
-    branch = Branch.of(runner.node, runner.body)
+    branch = runner.connected(Branch.of)
     for index in branch.sources:
         check(index < len(inputs), f"port map: input {index} does not exist")
     results = runner(*(inputs[index] for index in branch.sources))
@@ -68,7 +68,7 @@ def _either(a: Fact, b: Fact) -> Fact:
 
 def _iterate(runner: Runner, inputs: Sequence[np.ndarray], trips: int, condition: bool) -> tuple[np.ndarray, ...]:
     """Run the body ``trips`` times (without limit if negative) or until its condition is false."""
-    wiring, parameters = Wiring.of(runner.node, runner.body), runner.body.graph.parameters
+    wiring, parameters = runner.connected(Wiring.of), runner.body.graph.parameters
     merged = [None if source is None else inputs[source[0]] for source in wiring.sources]
     # Changes from one iteration to the next: counters and slices, values fed back, results to concatenate.
     varying = [
@@ -182,7 +182,7 @@ def _loop_5_shapes(trip_count: Fact, execution_condition: Fact, *inputs: Fact, b
     limit: Size = ANY if trips is None or trips < 0 else trips
     if condition is not None and condition.size and not bool(condition.reshape(-1)[0]):
         limit = 0
-    wiring = Wiring.of(body.node, body.body)
+    wiring = body.connected(Wiring.of)
     results = _settle(body, wiring, [trip_count, execution_condition, *inputs])
     continues = wiring.condition is None or _is_true(results[wiring.condition])
     exact = continues and condition is not None
@@ -200,7 +200,7 @@ def _is_true(fact: Fact) -> bool:
 @op("TensorIterator", since=1, view=True)
 def tensor_iterator_1(*inputs: AnyTensor, body: Runner) -> tuple[np.ndarray, ...]:
     """Runs ``body`` once for each slice of its sliced inputs; see Loop. Source: TensorIterator-1."""
-    wiring = Wiring.of(body.node, body.body)
+    wiring = body.connected(Wiring.of)
     counts = {
         cut.iterations(inputs[index].shape[normalize_axis(cut.axis, inputs[index].ndim)])
         for index, cut in _cuts(wiring)
@@ -211,7 +211,7 @@ def tensor_iterator_1(*inputs: AnyTensor, body: Runner) -> tuple[np.ndarray, ...
 
 @tensor_iterator_1.shape_rule
 def _tensor_iterator_1_shapes(*inputs: Fact, body: Runner) -> tuple[Fact, ...]:
-    wiring = Wiring.of(body.node, body.body)
+    wiring = body.connected(Wiring.of)
     results = _settle(body, wiring, inputs)
     times: Size | None = None
     for index, cut in _cuts(wiring):

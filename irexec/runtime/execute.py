@@ -17,12 +17,13 @@ from irexec.compile.errors import node_error, too_large
 from irexec.compile.steps import BodyPlan, Plan, ReferenceCall, Step
 from irexec.errors import NodeError, OpError, RunTimeoutError
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Node
+from irexec.ir.graph import Body, Node
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas, PlacedPlan
 from irexec.runtime.limits import RunLimits
 from irexec.runtime.segments import Segment
 from irexec.runtime.variables import State, VariableTransaction
+from irexec.schema.injected import Runner, T
 
 Observer = Callable[[Step, Sequence[Any], float], None]
 """Called after each step with the step, its outputs and its seconds. The arrays are valid until it returns."""
@@ -235,7 +236,7 @@ def _raise_located(step: Step, arrays: Sequence[Any], error: Exception) -> NoRet
     raise error
 
 
-class PlanRunner:
+class PlanRunner(Runner):
     """A body as a kernel calls it: arrays of its Parameters in, arrays of its Results out.
 
     Results that lie in the arena are copied. Others are not: outputs of a node with bodies count as shared memory, and
@@ -244,16 +245,25 @@ class PlanRunner:
 
     def __init__(self, planned: BodyPlan, outputs: Sequence[Fact], of: _Run, name: str) -> None:
         self.node, self.body, self.outputs = planned.node, planned.body, outputs
-        self._plan, self._run, self._name, self._iteration = planned.plan, replace(of, observer=None), name, 0
+        self._planned, self._name, self._iteration = planned, name, 0
+        self._run = of if of.observer is None else replace(of, observer=None)
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
         # A body may have no step, and a loop of it no end.
         self._run.limits.check_time()
         watcher = self._run.watcher
         if watcher is None:
-            return _targets(self._plan, inputs, self._run)
+            return _targets(self._planned.plan, inputs, self._run)
         watcher.enter(self.node, self._name, self._iteration)
         self._iteration += 1
-        results = _targets(self._plan, inputs, self._run)
+        results = _targets(self._planned.plan, inputs, self._run)
         watcher.leave()
         return results
+
+    def connected(self, read: Callable[[Node, Body], T]) -> T:
+        """See Runner.connected."""
+        kept = self._planned.connections
+        if read not in kept:
+            kept[read] = read(self.node, self.body)
+        found: T = kept[read]
+        return found

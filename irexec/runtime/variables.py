@@ -46,7 +46,8 @@ class VariableTransaction(MutableMapping[str, np.ndarray]):
     """Variables during one run: reads return the state before the run, writes take effect after it."""
 
     def __init__(self, state: State) -> None:
-        self.state, self.written = state, dict[str, np.ndarray]()
+        self.state = state
+        self.written: dict[str, np.ndarray] = {}
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.state[name]

@@ -3,8 +3,8 @@ annotation."""
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from irexec.dtypes.elements import Element
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node
+
+T = TypeVar("T")
 
 
 class Runner(Protocol):
@@ -27,6 +29,10 @@ class Runner(Protocol):
     """Facts of the outputs of the node; empty for a shape rule."""
 
     def __call__(self, *inputs: Any) -> list[Any]: ...
+
+    def connected(self, read: Callable[[Node, Body], T]) -> T:
+        """``read`` of node and body, such as ``Branch.of``; a run reads it once."""
+        return read(self.node, self.body)
 
 
 class Variables(MutableMapping[str, np.ndarray]):

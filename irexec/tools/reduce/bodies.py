@@ -54,7 +54,7 @@ def _whole(whole: Whole, body: Body, arrays: Sequence[np.ndarray], path: str) ->
 
 
 @dataclass
-class _RecordingRunner:
+class _RecordingRunner(Runner):
     """A body that keeps the inputs of its calls."""
 
     node: Node
