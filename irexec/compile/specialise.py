@@ -135,6 +135,9 @@ class _Selected:
             finally:
                 self._lock.release()
         self._ran = True
+        if self._is_small:
+            # As those of ``_Bound``: sums of a strided array may have other bits.
+            inputs = [None if x is None else np.asarray(x, order="C") for x in inputs]
         outputs = self._outputs()
         self.kernel.run(inputs, outputs, KernelContext.of(self.kernel, self._task.threads))
         return tuple(outputs)

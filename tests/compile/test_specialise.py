@@ -136,6 +136,18 @@ def test_small_arrays_of_a_shape_that_comes_back() -> None:
     assert not any(np.may_share_memory(one, other) for (one, _), (other, _) in itertools.combinations(given, 2))
 
 
+def test_every_run_of_small_arrays_gives_the_same_bits() -> None:
+    """Sums of a transposed array, whose bits would be others than those of its copy."""
+    builder = irexec.Builder("m")
+    builder.result(builder.emit("ReduceSum", builder.parameter("f32", "?,?", "x"), np.array([1]), keep_dims=True))
+    model = builder.model()
+    (step,) = plan(model, infer_shapes(model)).steps
+    assert step.report.algorithm == "by shape" and step.call is not None
+    x = np.random.default_rng(0).standard_normal((20, 4)).astype(np.float32).T
+    first, *others = (step.call.function(x, None)[0].tobytes() for _ in range(4))
+    assert others == [first] * 3
+
+
 def test_a_small_product_binds_its_arrays_once(monkeypatch: pytest.MonkeyPatch) -> None:
     if library() is None:
         pytest.skip("there is no library")
