@@ -113,7 +113,7 @@ def gather_elements_6(data: GatheredTensor, indices: Annotated[IndicesTensor, IN
     """
     axis = normalize_axis(axis, data.ndim)
     along = from_front(indices, data.shape[axis])
-    grids = np.ogrid[tuple(slice(n) for n in indices.shape)]
+    grids = np.ix_(*map(np.arange, indices.shape))
     return data[tuple(along if i == axis else grid for i, grid in enumerate(grids))]
 
 

@@ -130,7 +130,7 @@ def pixel_of(whole: np.ndarray, size: int, params: SampleParams) -> tuple[np.nda
         inside = (whole >= 0) & (whole <= last)
     elif params.padding_mode == "reflection":
         whole = _reflected(whole, size, params.align_corners)
-    return np.clip(np.where(np.isnan(whole), 0, whole), 0, last).astype(np.int64), inside
+    return np.minimum(np.fmax(whole, 0), last).astype(np.int64), inside
 
 
 def _reflected(whole: np.ndarray, size: int, align_corners: bool) -> np.ndarray:

@@ -20,6 +20,8 @@ def from_front(indices: np.ndarray, sizes: int | Sequence[int], *, negative: boo
         OpError: an index is out of range.
     """
     wide = indices.astype(np.int64)
+    if isinstance(sizes, int) and wide.size and wide.min() >= 0 and wide.max() < sizes:
+        return wide
     limits = np.asarray(sizes, np.int64)
     inside = (wide >= (-limits if negative else 0)) & (wide < limits)
     if not inside.all():

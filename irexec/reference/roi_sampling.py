@@ -175,8 +175,8 @@ def interpolate(rows: np.ndarray, starts: np.ndarray, sizes: Sequence[int], y: n
 
 def nearest_two(position: np.ndarray, size: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The pixels before and after a position, each with its weight; outside the image both are the border."""
-    inside = np.clip(position, 0, position.dtype.type(size - 1))
-    before = np.where(np.isnan(inside), 0, inside).astype(np.int64)
+    inside = np.minimum(np.maximum(position, 0), position.dtype.type(size - 1))
+    before = np.fmax(inside, 0).astype(np.int64)
     fraction = inside - before.astype(inside.dtype)
     yield before, 1 - fraction
     yield np.minimum(before + 1, size - 1), fraction

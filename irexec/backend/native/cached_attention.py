@@ -99,10 +99,9 @@ class NativeCachedAttention(NativeKernel):
             whole = extended(before, self.rows, in_place=before is given)
             variables[variable] = whole
             held.append(whole)
-            lying = Matrices(whole.ctypes.data, *element_strides(whole))
-            setattr(parameters, name, lying)
-            first = before.shape[2]
-            appended.target[i] = Matrices(whole[:, :, first:].ctypes.data, *element_strides(whole))
+            address, strides = whole.ctypes.data, element_strides(whole)
+            setattr(parameters, name, Matrices(address, *strides))
+            appended.target[i] = Matrices(address + before.shape[2] * whole.strides[2], *strides)
         check(held[0].shape[2] == held[1].shape[2], "the variables of keys and values have different lengths")
         parameters.columns = held[0].shape[2]
         if self.mask_kind:
@@ -126,17 +125,18 @@ class NativeCachedAttention(NativeKernel):
             raise OpError(f"attention_mask {shape_text(mask.shape)} does not fit scores {shape_text(shape)}")
         whole = mask if mask.flags.aligned else mask.copy()
         held.append(whole)
-        return self._of_heads(whole if mask.shape == shape else np.broadcast_to(whole, shape))
+        strides = [0 if n == 1 else stride for n, stride in zip(mask.shape, element_strides(whole), strict=True)]
+        return self._of_heads(whole.ctypes.data, [0] * (4 - mask.ndim) + strides)
 
     def _by_head(self, array: np.ndarray, binding: Binding) -> Matrices:
-        binding.address(array)
-        return self._of_heads(array)
+        return self._of_heads(binding.address(array), element_strides(array))
 
-    def _of_heads(self, array: np.ndarray) -> Matrices:
-        """An array (batch, heads, rows, columns) as the matrices of the calls."""
-        outer, head, row, column = element_strides(array)
-        strides = (outer, head * self.shared, head, column) if self.merges else (outer, head, row, column)
-        return Matrices(array.ctypes.data, *strides)
+    def _of_heads(self, address: int, strides: Sequence[int]) -> Matrices:
+        """An array (batch, heads, rows, columns) of these strides as the matrices of the calls."""
+        outer, head, row, column = strides
+        if self.merges:
+            return Matrices(address, outer, head * self.shared, head, column)
+        return Matrices(address, outer, head, row, column)
 
 
 def extended(before: np.ndarray, rows: int, *, in_place: bool) -> np.ndarray:
