@@ -58,21 +58,26 @@ class InferredCheck:
         Raises:
             OpError: the inputs are not what the operation takes or was planned for, or an output is too large.
         """
-        found = self._kept.get(self._key(arrays), _MISSING)
+        key = self._key(arrays)
+        found = self._kept.get(key, _MISSING)
         if isinstance(found, _Missing):
             read: set[int] = set()
             inputs = [_fact(array, self._known[i], i, read) for i, array in enumerate(arrays)]
             found = self._inferred(inputs)
-            self._keep(arrays, read, found)
+            if not read.issubset(self._read):
+                self._extend(read)
+                key = self._key(arrays)
+            self._keep(key, found)
         return found
 
-    def _keep(self, arrays: Sequence[np.ndarray | None], read: set[int], found: Allocation | None) -> None:
+    def _extend(self, read: set[int]) -> None:
+        """Make the values of further inputs part of the keys: all those that any result was inferred from."""
         with self._lock:
-            # A key has the values of all inputs that any result was inferred from.
-            if not read <= {*self._read}:
-                self._read = (*sorted(read | {*self._read}),)
-                self._kept.clear()
-            key = self._key(arrays)
+            self._read = (*sorted(read.union(self._read)),)
+            self._kept.clear()
+
+    def _keep(self, key: Hashable, found: Allocation | None) -> None:
+        with self._lock:
             if key is not None:
                 self._kept[key] = found
                 if len(self._kept) > _KEPT:
@@ -107,7 +112,8 @@ class InferredCheck:
 def _allocation(facts: Sequence[Fact]) -> Allocation:
     """The outputs of these facts, whose values are left out."""
     kept = tuple(Fact(fact.element, fact.shape) for fact in facts)
-    return Allocation(kept, sum(fact.known_nbytes for fact in kept), without_elements(kept) is not None)
+    size = sum(fact.known_nbytes for fact in kept)
+    return Allocation(kept, size, size == 0 and without_elements(kept) is not None)
 
 
 class DeclaredCheck:

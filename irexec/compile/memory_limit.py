@@ -18,7 +18,7 @@ from irexec.errors import InputError, NodeError, OpError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node
 from irexec.messages import amount
-from irexec.reference.limits import SMALL, check_address
+from irexec.reference.limits import ADDRESSABLE, SMALL, check_address
 
 _FRESH, _FAR = 0.1, 64
 """Seconds for which available memory is reused, for sizes so many times smaller."""
@@ -77,8 +77,10 @@ class MemoryLimit:
 def check_addresses(facts: Sequence[Fact]) -> None:
     """Raise OpError for outputs whose shape no NumPy array can have, even without elements."""
     for fact in facts:
-        zeros = "" if fact.known_nbytes else "with axes of size 0 taken as 1, "
-        check_address(fact.addressed_bytes, f"{zeros}its result {Fact(fact.element, fact.shape)}")
+        size = fact.addressed_bytes
+        if size > ADDRESSABLE:
+            zeros = "" if fact.known_nbytes else "with axes of size 0 taken as 1, "
+            check_address(size, f"{zeros}its result {Fact(fact.element, fact.shape)}")
 
 
 def refuse_too_large(graph: CompileGraph, memory: MemoryLimit) -> None:

@@ -250,6 +250,9 @@ def at_most(size: Size, ceiling: int) -> Size:
 
 def may_equal(a: Size, b: Size) -> bool:
     """Whether the two can be equal."""
+    # Growing states have the shapes of every run compared.
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
     top_a, top_b = high(a), high(b)
     return (top_b is None or low(a) <= top_b) and (top_a is None or low(b) <= top_a)
 
@@ -344,6 +347,8 @@ def check_sizes(shape: PartialShape) -> None:
     if shape is not None and len(shape) > HIGHEST_RANK:
         raise OpError(f"the result would have rank {len(shape)}, and at most {HIGHEST_RANK} are possible")
     for size in shape or ():
+        if isinstance(size, int) and 0 <= size <= LARGEST_SIZE:
+            continue
         top = high(size)
         if top is not None and top < 0:
             raise OpError(f"the result would have shape {shape_text(shape)}, of which size {size} is negative")
