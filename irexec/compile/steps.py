@@ -162,7 +162,7 @@ class BodyPlan:
     """A body of a node and the plan that runs it.
 
     Attributes:
-        connections: what was read of node and body, by the function that reads it; see ``Runner.connected``.
+        connections: results of functions that read node and body, by the function; see ``Runner.connected``.
     """
 
     node: Node
