@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterable, Sequence
-from ctypes import c_float, c_int64, c_void_p
+from ctypes import c_double, c_int64, c_void_p
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -58,7 +58,7 @@ class Recurrence(ctypes.Structure):
 
     _fields_ = (
         ("kind", c_int64), ("batch", c_int64), ("steps", c_int64), ("directions", c_int64), ("size", c_int64),
-        ("activations", c_int64 * 3), ("clip", c_float), ("reversed", c_int64), ("parts", c_int64),
+        ("activations", c_int64 * 3), ("clip", c_double), ("reversed", c_int64), ("parts", c_int64),
         ("projected", c_void_p), ("first", c_void_p), ("second", c_void_p), ("zeros", c_void_p), ("bias", c_void_p),
         ("panels", c_int64 * 2), ("lengths", c_void_p), ("length_bytes", c_int64), ("length_step", c_int64),
         ("hidden", States), ("cell", States), ("all", States), ("last_hidden", States), ("last_cell", States),
@@ -90,7 +90,7 @@ class Form:
     def of(task: Task, kind: int, activations: tuple[int, ...]) -> Form:
         """The form of a task."""
         attributes: CellAttributes = task.attributes["attributes"]
-        clip = attributes.clip if attributes.clip > 0 else float("inf")
+        clip = ctypes.c_float(attributes.clip).value if attributes.clip > 0 else math.inf
         directions = attributes.reversed_directions if isinstance(attributes, SequenceAttributes) else ()
         batch, *steps, inputs = task.shape(0)
         return Form(kind, activations, clip, directions, batch, steps[0] if steps else 1, inputs, task.shape(1)[-1])

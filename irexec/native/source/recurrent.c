@@ -18,7 +18,7 @@ typedef struct {
 typedef struct {
     i64 kind, batch, steps, directions, size;
     i64 activations[3];     /* of the gates, of the candidate, and of the cell of an LSTM; of an RNN the first */
-    float clip;             /* what gates and candidates are limited to, infinite for nothing */
+    double clip;            /* what gates and candidates are limited to, infinite for nothing */
     i64 reversed;           /* bit d: direction d reads from the last step */
     i64 parts;              /* of the batch, each a block for each direction */
     const float *projected; /* (batch, steps, directions, gates * size), and a vector that is read but not used */
@@ -85,7 +85,7 @@ static __attribute__((noinline)) vf activated(i64 activation, vf x)
 /* Gate or candidate: the sum of its products, limited and activated. */
 INLINE vf gate(const recurrence *p, int activation, vf sum)
 {
-    return activated(p->activations[activation], clamped(sum, spread(-p->clip), spread(p->clip)));
+    return activated(p->activations[activation], clamped(sum, spread((float)-p->clip), spread((float)p->clip)));
 }
 
 /* The gates of one sequence: h and c become the next states. `last` is the second product of a GRU. */
