@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from irexec.cli import render
-from irexec.cli.option_groups import command, flag, json_option, option
+from irexec.cli.option_groups import command, flag, json_option, option, refuse_without
 from irexec.cli.progress import progress_bar
 from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath
 from irexec.io.files import new_file
+from irexec.io.output_file import check_file
 
 if TYPE_CHECKING:
     from irexec.conformance import ConformOptions
@@ -76,8 +77,11 @@ def conform(
         raise click.UsageError("--quick and --cases cannot be used together")
     if (runtime is None) == (build is None):
         raise click.UsageError("one of --runtime and --build is needed")
+    if runtime is None:
+        refuse_without("runtime", "junit", "html", "badge")
+    _check_outputs({"--junit": junit, "--html": html, "--badge": badge})
     count = 2 if quick else cases or 10
-    patterns = tuple(part.strip() for part in ops.split(",") if part.strip()) if ops else ()
+    patterns = _patterns(ops)
     options = ConformOptions(
         ops=patterns,
         cases=count,
@@ -98,6 +102,23 @@ def conform(
                 file.write(write().encode())
     render.result(as_json, found.as_dict, found.sections())
     return int(found.has_failed)
+
+
+def _patterns(ops: str | None) -> tuple[str, ...]:
+    """The patterns of --ops; none if it is not given."""
+    patterns = tuple(part.strip() for part in (ops or "").split(",") if part.strip())
+    if ops is not None and not patterns:
+        raise click.BadParameter(f"{ops!r} names no operation", param_hint="'--ops'")
+    return patterns
+
+
+def _check_outputs(given: Mapping[str, str | None]) -> None:
+    """Raise InputError unless the files of these options, by option, can be written: each is a file of its own."""
+    written: dict[str, str] = {}
+    for shown, path in given.items():
+        if path is not None:
+            check_file(shown, Path(path), written)
+            written[path] = f"the file of {shown}"
 
 
 def _built(folder: Path, options: ConformOptions, as_json: bool) -> int:

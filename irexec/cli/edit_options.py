@@ -11,7 +11,16 @@ import click
 
 from irexec.api import read_model
 from irexec.authoring.editor import Editor
-from irexec.cli.edit_values import attribute_value, kind_for_output, kind_with_options, named, numbers, pair, resizing
+from irexec.cli.edit_values import (
+    attribute_value,
+    element_type,
+    kind_for_output,
+    kind_with_options,
+    named,
+    numbers,
+    pair,
+    resizing,
+)
 from irexec.cli.option_groups import GroupedCommand, Option, OptionGroup, flag, option
 from irexec.cli.shape_option import SHAPES_GIVEN, shapes_by_input
 from irexec.cli.values import Parsed
@@ -186,7 +195,7 @@ STEPS: Mapping[str, StepOption] = {
     ),
     "element": _step(
         _INPUT, "--element", "NAME=u8", _preprocess, "Take an input, or give an output, in another element type.",
-        group=_INPUT, parse=named(),
+        group=_INPUT, parse=named(element_type),
     ),
     "layout": _step(
         _INPUT, "--layout", "[NAME=]NHWC", _preprocess, "Take an input in another layout, by a Transpose.",

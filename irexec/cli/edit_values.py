@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from irexec.errors import UnsupportedError
+
 
 def pair(text: str) -> tuple[str, str]:
     """The parts of LEFT=RIGHT, both of which are not empty: the last equals sign separates the two."""
@@ -28,9 +30,22 @@ def named(parse: Callable[[str], Any] = str) -> Callable[[str], tuple[str | None
 
     def parse_named(text: str) -> tuple[str | None, Any]:
         name, equals, value = text.rpartition("=")
+        if not value or (equals and not name):
+            raise ValueError("the value is empty" if name or not equals else "the name is empty")
         return name if equals else None, parse(value)
 
     return parse_named
+
+
+def element_type(text: str) -> str:
+    """The name of an element type."""
+    # Imported here: the command's help does not need NumPy.
+    from irexec.dtypes.elements import element
+
+    try:
+        return element(text).name
+    except UnsupportedError as error:
+        raise ValueError(str(error)) from None
 
 
 def numbers(text: str) -> list[float]:

@@ -10,7 +10,7 @@ from irexec.cli.edit_values import pair
 from irexec.cli.option_groups import command, json_option, option
 from irexec.cli.shape_option import SHAPES_GIVEN, ShapeOptions, shapes_by_input
 from irexec.cli.values import FilePath, Parsed
-from irexec.errors import InputError
+from irexec.errors import InputError, NodeError
 from irexec.io.output_file import check_model_files
 from irexec.messages import counted
 from irexec.tools.joining import join as join_models
@@ -49,7 +49,10 @@ def join(
     with render.progress(f"reading {a} and {b}"):
         one, other = read_model(a), read_model(b)
     check_model_files(output, read | external_files(one) | external_files(other))
-    joined = join_models(one, other, _sources(mapping))
+    try:
+        joined = join_models(one, other, _sources(mapping))
+    except NodeError as error:
+        raise InputError(f"{b} does not take the outputs of --map: {error}") from error
     reshape(joined, shapes_by_input(shape, "--shape"))
     with render.progress(f"writing {output}"):
         save_model(joined, output)

@@ -22,11 +22,14 @@ from irexec.tools.serving.served_model import ServedModel
 
 
 def _server(
-    no_grpc: bool, grpc_port: int, max_delay: float, max_request: int, log: bool, **values: Any
+    port: int, no_grpc: bool, grpc_port: int, max_delay: float, max_request: int, log: bool, **values: Any
 ) -> ServeOptions:
     if no_grpc and is_given("grpc_port"):
         raise click.UsageError("--grpc-port and --no-grpc contradict each other")
+    if port and port == grpc_port and not no_grpc:
+        raise click.UsageError(f"--port and --grpc-port are both {port}: HTTP and gRPC need ports of their own")
     return ServeOptions(
+        port=port,
         grpc_port=None if no_grpc else grpc_port,
         max_delay=max_delay / 1e3,
         max_request=max_request << 20,

@@ -133,7 +133,7 @@ class _Server:
         grpc, grpc_port = await _grpc_server(dataplane, self._options, self.extensions, refused.interceptor)
         stop = asyncio.Event()
         with _on_signals(stop):
-            serving = asyncio.create_task(http.serve())
+            serving = asyncio.create_task(_served(http))
             try:
                 while not http.started and not serving.done():
                     await asyncio.sleep(0.01)
@@ -148,6 +148,12 @@ class _Server:
                 ending = [] if grpc is None else [asyncio.create_task(refused.end(grpc, _GRACE))]
                 await asyncio.gather(serving, *ending, return_exceptions=True)
                 self._executor.shutdown()
+
+
+async def _served(http: Any) -> None:
+    """The run of an HTTP server, which ends at once where it cannot listen: uvicorn then exits, without a message."""
+    with contextlib.suppress(SystemExit):
+        await http.serve()
 
 
 @contextlib.contextmanager

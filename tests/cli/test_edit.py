@@ -124,6 +124,10 @@ ERRORS = (
     (["-o", "{tmp}/m.xml", "--add-output", "probabilities"], 2, "is an output of the model already"),
     (["-o", "{tmp}/m.xml", "--cut-to", "conv0", "--cut-to", "4"], 2, "'4' is named twice: it is the tensor 'conv0'"),
     (["-o", "{tmp}/m.xml", "--shape", "image[1,2,8,8]"], 3, "layer 2 'conv0/Convolution'"),
+    (["-o", "{tmp}/m.xml", "--layout", ""], 2, "invalid value for '--layout': '' is not of the form"),
+    (["-o", "{tmp}/m.xml", "--layout", "image="], 2, "the value is empty"),
+    (["-o", "{tmp}/m.xml", "--layout", "=NHWC"], 2, "the name is empty"),
+    (["-o", "{tmp}/m.xml", "--element", "image=foo"], 2, "element type 'foo' is not known"),
     (["-o", "{tmp}/m.xml", "--rt-info", "a b=c"], 2, "'a b' cannot be the name of an entry"),
 )
 

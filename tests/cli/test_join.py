@@ -63,6 +63,19 @@ def test_refused(
     assert not (tmp_path / "joined.xml").exists()
 
 
+def test_a_shape_that_the_second_model_does_not_take(
+    models: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x, y = opset.parameter([3], "f32", "x"), opset.parameter([2, 4], "f32", "y")
+    Model([opset.matmul(y, np.ones((4, 2), np.float32)).named("z")], [y]).save(tmp_path / "third.xml")
+    Model([(x * 2).named("double")], [x]).save(tmp_path / "first.xml")
+    second = str(tmp_path / "third.xml")
+    words = ["--map", "double=y", "-o", str(tmp_path / "joined.xml")]
+    assert run(["join", models[0], second, *words]) == 2
+    assert f"{second} does not take the outputs of --map: layer" in capsys.readouterr().err
+    assert not (tmp_path / "joined.xml").exists()
+
+
 def test_the_joined_model_takes_shapes(models: tuple[str, str], tmp_path: Path) -> None:
     joined = tmp_path / "joined.xml"
     words = ["join", *models, "--map", "double=a", "--map", "negative=b", "-o", str(joined)]

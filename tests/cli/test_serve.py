@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,11 +26,23 @@ Capture = pytest.CaptureFixture[str]
         ([MODEL, f"classifier={MODEL}"], "two models are called 'classifier'"),
         ([], "missing argument"),
         ([MODEL, "--max-batch", "0"], "0 is not in the range"),
+        ([MODEL, "--port", "9000", "--grpc-port", "9000"], "--port and --grpc-port are both 9000"),
     ],
 )
 def test_wrong_usage(arguments: list[str], says: str, capsys: Capture) -> None:
     assert run(["serve", *arguments]) == 2
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [["--no-grpc"], ["--grpc-port", "0"]])
+def test_a_port_in_use_is_named(options: list[str]) -> None:
+    pytest.importorskip("kserve")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "irexec", "serve", MODEL, "--port", str(port), *options]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60)
+    assert done.returncode == 3
+    assert f"127.0.0.1:{port} cannot be listened on: is it in use?" in done.stderr
 
 
 @pytest.mark.skipif(importlib.util.find_spec("kserve") is not None, reason="kserve is installed")

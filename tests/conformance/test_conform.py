@@ -122,6 +122,29 @@ def test_files_of_a_run(tmp_path: Path) -> None:
     assert 'failures="0"' in paths["junit"].read_text()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--runtime", "irexec", "--ops", ","], "',' names no operation"),
+        (["--runtime", "irexec", "--html", "a.svg", "--badge", "a.svg"], "--badge a.svg is the file of --html"),
+        (["--runtime", "irexec", "--html", "none/a.html"], "the folder none does not exist"),
+        (["--runtime", "irexec", "--junit", "."], "--junit . is a folder, not a regular file"),
+        (["--build", "corpus", "--junit", "a.xml"], "--junit is for --runtime, which is not given"),
+    ],
+)
+def test_options_are_refused_before_the_run(
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["conform", *options]) == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_corpus_of_files_is_what_its_index_says(tmp_path: Path) -> None:
     """The rules of its README, in NumPy alone, for the exact results and for wrong ones."""
     folder = tmp_path / "corpus"

@@ -163,8 +163,8 @@ def find_items(
         note: takes a sentence with the outputs that were left out.
 
     Raises:
-        InputError: a source does not exist, is of another kind, or has no items.
-        ModelError: a file cannot be read.
+        InputError: a source is of another kind, or has no items.
+        ModelError: a source does not exist or cannot be read.
     """
     files: list[tuple[str, Kind, int]] = []
     excluded = [os.path.realpath(path) for path in exclude]
@@ -207,7 +207,7 @@ def _paths(source: str, excluded: Sequence[str], earlier: EarlierOutputs) -> Ite
         yield from _lines(path)
     elif path.exists() or not glob.has_magic(source):
         if not path.exists():
-            raise InputError(f"{source}: no such file or folder")
+            raise ModelError(f"{source}: no such file or folder")
         yield source
     else:
         files = (file for file in glob.iglob(source, recursive=True) if Path(file).suffix.lower() in SUFFIXES)

@@ -219,7 +219,7 @@ def test_a_stored_archive_and_a_compressed_one(tmp_path: Path, model: str) -> No
 
 def test_sources_that_are_none(tmp_path: Path, model: str) -> None:
     for name in ("missing.npy", "missing/"):
-        with pytest.raises(InputError, match="no such file or folder"):
+        with pytest.raises(ModelError, match="no such file or folder"):
             run(model, [str(tmp_path / name)], tmp_path / "out")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"empty: has no \.png"):
