@@ -54,7 +54,7 @@ class Editing:
     def __init__(self, model: Model) -> None:
         wrong = next(unwritable(model), None)
         if wrong is not None:
-            raise ModelError(f"a damaged model cannot be edited: {_text(wrong)}")
+            raise ModelError(f"a damaged model cannot be edited: {wrong.placed_message}")
         self.model = model
         self.facts = Facts(model)
         self.made: list[Made] = []
@@ -156,7 +156,7 @@ class Editing:
         _place(self.model, [node for node in self.model.nodes if node not in before.snapshot])
         wrong = next(unwritable(self.model), None)
         if wrong is not None:
-            raise ModelError(_text(wrong))
+            raise ModelError(wrong.placed_message)
         changed = before.snapshot.changed(self.model)
         self.facts.update(changed)
         changed |= self._keep_variables()
@@ -166,7 +166,7 @@ class Editing:
         errors = self._error_findings()
         new = next(iter(errors - before.errors), None)
         if new is not None:
-            raise NodeError(_text(new), node=new.layer_name or "", reason=new.message)
+            raise NodeError(new.placed_message, node=new.layer_name or "", reason=new.message)
         self._errors = errors
 
     def _keep_variables(self) -> set[Node]:
@@ -263,11 +263,6 @@ def _keep_output_names(result: Node) -> None:
     names, source = output_names(result), result.inputs[0] if result.inputs else None
     if names is not None and source is not None and not set(names) <= set(source.names):
         set_output_names(result, [name for name in names if name in source.names] or source.names)
-
-
-def _text(finding: Finding) -> str:
-    where = finding.at()
-    return f"{where}{': ' if where else ''}{finding.message}"
 
 
 def names_in(nodes: Iterable[Node]) -> str:

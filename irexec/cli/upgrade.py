@@ -75,7 +75,7 @@ def upgrade(model: str, output: str, weights: str | None, as_json: bool, verific
         upgraded = read_and_upgrade(model, weights, progress=advance)
     for finding in upgraded.findings:
         if finding.severity == "warning":
-            render.warning_line(f"{finding.at()}: {finding.message}" if finding.at() else finding.message)
+            render.warning_line(finding.placed_message)
     with render.progress(f"writing {output}"):
         save_model(upgraded.model, output)
     document: dict[str, Any] = {

@@ -45,6 +45,12 @@ class Finding(Record):
         layer = "" if self.layer_name is None else f"layer {number}{self.layer_name!r}{kind}"
         return ", ".join(part for part in (file, line, layer) if part)
 
+    @property
+    def placed_message(self) -> str:
+        """The message after its line and layer, as errors say it."""
+        where = self.at()
+        return f"{where}{': ' if where else ''}{self.message}"
+
     def __repr__(self) -> str:
         where = self.at()
         return f"<Finding {self.code} {self.severity}{f', {where}' if where else ''}: {self.message}>"

@@ -94,7 +94,7 @@ def check_graph(graph: Graph) -> None:
         if any(value is None or value.node not in known for value in node.inputs):
             raise ModelError(f"layer {node.id} {node.name!r} ({node.type}) has an input at which no edge arrives")
     if graph.problems:
-        raise ModelError(f"the model is damaged: {graph.problems[0].message}")
+        raise ModelError(f"the model is damaged: {graph.problems[0].placed_message}")
 
 
 def ends(graph: Graph) -> list[Node]:

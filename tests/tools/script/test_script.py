@@ -185,6 +185,16 @@ def _no_edge(model: Model) -> None:
     model["relu1"].ports[0].source = None
 
 
+def test_weights_that_are_cut_off_are_named_with_their_layer(tmp_path: Path) -> None:
+    (tmp_path / "c.xml").write_bytes((DIGITS / "classifier.xml").read_bytes())
+    (tmp_path / "c.bin").write_bytes((DIGITS / "classifier.bin").read_bytes()[:1000])
+    with pytest.raises(
+        irexec.ModelError, match=r"the model is damaged: line 130, layer 7 'conv3.w' \(Constant\): c.bin"
+    ):
+        irexec.script(tmp_path / "c.xml", tmp_path / "c.py")
+    assert not (tmp_path / "c.py").exists()
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [(_cycle, "on or after a cycle$"), (_no_edge, r"^layer 5 'relu1' \(Relu\) has an input at which no edge arrives$")],
