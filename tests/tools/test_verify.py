@@ -17,8 +17,9 @@ LAYERS, SIZE = 6, 256
 SCALE = 0.05
 
 
-def quantized(path: Path, seed: int) -> Path:
-    """Products with a quantization after each: thousands of values lie between two levels."""
+def quantized(path: Path, seed: int, other: str = "Relu") -> Path:
+    """Products with a quantization after each: thousands of values lie between two levels. ``other``: the operator of
+    the second output."""
     from onnx import TensorProto, helper, numpy_helper
 
     rng = np.random.default_rng(seed)
@@ -37,12 +38,9 @@ def quantized(path: Path, seed: int) -> Path:
             helper.make_node("DequantizeLinear", [f"q{i}", "scale", "zero"], [f"d{i}"]),
         ]
         last = f"d{i}"
-    shape = ["N", SIZE]
-    graph = helper.make_graph(
-        nodes, "quantized",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info(last, TensorProto.FLOAT, shape)], [*weights, *constants],
-    )  # fmt: skip
+    nodes.append(helper.make_node(other, ["x"], ["y"]))
+    x, *outputs = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", SIZE]) for name in ("x", last, "y"))
+    graph = helper.make_graph(nodes, "quantized", [x], outputs, [*weights, *constants])
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), path)
     return path
 
@@ -58,8 +56,9 @@ def test_values_between_two_levels(tmp_path: Path) -> None:
     assert found.known.message.startswith("rounding: kernels of irexec that add in another order differ by as much")
 
 
-def test_a_wrong_model_is_not_explained_by_rounding(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("seed", "other"), [(1, "Relu"), (0, "Neg")], ids=["other weights", "another output"])
+def test_a_wrong_model_is_not_explained_by_rounding(seed: int, other: str, tmp_path: Path) -> None:
     model = irexec.read_model(quantized(tmp_path / "m.onnx", 0))
-    quantized(tmp_path / "m.onnx", 1)  # other weights
+    quantized(tmp_path / "m.onnx", seed, other)
     found = verified(model)
     assert not found.agrees and found.known is None

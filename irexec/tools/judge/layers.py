@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -23,7 +22,6 @@ from irexec.tools.compare.sides import ModelSide
 from irexec.tools.judge.judgement import JudgedLayer, State
 from irexec.tools.judge.opponent import Opponent, Tensors
 
-T = TypeVar("T")
 ROUGH = 4
 """Further roundings of fused layers, and the difference from observed tensors that they make."""
 
@@ -112,7 +110,7 @@ class Layers:
         state: State = "outside" if is_known else "no bound"
         return JudgedLayer(compared_layer(value), state, actual.size, actual.size, reason=text, region=names)
 
-    def earlier(self, values: Sequence[Value], given: Mapping[Value, T]) -> dict[Value, T] | None:
+    def earlier(self, values: Sequence[Value], given: Tensors) -> dict[Value, np.ndarray] | None:
         """The tensors without those that the regions of values read; None if these are all inputs of the model."""
         nodes = {node for value in values for node in self.region(value, given)}
         read = {source for node in nodes for source in node.inputs if source is not None and source in given}
