@@ -65,7 +65,7 @@ def _read(layer: ExaminedLayer, body: Body) -> set[int]:
         seen.add(node)
         sources = [value for value in node.inputs if value is not None]
         if node.type == "ShapeOf":
-            sources = [value for value in sources if not is_static(layer.inference.facts[value].shape)]
+            sources = [value for value in sources if not is_static(layer.facts[value].shape)]
         waiting += [value.node for value in sources]
     return {node.id for node in seen}
 
@@ -110,5 +110,5 @@ def _conditions(layer: ExaminedLayer) -> Iterator[str]:
         again = {edge.internal for edge in body.port_maps if edge.attributes.get("purpose") == "execution_condition"}
         for result in body.graph.results:
             source = result.inputs[0] if result.id in again and result.inputs else None
-            fact = None if source is None else layer.inference.facts.get(source)
+            fact = None if source is None else layer.facts.get(source)
             yield "" if fact is None or fact.element is None else fact.element.name

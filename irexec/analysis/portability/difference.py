@@ -80,6 +80,6 @@ def difference(
     return register
 
 
-def always(layer: ExaminedLayer) -> bool:
+def always(layer: object) -> bool:
     """Condition of a difference that every layer of its types has."""
     return True

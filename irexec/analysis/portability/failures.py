@@ -125,9 +125,7 @@ difference(
     repair='Give it a rank, such as shape="?,?,?"; sizes may stay dynamic.',
 )  # fmt: skip
 def _unknown_rank(layer: ExaminedLayer) -> bool:
-    return (
-        layer.is_of_the_model and layer.inference[layer.node.outputs[0]].shape is None if layer.node.outputs else False
-    )
+    return layer.is_of_the_model and layer.facts[layer.node.outputs[0]].shape is None if layer.node.outputs else False
 
 
 difference(

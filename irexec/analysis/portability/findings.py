@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from irexec.analysis.portability import DIFFERENCES, Difference
-from irexec.analysis.portability.layer import ExaminedLayer
+from irexec.analysis.portability.layer import ExaminedLayer, KnownLayer
 from irexec.analysis.portability.old_values import other_values
 from irexec.analysis.portability.plugins import DYNAMIC_SHAPES, plugin_findings
 from irexec.analysis.portability.releases import ELEMENTS, IR_VERSIONS, OPSETS, Release, first_release, parse_release
@@ -67,7 +67,7 @@ def _layer(node: Node, inference: Inference, read: set, is_of_the_model: bool) -
     if node in inference.failures:
         return None
     try:
-        return ExaminedLayer(node, resolve(node.type, node.version), inference, read, is_of_the_model)
+        return ExaminedLayer(node, inference.facts, resolve(node.type, node.version), read, is_of_the_model)
     except UnsupportedError:
         return None
 
@@ -94,12 +94,13 @@ def release_findings(model: ModelGraph, inference: Inference, release: Release) 
     read = {value for node in own for value in node.inputs}
     for node in model.walk():
         # Releases before 2022.1 leave out inputs that no layer reads.
+        layer = KnownLayer(node, inference.facts)
         is_left_out = release < DYNAMIC_SHAPES and node.type == "Parameter" and node.outputs[0] not in read
         for finding in (
             *_operation(node, release),
             *_elements(node, inference, release),
-            *(() if is_left_out and node in own else plugin_findings(node, inference.facts, release)),
-            *other_values(node, inference.facts, release),
+            *(() if is_left_out and node in own else plugin_findings(layer, release)),
+            *other_values(layer, release),
         ):
             repeated.setdefault(finding.message, []).append(finding)
     yield from map(at_the_first, repeated.values())

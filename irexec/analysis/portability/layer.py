@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from irexec.analysis.attributes import typed_attributes
-from irexec.analysis.shape_inference import UNKNOWN, Inference
+from irexec.analysis.shape_inference import UNKNOWN
 from irexec.ir.constants import constant_value
 from irexec.ir.dims import Size, high, is_static, low
 from irexec.ir.facts import Fact
@@ -23,45 +23,33 @@ _MOVING = frozenset(
 
 
 @dataclass(frozen=True)
-class ExaminedLayer:
-    """A layer whose operation is known.
+class KnownLayer:
+    """A layer of any operation, and what is known of the values in its model.
 
     Attributes:
-        node, definition: as written, and the version of the operation that it is.
-        inference: the facts of all values.
-        read: the values that layers read.
-        is_of_the_model: whether it is not in a body.
+        node: as written.
+        facts: the facts of all values.
     """
 
     node: Node
-    definition: OpDef
-    inference: Inference
-    read: Set[Value]
-    is_of_the_model: bool
-
-    def __getitem__(self, name: str) -> Any:
-        """The typed value of an attribute by the kernel's name for it; None where it is missing or wrong."""
-        values = typed_attributes(self.node, self.definition).values
-        return self.definition.ungrouped(values).get(name)
-
-    @property
-    def attributes(self) -> Any:
-        """The attributes of an operation as its dataclass; None if an attribute is missing or invalid."""
-        values = typed_attributes(self.node, self.definition).values
-        return next((values.get(name) for name in self.definition.groups), None)
+    facts: Mapping[Value, Fact]
 
     def says(self, name: str) -> str | None:
         """The text of an attribute, None where it is absent."""
         return self.node.attributes.get(name)
 
+    def source(self, index: int) -> Value | None:
+        """The value that an input reads; None where it is absent."""
+        return self.node.inputs[index] if index < len(self.node.inputs) else None
+
     def input(self, index: int) -> Fact:
         """The fact of an input; nothing is known of an absent one."""
-        value = self.node.inputs[index] if index < len(self.node.inputs) else None
-        return UNKNOWN if value is None else self.inference.facts.get(value, UNKNOWN)
+        value = self.source(index)
+        return UNKNOWN if value is None else self.facts.get(value, UNKNOWN)
 
     def has(self, index: int) -> bool:
         """Whether an input is present."""
-        return index < len(self.node.inputs) and self.node.inputs[index] is not None
+        return self.source(index) is not None
 
     def element(self, index: int = 0) -> str:
         """The name of an input's element type; empty where it is not known."""
@@ -85,10 +73,14 @@ class ExaminedLayer:
         shape = self.input(index).shape
         return shape if is_static(shape) else None
 
+    def output(self, index: int) -> Fact:
+        """The fact of an output; nothing is known of one that the layer does not have."""
+        return self.facts.get(self.node.outputs[index], UNKNOWN) if index < len(self.node.outputs) else UNKNOWN
+
     def result(self) -> tuple[int, ...] | None:
         """The static shape of the first output; None where it is not known."""
-        fact = self.inference.facts.get(self.node.outputs[0], UNKNOWN) if self.node.outputs else UNKNOWN
-        return fact.shape if is_static(fact.shape) else None
+        shape = self.output(0).shape
+        return shape if is_static(shape) else None
 
     def sizes(self, index: int = 0) -> tuple[Size, ...] | None:
         """The shape of an input, in which sizes may be open; None where the rank is not known."""
@@ -103,13 +95,14 @@ class ExaminedLayer:
         value = self.value(index)
         return None if value is None or value.dtype.kind not in "iu" else value.ravel().tolist()
 
-    def is_constant(self, index: int) -> bool:
-        """Whether an input is computed from constants alone."""
-        return not any(map(_varies, self._ancestors(index, lambda node: False)))
+    def is_computed(self, index: int) -> bool:
+        """Whether an input is present and no Constant."""
+        value = self.source(index)
+        return value is not None and value.node.constant is None
 
     def constant(self, index: int) -> list[float] | None:
-        """The values of an input that is a Constant; None where it is computed."""
-        value = self.node.inputs[index]
+        """The values of an input that is a Constant; None where it is computed or absent."""
+        value = self.source(index)
         constant = None if value is None else value.node.constant
         return None if constant is None else constant_value(constant).astype(float).ravel().tolist()
 
@@ -126,9 +119,39 @@ class ExaminedLayer:
         value = self.input(index).value
         return self.is_signed(index) and (value is None or any(low(element) < 0 for element in value.ravel().tolist()))
 
+
+@dataclass(frozen=True)
+class ExaminedLayer(KnownLayer):
+    """A layer whose operation is known.
+
+    Attributes:
+        definition: the version of the operation that it is.
+        read: the values that layers read.
+        is_of_the_model: whether it is not in a body.
+    """
+
+    definition: OpDef
+    read: Set[Value]
+    is_of_the_model: bool
+
+    def __getitem__(self, name: str) -> Any:
+        """The typed value of an attribute by the kernel's name for it; None where it is missing or wrong."""
+        values = typed_attributes(self.node, self.definition).values
+        return self.definition.ungrouped(values).get(name)
+
+    @property
+    def attributes(self) -> Any:
+        """The attributes of an operation as its dataclass; None if an attribute is missing or invalid."""
+        values = typed_attributes(self.node, self.definition).values
+        return next((values.get(name) for name in self.definition.groups), None)
+
+    def is_constant(self, index: int) -> bool:
+        """Whether an input is computed from constants alone."""
+        return not any(map(_varies, self._ancestors(index, lambda node: False)))
+
     def is_made_of_sizes(self, index: int) -> bool:
         """True if an input is a repeated size of a tensor: a ShapeOf followed by operations that only move values."""
-        value = self.node.inputs[index] if index < len(self.node.inputs) else None
+        value = self.source(index)
         while value is not None and value.node.type in _MOVING:
             value = value.node.inputs[0] if value.node.inputs else None
         return value is not None and value.node.type == "ShapeOf"

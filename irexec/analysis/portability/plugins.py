@@ -5,8 +5,9 @@ Source: the plugins themselves of 2021.4.2, 2022.3.2, 2023.3.0 and 2024.6.0, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from irexec.analysis.portability.layer import KnownLayer
 from irexec.analysis.portability.releases import NOT_ASKED, Release
 from irexec.ir import codes
 from irexec.ir.dims import Size, is_static
@@ -78,34 +79,36 @@ SCALARS: tuple[tuple[str, Release], ...] = (
 """Operations that do not take scalars as their data, and the first release that was not found to refuse them."""
 
 
-def plugin_findings(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[Finding]:
+def plugin_findings(layer: KnownLayer, release: Release) -> Iterator[Finding]:
     """Findings about a layer that the CPU plugin of the release does not run."""
+    node = layer.node
     reasons = [
-        *_inputs(node, facts, release),
-        *_equation(node, facts, release),
+        *_inputs(layer, release),
+        *_equation(layer, release),
         *_attributes(node, release),
-        *_reduction(node, facts, release),
+        *_reduction(layer, release),
     ]
-    data = facts.get(node.inputs[0]) if node.inputs and node.inputs[0] is not None else None
-    if data is not None:
-        reasons += [*_data(node, data, release), *_oldest(node, data, facts, release)]
+    if layer.source(0) in layer.facts:
+        reasons += [*_data(layer, release), *_oldest(layer, release)]
     for value in node.outputs:
-        fact = facts.get(value)
+        fact = layer.facts.get(value)
         if fact is not None and node.constant is None:
             reasons += [
-                reason for reason in (_shape(node.type, fact, release), _element(node, fact, facts, release)) if reason
+                reason for reason in (_shape(node.type, fact, release), _element(layer, fact, release)) if reason
             ]
     for reason in dict.fromkeys(reasons):
         yield node.finding(codes.NOT_RUN_BY_RELEASE, f"OpenVINO {release} {reason}")
 
 
-def _inputs(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
+def _inputs(layer: KnownLayer, release: Release) -> Iterator[str]:
+    node = layer.node
     for type, indices, since, until in CONSTANT_INPUTS:
         if node.type == type and since <= release < until and not _is_decomposed(node):
-            if type == "Squeeze" and release >= Release(2023, 3) and _is_one(node, facts):
+            if type == "Squeeze" and release >= Release(2023, 3) and _has_one_axis(layer):
                 continue
-            given = [node.inputs[i] for i in indices if i < len(node.inputs)]
-            if any(value is not None and not is_constant(value) and not _is_known(value, facts) for value in given):
+            # The plugin computes elements that follow from known sizes when it compiles.
+            given = [value for i in indices if (value := layer.source(i)) is not None and layer.input(i).value is None]
+            if not all(map(is_constant, given)):
                 which = ", ".join(map(str, indices))
                 yield f"runs {type} only if its inputs {which} are constants"
 
@@ -131,81 +134,73 @@ def is_constant(value: Value) -> bool:
     return True
 
 
-def _is_known(value: Value, facts: Mapping[Value, Fact]) -> bool:
-    """Whether the elements follow from sizes that are known, so that the plugin computes them when it compiles."""
-    return value in facts and facts[value].value is not None
-
-
-def _equation(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
+def _equation(layer: KnownLayer, release: Release) -> Iterator[str]:
     """Einsum is decomposed into products, unless an operand has an ellipsis or a label twice."""
-    if node.type != "Einsum" or release >= NOT_ASKED:
+    if layer.node.type != "Einsum" or release >= NOT_ASKED:
         return
-    equation = node.attributes.get("equation", "")
+    equation = layer.node.attributes.get("equation", "")
     operands = equation.partition("->")[0].split(",")
     if "." in equation or " " in equation or any(len(set(one)) < len(one) for one in operands):
         yield "does not run an Einsum with blanks, an ellipsis, or a label twice in one operand"
         return
     sizes: dict[str, set[Size]] = {}
-    for operand, value in zip(operands, node.inputs, strict=False):
-        shape = None if value is None or value not in facts else facts[value].shape
-        for label, size in zip(operand, shape or (), strict=False):
+    for i, operand in enumerate(operands):
+        for label, size in zip(operand, layer.sizes(i) or (), strict=False):
             sizes.setdefault(label, set()).add(size)
     if any(len(found) > 1 and 1 in found for found in sizes.values()):
         yield "does not stretch axes of an Einsum"
 
 
-def _is_one(node: Node, facts: Mapping[Value, Fact]) -> bool:
+def _has_one_axis(layer: KnownLayer) -> bool:
     """Whether a layer has one axis, so that the rank of its result is known whatever the axis."""
-    axes = node.inputs[1] if len(node.inputs) > 1 else None
-    return axes is not None and axes in facts and facts[axes].shape in ((), (1,))
+    return layer.sizes(1) in ((), (1,))
 
 
-def _reduction(node: Node, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
+def _reduction(layer: KnownLayer, release: Release) -> Iterator[str]:
     """Without the reduced axes the rank of the result must be known."""
-    if not node.type.startswith("Reduce") or release >= NOT_ASKED or node.attributes.get("keep_dims") in ("true", "1"):
+    type, axes = layer.node.type, layer.source(1)
+    if not type.startswith("Reduce") or release >= NOT_ASKED or layer.says("keep_dims") in ("true", "1"):
         return
-    axes = node.inputs[1] if len(node.inputs) > 1 else None
-    if release >= Release(2024, 0) and _is_one(node, facts):
+    if release >= Release(2024, 0) and _has_one_axis(layer):
         return
     if axes is not None and not is_constant(axes):
-        yield f"runs {node.type} without keep_dims only if its axes are constants"
+        yield f"runs {type} without keep_dims only if its axes are constants"
 
 
-def _data(node: Node, data: Fact, release: Release) -> Iterator[str]:
-    type = node.type
-    if data.element is not None and data.element.name == "bf16" and release < _BF16:
+def _data(layer: KnownLayer, release: Release) -> Iterator[str]:
+    type, is_scalar = layer.node.type, layer.sizes() == ()
+    if layer.element() == "bf16" and release < _BF16:
         if type in BF16_NOT_COMPUTED:
             yield f"does not compute {type} in bf16 on a CPU"
-        if type == "Convert" and node.attributes.get("destination_type") == "boolean":
+        if type == "Convert" and layer.says("destination_type") == "boolean":
             yield "does not convert bf16 to boolean"
-    if type == "MVN" and data.shape == () and len(node.inputs) == 1 and release < NOT_ASKED:
+    if type == "MVN" and is_scalar and len(layer.node.inputs) == 1 and release < NOT_ASKED:
         yield "does not run MVN before version 6 of a scalar"
-    if data.shape == () and any(type == name and release < until for name, until in SCALARS):
+    if is_scalar and any(type == name and release < until for name, until in SCALARS):
         yield f"does not run {type} of a scalar"
-    if type == "Squeeze" and data.shape == () and len(node.inputs) > 1 and release < NOT_ASKED:
+    if type == "Squeeze" and is_scalar and len(layer.node.inputs) > 1 and release < NOT_ASKED:
         yield "does not run Squeeze of a scalar along axes"
     until = {"AvgPool": NOT_ASKED, "ReduceMean": Release(2022, 1)}.get(type)
-    if until is not None and release < until and data.element is not None and data.element.name in ("i32", "i64"):
-        yield f"does not run {type} of {data.element}"
+    if until is not None and release < until and layer.element() in ("i32", "i64"):
+        yield f"does not run {type} of {layer.element()}"
 
 
-def _oldest(node: Node, data: Fact, facts: Mapping[Value, Fact], release: Release) -> Iterator[str]:
+def _oldest(layer: KnownLayer, release: Release) -> Iterator[str]:
     """Reasons of plugins before 2022.1, and of plugins before 2025.0."""
-    name = "" if data.element is None else data.element.name
+    node, name, source = layer.node, layer.element(), layer.source(0)
     if node.type == "BinaryConvolution" and name not in ("f32", "f16", "bf16", "") and release < NOT_ASKED:
         yield f"does not run BinaryConvolution of {name}"
     is_reduced = node.type == "ScatterElementsUpdate" and node.attributes.get("reduction", "none") != "none"
     if is_reduced and name in ("u8", "boolean") and release < _DYNAMIC_VARIABLES:
         yield f"does not run ScatterElementsUpdate of {name} with a reduction"
-    if node.type == "ScatterUpdate" and release < NOT_ASKED and _rank(node, facts, 1) == 0:
+    if node.type == "ScatterUpdate" and release < NOT_ASKED and layer.sizes(1) == ():
         yield "runs ScatterUpdate of a scalar index only if its axis is a constant"
-    source = node.inputs[0]
     is_of_constant = node.type == "Result" and source is not None and source.node.constant is not None
-    if is_of_constant and release < NO_ELEMENTS and data.shape is not None and 0 in data.shape:
+    if is_of_constant and release < NO_ELEMENTS and 0 in (layer.sizes() or ()):
         yield "does not give outputs without elements"
     if release >= DYNAMIC_SHAPES:
         return
-    if node.type == "ConvolutionBackpropData" and _is_beyond_its_output(node, facts):
+    if node.type == "ConvolutionBackpropData" and _is_beyond_its_output(layer):
         yield "does not run a ConvolutionBackpropData whose dilated kernel is larger than its output"
     if node.type == "Convolution" and name == "i8":
         yield "does not run Convolution of i8"
@@ -213,28 +208,22 @@ def _oldest(node: Node, data: Fact, facts: Mapping[Value, Fact], release: Releas
         yield f"does not read Interpolate of {name}"
     if node.type == "DeformableConvolution" and node.attributes.get("group", "1") != "1":
         yield "does not run DeformableConvolution with groups"
-    axes = node.inputs[1] if len(node.inputs) > 1 else None
+    axes = layer.source(1)
     if node.type == "Reverse" and node.attributes.get("mode") == "mask" and axes is not None and not is_constant(axes):
         yield "runs Reverse with a mask only if it is a constant"
 
 
-def _is_beyond_its_output(node: Node, facts: Mapping[Value, Fact]) -> bool:
+def _is_beyond_its_output(layer: KnownLayer) -> bool:
     """Whether the output is cut so that a kernel with dilations does not fit in."""
-    if len(node.inputs) < 3 or node.inputs[1] is None:
+    if len(layer.node.inputs) < 3:
         return False
-    kernel, output = (facts[one].shape if one in facts else None for one in (node.inputs[1], node.outputs[0]))
-    dilations = [int(one) for one in node.attributes.get("dilations", "1").split(",")]
+    kernel, output = layer.sizes(1), layer.output(0).shape
+    dilations = [int(one) for one in layer.node.attributes.get("dilations", "1").split(",")]
     sizes = zip(kernel[2:] if kernel else (), dilations, output[2:] if output else (), strict=False)
     return any(
         isinstance(taps, int) and isinstance(size, int) and dilation > 1 and (taps - 1) * dilation + 1 > size
         for taps, dilation, size in sizes
     )
-
-
-def _rank(node: Node, facts: Mapping[Value, Fact], index: int) -> int | None:
-    value = node.inputs[index] if index < len(node.inputs) else None
-    fact = None if value is None else facts.get(value)
-    return None if fact is None or fact.shape is None else len(fact.shape)
 
 
 def _attributes(node: Node, release: Release) -> Iterator[str]:
@@ -282,10 +271,9 @@ _MAKE_ELEMENTS = {"bf16": ("OneHot", "Select"), "u1": ("Convert",), "u4": ("Conv
 """Operations that plugins run although they compute nothing else in the element type, before the end of a model."""
 
 
-def _is_made(node: Node, facts: Mapping[Value, Fact], release: Release) -> bool:
+def _is_made(layer: KnownLayer, release: Release) -> bool:
     """Whether the values come from constants, or from a type that the plugin converts."""
-    value = node.inputs[0]
-    source = None if value is None or value not in facts else facts[value].element
+    node, source = layer.node, layer.input(0).element
     if node.type != "Convert":
         given = [one for one in node.inputs[1:] if one is not None]
         return release < DYNAMIC_SHAPES and all(map(is_constant, given[-2 if node.type == "OneHot" else -1 :]))
@@ -293,20 +281,21 @@ def _is_made(node: Node, facts: Mapping[Value, Fact], release: Release) -> bool:
         return False
     if release < DYNAMIC_SHAPES:
         return source.kind == "boolean"
-    target = node.attributes.get("destination_type")
+    target = layer.says("destination_type")
     is_taken = source.bits <= 8 or (source.is_float and (source.bits <= 32 or target == "i4"))
     return release >= _DYNAMIC_VARIABLES and target in ("u4", "i4") and is_taken
 
 
-def _element(node: Node, fact: Fact, facts: Mapping[Value, Fact], release: Release) -> str | None:
+def _element(layer: KnownLayer, fact: Fact, release: Release) -> str | None:
+    type = layer.node.type
     name = "" if fact.element is None else fact.element.name
-    if name == "bf16" and node.type == "Convert":
+    if name == "bf16" and type == "Convert":
         # Its reader may be the end of the model, which gets f32.
         return None
-    if node.type in _MAKE_ELEMENTS.get(name, ()) and _is_made(node, facts, release):
+    if type in _MAKE_ELEMENTS.get(name, ()) and _is_made(layer, release):
         return None
     if name in ELEMENTS_COMPUTED and ELEMENTS_COMPUTED[name] > release:
         return f"does not compute in {name} on a CPU"
-    if node.type == "Parameter" and name in ELEMENTS_OF_INPUTS and ELEMENTS_OF_INPUTS[name] > release:
+    if type == "Parameter" and name in ELEMENTS_OF_INPUTS and ELEMENTS_OF_INPUTS[name] > release:
         return f"does not take inputs of {name}"
     return None
