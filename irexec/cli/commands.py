@@ -36,7 +36,7 @@ GROUPS = {
         "conform": "Hold a runtime to random cases of every operation.",
     },
     "Make": {
-        "convert": "Convert an ONNX model to IR.",
+        "convert": "Convert ONNX to IR, IR to ONNX, or IR for an older release.",
         "upgrade": "Write an IR of version 2 to 7 as one of version 11.",
         "edit": "Change a model step by step, and write it as IR.",
         "script": "Write a model as a Python script that makes it again.",
