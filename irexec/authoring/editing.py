@@ -23,6 +23,7 @@ from irexec.ir.names import Names
 from irexec.ir.order import needed
 from irexec.ir.shape_text import parse_shape, write_shape
 from irexec.ir.writable import unwritable
+from irexec.messages import counted
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Editing:
     def undo(self, count: int = 1) -> None:
         """Take back the last ``count`` steps, and every other change since."""
         if not 0 <= count <= len(self.made):
-            raise OpError(f"{count} steps cannot be undone: {len(self.made)} have been made")
+            raise OpError(f"{counted(count, 'step')} cannot be undone: {len(self.made)} made")
         for _ in range(count):
             self._restore(self.made.pop())
 

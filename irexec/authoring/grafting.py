@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from irexec.analysis.collection import in_order
@@ -69,10 +69,10 @@ def _called(editing: Editing, function: Function, sources: Sequence[Value], coun
     if not callable(function):
         raise InputError(f"{function!r:.100} is not a function of tensors, such as those of irexec.opset")
     returned = function(*(Tensor(value, editing.facts[value]) for value in sources))
-    tensors = [returned] if isinstance(returned, Tensor) else list(returned)
-    wrong = next((one for one in tensors if not isinstance(one, Tensor)), None)
-    if wrong is not None:
-        raise InputError(f"the function returned {wrong!r:.100}, expected a tensor")
+    tensors = list(returned) if isinstance(returned, Iterable) and not isinstance(returned, Tensor) else [returned]
+    for one in tensors:
+        if not isinstance(one, Tensor):
+            raise InputError(f"the function returned {one!r:.100}, expected a tensor")
     if not tensors:
         raise InputError(f"the function returned no tensor, expected {count}")
     values = [tensor.value for tensor in tensors]

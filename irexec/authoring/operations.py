@@ -87,7 +87,8 @@ def function_of(definition: OpDef) -> Callable[..., Any]:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError as error:
-            raise TypeError(f"{name}() of {definition.version}: {error}") from None
+            by_name = _by_name(definition) if "positional arguments" in str(error) else ""
+            raise TypeError(f"{name}() of {definition.version}: {error}{by_name}") from None
         operands: list[Any] = []
         for spec in definition.inputs:
             operands += given.pop(spec.name, ()) if spec.variadic else [given.pop(spec.name, None)]
@@ -100,6 +101,13 @@ def function_of(definition: OpDef) -> Callable[..., Any]:
     function.__signature__ = signature
     found: Callable[..., Any] = function
     return found
+
+
+def _by_name(definition: OpDef) -> str:
+    """The end of the message for arguments that can only be given by name."""
+    inputs = ", ".join(spec.name for spec in definition.inputs) or "none"
+    attributes = ", ".join(attribute.name for attribute in definition.attributes)
+    return f" (inputs: {inputs}{f'; attributes, given by name: {attributes}' if attributes else ''})"
 
 
 def _signature(definition: OpDef) -> inspect.Signature:

@@ -16,6 +16,7 @@ from irexec.errors import InputError
 from irexec.io.annotations import layout_of, parse_layout, set_layout
 from irexec.ir.dims import ANY, PartialShape, Shape, Size, shape_text
 from irexec.ir.shape_text import write_shape
+from irexec.messages import counted
 
 ResizeMode = Literal["linear", "cubic", "nearest"]
 _LAYOUTS = {"NHWC": "NCHW", "NCHW": "NHWC", "HWC": "CHW", "CHW": "HWC"}
@@ -183,7 +184,7 @@ class _Embedding:
             return values.reshape((1,) * rank)
         if values.size != self._size("C"):
             raise InputError(
-                f"{values.size} numbers are given for the {self._size('C')} channels of {self._port.name!r}"
+                f"{values.size} numbers are given for {counted(self._size('C'), 'channel')} of {self._port.name!r}"
             )
         shape = [1] * rank
         shape[self._axis("C")] = values.size
@@ -215,7 +216,9 @@ def _guessed(port: Port, outer: str | None) -> str:
     """The layout of a model that declares none."""
     shape = _ranked(port)
     if outer is not None and _parsed(outer) not in _LAYOUTS:
-        raise InputError(f"the layout of the model is not known for the layout {outer} of input {port.name!r}")
+        raise InputError(
+            f"the layout of the model is not known for the layout {outer} of input {port.name!r}: give the model layout"
+        )
     candidates = [layout for layout in _LAYOUTS if len(layout) == len(shape)]
     fitting = [layout for layout in candidates if shape[layout.index("C")] in (1, 3, 4)]
     if len(fitting) != 1:

@@ -9,7 +9,7 @@ import click
 
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, IMAGE, ComputeOptions
-from irexec.cli.next_steps import as_given, go_on, note_mapping, reads_stdin
+from irexec.cli.next_steps import as_given, go_on, note_mapping, reads_stdin, reducing
 from irexec.cli.option_groups import OptionGroup, command, flag, is_given, json_option, option, refuse_without, settings
 from irexec.cli.options import (
     INPUTS,
@@ -199,7 +199,7 @@ def _go_on(model: str, report: InferReport, inputs: Sequence[str]) -> None:
     """Show the next command: for NaN and infinities that a layer makes, or for results that differ."""
     trap = None if report.trap is None else report.trap.trap
     if trap is not None and trap.kind in ("nan", "inf") and trap.origin != "input":
-        go_on("reduce", model, "-o", "min.xml", "--trap", trap.kind, *inputs)
+        go_on(*reducing(model), "--trap", trap.kind, *inputs)
     elif report.comparison is not None and not report.comparison.agrees:
         go_on("compare", model, "--a-runtime", "reference", *inputs)
 

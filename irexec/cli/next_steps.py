@@ -22,6 +22,11 @@ def go_on(*arguments: str) -> None:
     render.remark(f"next: {shlex.join(irexec_command(*arguments))}")
 
 
+def reducing(model: str) -> tuple[str, ...]:
+    """The beginning of the command that reduces a model, which is itself not overwritten."""
+    return "reduce", model, "-o", "min.xml" if Path(model).name != "min.xml" else "smaller.xml"
+
+
 def as_given(
     inputs: Iterable[str],
     shapes: Shapes | None,
@@ -56,9 +61,9 @@ def after_compare(a: str, b: str | None, a_runtime: str, b_runtime: str, inputs:
 
     foreign = {name for name in (a_runtime, b_runtime) if name != "irexec"}
     if b is None and len(foreign) == 1:
-        go_on("reduce", a, "-o", "min.xml", "--against", *foreign, *inputs)
+        go_on(*reducing(a), "--against", *foreign, *inputs)
     elif b is not None and foreign <= set(OWN):
-        go_on("reduce", b, "-o", "min.xml", "--against", a, *inputs)
+        go_on(*reducing(b), "--against", a, *inputs)
     elif b is not None:
         go_on("compare", a, b, *inputs)
 

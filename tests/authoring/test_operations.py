@@ -138,6 +138,9 @@ def test_wrong_arguments_are_type_errors_that_name_the_function() -> None:
         opset.relu()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"^relu\(\) of opset1: got an unexpected keyword argument 'axis'$"):
         opset.relu(x, axis=1)  # type: ignore[call-arg]
+    by_name = r"\(inputs: data, shape; attributes, given by name: special_zero\)"
+    with pytest.raises(TypeError, match=rf"^reshape\(\) of opset1: too many positional arguments {by_name}$"):
+        opset.reshape(x, [1], True)  # type: ignore[call-arg]
     with pytest.raises(
         irexec.NodeError, match=r"^layer 'g' \(Gelu of opset7\): attribute 'approximation_mode': 'x' is"
     ):

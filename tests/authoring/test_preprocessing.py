@@ -124,8 +124,11 @@ def test_an_element_alone_is_a_convert(original: Original, tmp_path: Path) -> No
         ({"mean": float("nan")}, "nan for .* is not finite as f32"),
         ({"resize": "linear", "size": (0, 5)}, "images of 0x5 cannot be resized"),
         ({"resize": "linear"}, "the size of axis H is not known"),
-        ({"mean": [1, 2]}, "2 numbers are given for the 3 channels"),
-        ({"layout": "NHWX"}, "the layout of the model is not known for the layout NHWX"),
+        ({"mean": [1, 2]}, "2 numbers are given for 3 channels"),
+        (
+            {"layout": "NHWX"},
+            "the layout of the model is not known for the layout NHWX of input .*: give the model layout",
+        ),
         ({"layout": "NHWC", "model_layout": "NCDHW"}, "which the layout NCDHW does not fit"),
         ({"layout": "NHHC"}, "'NHHC' is not a layout such as NHWC"),
         ({"element": "u7"}, "element type 'u7' is not known"),

@@ -69,6 +69,12 @@ def test_a_function_is_inserted(original: Original, tmp_path: Path) -> None:
     check_values(by_openvino(saved(model, tmp_path), feed), original.values())
 
 
+def test_what_a_function_returns_is_checked(original: Original) -> None:
+    model, middle = original.model(), original.middle()
+    with pytest.raises(irexec.InputError, match="the function returned None, expected a tensor"), model.edit() as g:
+        g.insert_after(middle.name, lambda x: None)
+
+
 def test_a_layer_is_replaced(original: Original, tmp_path: Path) -> None:
     """By a function of the same value, and by the model of that layer itself."""
     model = original.model()

@@ -208,6 +208,8 @@ def test_undo_restores_every_byte(original: Original) -> None:
         editor.undo()
         assert content(model) == state
     assert editor.steps == []
+    with pytest.raises(irexec.IrexecError, match="1 step cannot be undone: 0 made"):
+        editor.undo()
 
 
 def test_an_error_in_the_block_takes_back_all_of_it(original: Original) -> None:

@@ -25,7 +25,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     builder = irexec.Builder("m")
     x = builder.emit("Divide", builder.emit("Abs", builder.parameter("f32", (3,), "x")), np.float32(0), name="divide")
     builder.result(builder.emit("Negative", x))
-    irexec.save_model(builder.model(), tmp_path / "infinite.xml")
+    for name in ("infinite.xml", "min.xml"):
+        irexec.save_model(builder.model(), tmp_path / name)
     monkeypatch.chdir(tmp_path)
 
 
@@ -42,6 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         ("diff right.xml 'faulty model.xml'", "compare right.xml 'faulty model.xml'"),
         ("infer infinite.xml -i ones --trap nan,inf", "reduce infinite.xml -o min.xml --trap inf -i ones"),
+        ("infer min.xml -i ones --trap nan,inf", "reduce min.xml -o smaller.xml --trap inf -i ones"),
         ("infer right.xml -i ones --assert wrong.npz", "compare right.xml --a-runtime reference -i ones"),
     ],
 )

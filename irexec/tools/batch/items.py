@@ -170,11 +170,11 @@ def find_items(
     excluded = [os.path.realpath(path) for path in exclude]
     for source in sources:
         earlier = EarlierOutputs(_root(source))
-        found = [(path, _kind(path)) for path in _paths(source, excluded, earlier)]
+        found = [(path, _kind(path, source)) for path in _paths(source, excluded, earlier)]
         if earlier.found:
             note(f"{source}: left out what earlier jobs have written: {_listed_paths(earlier.found)}")
         if not found:
-            raise InputError(f"{source}: has no {_listed()}")
+            raise InputError(f"{source}: {'has' if os.path.exists(source) else 'matches'} no {_listed()}")
         files += [(path, kind, _count(path, kind, column)) for path, kind in found]
     items = Items(files)
     order = None if shuffle_seed is None else np.random.default_rng(shuffle_seed).permutation(len(items))
@@ -251,7 +251,7 @@ def _lines(path: Path) -> Iterator[str]:
             yield str(path.parent / line.strip())
 
 
-def _kind(path: str) -> Kind:
+def _kind(path: str, source: str) -> Kind:
     suffix = Path(path).suffix.lower()
     if suffix in IMAGE_SUFFIXES:
         return "image"
@@ -259,7 +259,8 @@ def _kind(path: str) -> Kind:
         return "arrays"
     if suffix == _TABLE:
         return "table"
-    raise InputError(f"{path}: is not a {_listed()}")
+    listed = f"{source}: the path {path}" if path != source else f"{path}:"
+    raise InputError(f"{listed} is not a {_listed()}")
 
 
 def _count(path: str, kind: Kind, column: str | None) -> int:

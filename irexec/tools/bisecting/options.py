@@ -92,5 +92,7 @@ def range_of(options: BisectOptions) -> ReleaseRange:
     """
     given = [(package, text) for package in PACKAGES if (text := getattr(options, package)) is not None]
     if len(given) != 1:
-        raise InputError("expected a range of releases either of openvino or of onnxruntime")
+        raise InputError(
+            "expected a range of releases either of openvino or of onnxruntime, such as --openvino 2023.0..2026.4"
+        )
     return parse_range(*given[0])

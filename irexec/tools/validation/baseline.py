@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
-from irexec.errors import InputError
+from irexec.errors import InputError, ModelError
 from irexec.messages import counted
 from irexec.tools.validation.files import FileReport
 
@@ -59,14 +59,15 @@ def read_baseline(path: str) -> Baseline:
     """Read the document that ``irexec validate --json`` prints.
 
     Raises:
-        InputError: the file cannot be read, or is not such a document.
+        ModelError: the file cannot be read.
+        InputError: it is not such a document.
     """
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
     except OSError as error:
         reason = error.strerror or error
-        raise InputError(f"{path}: {reason}; irexec validate --json > {path} writes a baseline") from None
+        raise ModelError(f"{path}: {reason}; irexec validate --json > {path} writes a baseline") from None
     except ValueError as error:
         raise InputError(f"{path}: not a document of irexec validate --json: {error}") from None
     rows = document.get("findings") if isinstance(document, dict) else None

@@ -224,6 +224,11 @@ def test_sources_that_are_none(tmp_path: Path, model: str) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"empty: has no \.png"):
         run(model, [str(tmp_path / "empty")], tmp_path / "out")
+    with pytest.raises(InputError, match=r"\*\.png: matches no \.png"):
+        run(model, [str(tmp_path / "*.png")], tmp_path / "out")
+    (tmp_path / "names.txt").write_text("zero\n")
+    with pytest.raises(InputError, match=r"names\.txt: the path .*zero is not a \.png"):
+        run(model, [str(tmp_path / "names.txt")], tmp_path / "out")
     np.save(tmp_path / "scalar.npy", np.float32(1))
     with pytest.raises(ModelError, match="is a scalar, expected items along the first axis"):
         run(model, [str(tmp_path / "scalar.npy")], tmp_path / "out")

@@ -72,5 +72,5 @@ def test_ranges_that_are_refused(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("given", [{}, {"openvino": "2024.0", "onnxruntime": "1.16"}])
 def test_one_range_is_needed(given: dict[str, str]) -> None:
-    with pytest.raises(InputError, match="either of openvino or of onnxruntime"):
+    with pytest.raises(InputError, match=r"either of openvino or of onnxruntime, such as --openvino 2023.0\.\."):
         range_of(BisectOptions(**given))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from irexec.errors import InputError
+from irexec.errors import InputError, ModelError
 from irexec.ir.findings import Finding
 from irexec.tools.validation import FileReport, read_baseline
 
@@ -81,5 +81,5 @@ def test_other_documents(text: str, message: str, tmp_path: Path) -> None:
 
 
 def test_a_baseline_that_does_not_exist_says_how_to_write_it(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"No such file or directory; irexec validate --json > .* writes a baseline"):
+    with pytest.raises(ModelError, match=r"No such file or directory; irexec validate --json > .* writes a baseline"):
         read_baseline(str(tmp_path / "none.json"))
