@@ -26,9 +26,6 @@ class PlanCache:
     def __len__(self) -> int:
         return len(self._plans)
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._plans
-
     def get(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
         """The plan of a key, made if missing.
 

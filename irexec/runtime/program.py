@@ -163,10 +163,7 @@ class Program:
 
     def plan(self, shapes: InputShapes, targets: Targets) -> Plan:
         """The plan for inputs of these shapes, or the plan for any shape where a special plan does not pay."""
-        planned: Shapes = () if self._is_static else shapes
-        # The same inputs have the same plan, and the same bits, as long as it is stored.
-        if not self._is_static and (shapes, targets) not in self._plans:
-            planned = self._varying_sizes.planned(shapes)
+        planned: Shapes = () if self._is_static else self._varying_sizes.planned(shapes)
         if not self._plans.is_worth_a_plan((planned, targets)):
             planned = ()
         return self._plans.get((planned, targets), lambda: self._make(planned, targets))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 
 from irexec.analysis.shape_inference import Inference
@@ -17,6 +18,9 @@ Position = tuple[int, int]
 """An axis of an input: the index of the input, and that of the axis."""
 
 Shapes = tuple[PartialShape, ...]
+
+_REMEMBERED = 64
+"""Sets of shapes of which it is remembered what was planned for them: those that came last."""
 
 _MACS_OF_ELEMENT = 10
 """Multiply-accumulates of a plan for each element that it no longer knows: such elements are computed in Python."""
@@ -35,19 +39,31 @@ class VaryingSizes:
         self._last: tuple[tuple[int, ...], ...] = ()
         self._free: set[Position] = set()
         self._tried: set[frozenset[Position]] = set()
+        self._planned: OrderedDict[Shapes, Shapes] = OrderedDict()
         self._lock = threading.Lock()
 
     def planned(self, shapes: tuple[tuple[int, ...], ...]) -> Shapes:
         """The shapes to plan for. Sizes that changed since the last call are examined, those with the same change
-        together."""
+        together.
+
+        Shapes that come back have the plan that they had, although more sizes are left unknown by now: kernels of
+        another plan may give other bits.
+        """
         with self._lock:
+            if (known := self._planned.get(shapes)) is not None:
+                self._planned.move_to_end(shapes)
+                return known
             groups = [group for group in _changes(self._last, shapes, self._free) if group not in self._tried]
             self._last = shapes
             self._tried.update(groups)
         free = [group for group in groups if self._are_free(shapes, self._without(shapes, group))]
         with self._lock:
             self._free.update(*free)
-            return self._without(shapes, self._free)
+            # Another thread may have planned for the same shapes.
+            made = self._planned.setdefault(shapes, self._without(shapes, self._free))
+            if len(self._planned) > _REMEMBERED:
+                self._planned.popitem(last=False)
+            return made
 
     def _without(self, shapes: Shapes, positions: Iterable[Position]) -> Shapes:
         """The shapes with the declared sizes at some positions."""

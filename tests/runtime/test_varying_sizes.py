@@ -63,6 +63,20 @@ def test_a_plan_for_all_sizes_is_used_again(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(made) == 2
 
 
+def test_sizes_that_come_back_have_the_plan_that_they_had() -> None:
+    """Between the runs a second length was left unknown: kernels of a plan for that may give other bits."""
+    b = irexec.Builder("scaled twice")
+    x = b.emit("MatMul", b.parameter("f32", ("?", 64), "x"), np.eye(64, dtype=np.float32))
+    for name in "yz":
+        mean = b.emit("ReduceMean", b.parameter("f32", ("?",), name), np.array([0]), keep_dims=True)
+        x = b.emit("Multiply", x, mean)
+    b.result(x, "out")
+    program = irexec.compile_model(b.model()).program
+    plans = [program.plan(((5, 64), (y,), (z,)), None) for y, z in ((3, 4), (5, 4), (5, 6), (5, 4), (5, 7))]
+    assert plans[1] is plans[3] is not plans[2]
+    assert plans[2] is plans[4]
+
+
 def test_without_products_every_size_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = irexec.compile_model(_scaled(weights=False))
     made = _planned(compiled, monkeypatch)
