@@ -109,7 +109,7 @@ _COMPARISON = OptionGroup(
 @MEASURING(
     "inputs",
     only=("given", "shapes", "seed"),
-    given="As for infer: a file, or random, zeros or ones.",
+    given="As for infer: a file, or random, zeros or ones; infer --save-inputs writes scaled images.",
     shapes="Set the shape of an input of both; may be repeated.",
 )
 @_RUNS("runs")

@@ -80,7 +80,7 @@ INPUTS = OptionGroup(
         "given": option(
             "-i",
             "--input",
-            "As for irexec infer; may be repeated. Default: random.",
+            "As for irexec infer, whose --save-inputs writes scaled images; may be repeated. Default: random.",
             multiple=True,
             metavar="[NAME=]SOURCE",
         ),
