@@ -9,6 +9,7 @@ from converters.legacy_ir.objections import ReportedError, UnknownLayerError, fi
 from converters.legacy_ir.pre_process import MeanSubtraction
 from converters.legacy_ir.registry import find
 from irexec.analysis.builder import Builder
+from irexec.analysis.version_10 import output_name
 from irexec.dtypes.elements import F32, Element
 from irexec.errors import IrexecError, OpError
 from irexec.ir import codes
@@ -107,12 +108,12 @@ class GraphTranslation:
         if len(ports) > len(values):
             raise OpError(f"the layer has {len(ports)} output ports, its operation gives {len(values)}")
         found = []
-        for index, (port, value) in enumerate(zip(ports, values, strict=False)):
+        for port, value in zip(ports, values, strict=False):
             fitted = self._fitted(layer, value, port)
             if fitted.node not in self.builder.graph.nodes[before:]:
                 # The value of another layer keeps the name that it has.
                 fitted = layer.emit("Convert", fitted, destination_type=layer.kind(fitted))
-            self._declare(fitted, port, index)
+            self._declare(fitted, port)
             found.append(fitted)
         self.values.update(zip(ports, found, strict=True))
         self._name(layer.node, [value.node for value in found] or self.builder.graph.nodes[before:][-1:])
@@ -135,12 +136,12 @@ class GraphTranslation:
             return layer.reshaped(value, declared.static_shape)
         return value
 
-    def _declare(self, value: Value, port: Value, index: int) -> None:
+    def _declare(self, value: Value, port: Value) -> None:
         inferred = self.builder.fact(value)
         if port.fact is not None and (not inferred.is_static or contradict(port.fact.shape, inferred.shape)):
             value.fact = Fact(inferred.element, port.fact.shape)
         value.line = port.line
-        value.names = [tensor_name(port)]
+        value.names = [output_name(port)]
 
     def _mark(self, node: Node, inputs: list[Value], made: list[Node]) -> None:
         """Give operations the line of their layer, and the inputs that the layer reads what its ports declare."""
@@ -163,8 +164,3 @@ class GraphTranslation:
             if port.fact is not None and port.fact.is_static:
                 element: Element = Layer(node, self.builder, self.job).element(port.index) or F32
                 self.values[port] = self.builder.parameter(element, port.fact.shape, f"{node.name}/unknown")
-
-
-def tensor_name(port: Value) -> str:
-    """The name of the tensor of a port: that of the layer or, of several ports, with ``.N``."""
-    return port.node.name if len(port.node.outputs) == 1 else f"{port.node.name}.{port.index}"

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from converters.legacy_ir.graph import GraphTranslation, tensor_name
+from converters.legacy_ir.graph import GraphTranslation
 from converters.legacy_ir.layer import Job
 from converters.legacy_ir.pre_process import mean_subtraction
 from converters.legacy_ir.syntax import OldModel, read_syntax
 from converters.legacy_ir.writer import written_by
 from irexec.analysis.builder import Builder
 from irexec.analysis.model import Model
+from irexec.analysis.version_10 import output_name
 from irexec.dtypes.elements import I32, I64
 from irexec.errors import ConversionError, OpError
 from irexec.io.constants import weights_problems
@@ -112,7 +113,7 @@ def _results(main: GraphTranslation) -> None:
     for port in main.unread():
         value = main.values.get(port)
         if value is not None:
-            value = _given_out(main.builder, value, tensor_name(port))
+            value = _given_out(main.builder, value, output_name(port))
             # The declared sizes are checked at the port of the layer.
             main.builder.result(value).ports[0].fact = main.builder.fact(value)
 

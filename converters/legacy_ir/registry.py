@@ -105,9 +105,3 @@ def find(type: str) -> Translator | None:
     """The translator of a layer type, in any letter case; None if there is none."""
     _load()
     return _TRANSLATORS.get(type.lower())
-
-
-def layer_types() -> list[str]:
-    """Every layer type that has a translator."""
-    _load()
-    return sorted(one.type for one in _TRANSLATORS.values())

@@ -14,7 +14,7 @@ from irexec.dtypes.elements import I64
 from irexec.errors import OpError
 from irexec.ir.dims import PartialShape, widen_shapes
 from irexec.ir.facts import Fact
-from irexec.ir.graph import BackEdge, Body, Node, PortMap, Value
+from irexec.ir.graph import BackEdge, Body, Node, PortMap, Value, slice_attributes
 
 # Operations that never write their result over an operand.
 _NEVER_IN_PLACE = {"MatMul", "Concat", "If", "Loop", "TensorIterator"}
@@ -30,8 +30,7 @@ class IterationSlice:
     @property
     def attributes(self) -> dict[str, str]:
         """The attributes of a port map."""
-        start, end, stride = ("-1", "0", "-1") if self.reverse else ("0", "-1", "1")
-        return {"axis": str(self.axis), "start": start, "end": end, "stride": stride, "part_size": "1"}
+        return slice_attributes(self.axis, reverse=self.reverse)
 
 
 class BodyBuilder:

@@ -24,7 +24,7 @@ from typing import Any
 
 from irexec.analysis.attributes import typed_attributes
 from irexec.errors import IrexecError
-from irexec.ir.dims import is_static
+from irexec.ir.dims import is_static, plus
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.ops.einsum import ELLIPSIS, parse_equation
@@ -227,11 +227,6 @@ def total(counts: Iterable[int | None]) -> int | None:
     """A sum; None if one of the counts is not known."""
     known = list(counts)
     return None if None in known else sum(count or 0 for count in known)
-
-
-def plus(a: int | None, b: int | None) -> int | None:
-    """A sum; None if either is not known."""
-    return None if a is None or b is None else a + b
 
 
 def product(cost: int | None, times: int | None) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from irexec.analysis.checks.bodies import body_findings
-from irexec.analysis.checks.graph import graph_findings, graphs
+from irexec.analysis.checks.graph import graph_findings
 from irexec.analysis.checks.layers import layer_findings
 from irexec.analysis.checks.ports import port_findings
 from irexec.analysis.checks.refused import refused_findings
@@ -22,7 +22,7 @@ from irexec.analysis.shape_inference import Inference, ShapeInference
 from irexec.ir import codes
 from irexec.ir.findings import Finding, Findings, in_model
 from irexec.ir.garbage import collection_paused
-from irexec.ir.graph import ModelGraph, Node
+from irexec.ir.graph import ModelGraph, Node, graphs
 from irexec.ir.writable import unwritable
 from irexec.schema.plugins import plugins
 

@@ -14,7 +14,7 @@ from irexec.dtypes.elements import I64
 from irexec.errors import OpError, check
 from irexec.ir.dims import widen_shapes
 from irexec.ir.facts import Fact
-from irexec.ir.graph import BackEdge, Body, Graph, PortMap, Value
+from irexec.ir.graph import BackEdge, Body, Graph, PortMap, Value, slice_attributes
 from irexec.schema.registry import newest
 from irexec.schema.shape_rules import normalize_axis
 
@@ -36,8 +36,7 @@ class Slices:
     @property
     def attributes(self) -> dict[str, str]:
         """The attributes of a port map."""
-        start, end, stride = ("-1", "0", "-1") if self.reverse else ("0", "-1", "1")
-        return {"axis": str(self.axis), "start": start, "end": end, "stride": stride, "part_size": "1"}
+        return slice_attributes(self.axis, reverse=self.reverse)
 
 
 @dataclass(frozen=True)

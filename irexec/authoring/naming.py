@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from irexec.analysis.checks.graph import graphs
 from irexec.authoring.editing import Editing
 from irexec.errors import InputError
 from irexec.io.annotations import output_names, set_output_names
 from irexec.ir.find import all_names, similar
-from irexec.ir.graph import Graph
+from irexec.ir.graph import Graph, graphs
 
 Renamed = Callable[[str], str]
 _REGULAR = "re:"

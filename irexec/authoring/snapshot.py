@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from irexec.analysis.checks.graph import graphs
 from irexec.authoring.facts import with_bodies
-from irexec.ir.graph import Input, ModelGraph, Node, Value
+from irexec.ir.graph import Input, ModelGraph, Node, Value, graphs
 
 _NODE = tuple(each.name for each in fields(Node) if each.name != "typed")
 _INPUT, _VALUE = (tuple(each.name for each in fields(kind)) for kind in (Input, Value))

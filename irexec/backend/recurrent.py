@@ -23,6 +23,7 @@ from irexec.backend.recurrent_steps import (
     workspace,
 )
 from irexec.backend.registry import kernels
+from irexec.schema.opdef import widened
 from irexec.schema.recurrent import (
     GRU_ACTIVATIONS,
     LSTM_ACTIVATIONS,
@@ -42,10 +43,6 @@ def is_default(attributes: CellAttributes, default: Names) -> bool:
     """Whether the activations are the default ones, and nothing is clipped."""
     names = tuple(name.strip().lower() for name in attributes.activations[: len(default)]) or default
     return names == default and (attributes.clip <= 0 or np.isinf(attributes.clip))
-
-
-def _widen(x: np.ndarray) -> np.ndarray:
-    return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
 class _Recurrent(Kernel):
@@ -97,10 +94,10 @@ class _Cell(_Recurrent):
 
     def packed(self, w: np.ndarray, r: np.ndarray, b: np.ndarray | None = None) -> PackedWeights:
         bias = np.zeros(self._biases * r.shape[1], r.dtype) if b is None else b
-        return self._pack(_widen(w)[None], _widen(r)[None], _widen(bias)[None], False)
+        return self._pack(widened(w)[None], widened(r)[None], widened(bias)[None], False)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
-        x, *states = (_widen(array) for array in inputs[: self._first])
+        x, *states = (widened(array) for array in inputs[: self._first])
         run_cell(self.of_run(inputs), x, states, outputs)
 
 
@@ -119,10 +116,10 @@ class _Sequence(_Recurrent):
 
     def packed(self, w: np.ndarray, r: np.ndarray, b: np.ndarray | None = None) -> PackedWeights:
         assert b is not None
-        return self._pack(_widen(w), _widen(r), _widen(b), self.is_single)
+        return self._pack(widened(w), widened(r), widened(b), self.is_single)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
-        x, *states = (_widen(array) for array in inputs[: 1 + self._states])
+        x, *states = (widened(array) for array in inputs[: 1 + self._states])
         lengths = np.clip(inputs[1 + self._states].astype(np.int64), 0, x.shape[1])
         directions = self.task.attributes["attributes"].reversed_directions
         run_sequence(self.of_run(inputs), x, states, lengths, directions, outputs, context.scratch())

@@ -61,6 +61,11 @@ class Interval:
         return np.where(np.isnan(found), np.inf, found)
 
     @property
+    def reach(self) -> float:
+        """The largest radius of an element; 0 without elements."""
+        return 0.0 if self.is_certain else float(self.radius.max(initial=0.0))
+
+    @property
     def magnitude(self) -> np.ndarray:
         """The largest absolute value of each element, as f64."""
         return np.maximum(np.abs(np.asarray(self.low, np.float64)), np.abs(np.asarray(self.high, np.float64)))

@@ -32,18 +32,18 @@ class Dim:
             return NotImplemented
         if other == 0:
             return self
-        return span(self.lo + low(other), _plus(self.hi, high(other)))
+        return span(self.lo + low(other), plus(self.hi, high(other)))
 
     __radd__ = __add__
 
     def __sub__(self, other: int | Dim) -> int | Dim:
         if isinstance(other, int):
-            return self if other == 0 else span(self.lo - other, _plus(self.hi, -other))
+            return self if other == 0 else span(self.lo - other, plus(self.hi, -other))
         if not isinstance(other, Dim):
             return NotImplemented
         if other.hi is None:
             raise OpError("the difference of two unbounded sizes is not known")
-        return span(self.lo - other.hi, _plus(self.hi, -other.lo))
+        return span(self.lo - other.hi, plus(self.hi, -other.lo))
 
     def __rsub__(self, other: int) -> int | Dim:
         if self.hi is None:
@@ -187,7 +187,8 @@ def span(lo: int, hi: int | None) -> Size:
     return lo if lo == hi else Dim(lo, hi)
 
 
-def _plus(a: int | None, b: int | None) -> int | None:
+def plus(a: int | None, b: int | None) -> int | None:
+    """A sum; None if either is not known."""
     return None if a is None or b is None else a + b
 
 

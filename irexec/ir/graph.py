@@ -226,6 +226,20 @@ class Graph(Shown):
         return f"<{type(self).__name__} {self.name!r}: {counted(len(self.nodes), 'layer')}>"
 
 
+def graphs(graph: Graph) -> Iterator[Graph]:
+    """The graph and every body in it."""
+    yield graph
+    for node in graph.walk():
+        for body in node.bodies.values():
+            yield body.graph
+
+
+def slice_attributes(axis: int, *, reverse: bool = False) -> dict[str, str]:
+    """The attributes of an entry of a port map for slices of size 1, of which the last comes first with ``reverse``."""
+    start, end, stride = ("-1", "0", "-1") if reverse else ("0", "-1", "1")
+    return {"axis": str(axis), "start": start, "end": end, "stride": stride, "part_size": "1"}
+
+
 @dataclass(frozen=True, slots=True)
 class PortMap:
     """One entry of a body's port_map.

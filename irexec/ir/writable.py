@@ -15,7 +15,7 @@ from irexec.errors import ModelError
 from irexec.ir import codes
 from irexec.ir.constants import BytesInMemory
 from irexec.ir.findings import Finding, in_model
-from irexec.ir.graph import Graph, ModelGraph, Node
+from irexec.ir.graph import ModelGraph, Node, graphs
 from irexec.ir.xml_text import is_name, is_text
 
 _LARGEST_ID = (1 << 63) - 1
@@ -24,7 +24,7 @@ _LARGEST_ID = (1 << 63) - 1
 def damage(model: ModelGraph, *, edges: bool = True) -> Iterator[Finding]:
     """Problems that leave no graph to run or write: those of the reader, and ``edges`` of an edited graph without a
     source."""
-    for graph in _graphs(model):
+    for graph in graphs(model):
         found = [problem for problem in graph.problems if problem.severity == "error"]
         yield from found
         if edges:
@@ -46,7 +46,7 @@ def unwritable(model: ModelGraph) -> Iterator[Finding]:
     """Each reason for which a model cannot be written."""
     yield from damage(model)
     yield from (in_model(*wrong) for wrong in _of_text("the name of the model", model.name))
-    for graph in _graphs(model):
+    for graph in graphs(model):
         reported = {(problem.code, problem.layer_id) for problem in graph.problems}
         ids: dict[int, Node] = {}
         for node in graph.nodes:
@@ -57,14 +57,6 @@ def unwritable(model: ModelGraph) -> Iterator[Finding]:
                 *_of_constant(node),
             ]
             yield from (finding for finding in found if (finding.code, finding.layer_id) not in reported)
-
-
-def _graphs(model: ModelGraph) -> Iterator[Graph]:
-    """The model and every body in it."""
-    yield model
-    for node in model.walk():
-        for body in node.bodies.values():
-            yield body.graph
 
 
 def _of_id(node: Node, first: Node) -> Iterator[Finding]:

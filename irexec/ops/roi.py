@@ -15,6 +15,7 @@ from irexec.reference.roi_align import MAX_POINTS, pool_boxes
 from irexec.reference.roi_sampling import corner_boxes, rotated_boxes
 from irexec.schema.attributes import AtLeast, NonNegative, Positive
 from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank
+from irexec.schema.opdef import widened
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import sizes_of, unify_elements
 
@@ -190,10 +191,6 @@ def _roi_pooling_2_shape(data: Fact, rois: Fact, *, pooled_h: int, pooled_w: int
     return Fact(unify_elements(data, rois), (_box_count(rois, 5, spatial_scale), _channels(data), pooled_h, pooled_w))
 
 
-def _widen(x: np.ndarray) -> np.ndarray:
-    return x.astype(np.float32) if x.dtype == np.float16 else x
-
-
 def _narrow(result: np.ndarray, dtype: np.dtype) -> np.ndarray:
     with np.errstate(over="ignore"):
         return result.astype(dtype)
@@ -210,7 +207,7 @@ def psroi_pooling_1(data: Features, rois: Rois, *, attributes: PSROIPoolingAttri
     count (the reference moves them to the last pixel), a box is at least a tenth of a pixel wide and high, and image -1
     ends the boxes: it and all that follow give 0. Source: PSROIPooling-1.
     """
-    features, boxes, outputs, size = _widen(data), _widen(rois), attributes.output_dim, attributes.group_size
+    features, boxes, outputs, size = widened(data), widened(rois), attributes.output_dim, attributes.group_size
     if attributes.mode == "average":
         return _narrow(pool_sensitive(features, boxes, outputs, size, attributes.spatial_scale), data.dtype)
     return _narrow(
@@ -246,12 +243,12 @@ def deformable_psroi_pooling_1(
     moves, size, part_size = None, attributes.group_size, attributes.part_size
     if offsets is not None:
         part = np.arange(size) * part_size // size
-        pairs = _widen(offsets).reshape(len(rois), offsets.shape[1] // 2, 2, part_size, part_size)
+        pairs = widened(offsets).reshape(len(rois), offsets.shape[1] // 2, 2, part_size, part_size)
         with np.errstate(invalid="ignore", over="ignore"):
             moves = pairs[:, :, :, part[:, None], part] * pairs.dtype.type(attributes.trans_std)
     scale, outputs = attributes.spatial_scale, attributes.output_dim
     return _narrow(
-        pool_deformable(_widen(data), _widen(rois), moves, outputs, size, attributes.parts, scale), data.dtype
+        pool_deformable(widened(data), widened(rois), moves, outputs, size, attributes.parts, scale), data.dtype
     )
 
 

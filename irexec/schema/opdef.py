@@ -111,7 +111,7 @@ class OpDef:
         floats = [x.dtype for x in inputs if isinstance(x, np.ndarray) and x.dtype.kind == "f"]
         if not self.widen or np.float16 not in floats:
             return self.kernel(*inputs, **attributes)
-        results = self.kernel(*map(_widened, inputs), **attributes)
+        results = self.kernel(*map(widened, inputs), **attributes)
         return _narrow(results) if all(dtype == np.float16 for dtype in floats) else results
 
     @functools.cached_property
@@ -254,7 +254,8 @@ def _keywords(function: Callable[..., Any]) -> frozenset[str] | None:
     return frozenset(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY)
 
 
-def _widened(x: Any) -> Any:
+def widened(x: Any) -> Any:
+    """An array of f16 in f32; anything else as it is."""
     return x.astype(np.float32) if isinstance(x, np.ndarray) and x.dtype == np.float16 else x
 
 

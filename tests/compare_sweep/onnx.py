@@ -76,7 +76,7 @@ def trial(network: OnnxNetwork, rng: np.random.Generator, count: Count) -> None:
     }
     own = {change.layer} | (readers if nodes[change.layer].type == "Constant" else set())
     # One process of the runtime for all trials.
-    with mock.patch("irexec.tools.compare.open_sides.open_runtime", functools.partial(open_runtime, worker=_worker())):
+    with mock.patch("irexec.tools.compare.options.open_runtime", functools.partial(open_runtime, worker=_worker())):
         found = compare(network.path, change.model, network.runs, CompareOptions(a_runtime=runtime()))
     named = None if found.first is None else index_of(found, change.model, nodes)
     if named not in right or found.first is None:

@@ -46,9 +46,7 @@ def window_attributes(attributes: Any, sizes: PartialShape, kernel: Sequence[int
     return common | {"auto_pad": attributes.auto_pad.upper()}
 
 
-def same_padded(
-    ctx: ExportContext, data: Tensor, attributes: Any, kernel: tuple[int, ...] | None, rank: int, value: float = 0
-) -> Tensor:
+def same_padded(ctx: ExportContext, data: Tensor, attributes: Any, kernel: tuple[int, ...] | None, rank: int) -> Tensor:
     """The data padded as same_upper or same_lower asks, by sizes that are computed when the model runs.
 
     ONNX Runtime has no auto_pad for dilated windows.
@@ -65,7 +63,7 @@ def same_padded(
     rest = ctx.emit("Sub", total, half)
     first, last = (half, rest) if attributes.auto_pad == "same_upper" else (rest, half)
     pads = ctx.concat(ctx.ints(0, 0), first, ctx.ints(0, 0), last)
-    return ctx.emit("Pad", data, pads, ctx.scalar(value, data))
+    return ctx.emit("Pad", data, pads, ctx.scalar(0, data))
 
 
 @exact("Convolution")

@@ -72,15 +72,15 @@ def grouped_matmul(ctx: ExportContext, mat_a: Tensor, mat_b: Tensor, offsets: Te
     b = transposed(ctx, mat_b)
     if mat_a.rank == 3 or offsets is None:
         return ctx.emit("MatMul", mat_a, b)
-    inside = _group_of_row(ctx, mat_a, offsets, axis=0)
+    inside = _group_of_row(ctx, mat_a, offsets)
     products = ctx.emit("MatMul", ctx.unsqueeze(mat_a, 0), b)
     masked = ctx.where(ctx.unsqueeze(inside, 2), products, ctx.scalar(0, products))
     return ctx.reduce("ReduceSum", masked, [0])
 
 
-def _group_of_row(ctx: ExportContext, rows: Tensor, offsets: Tensor, axis: int) -> Tensor:
+def _group_of_row(ctx: ExportContext, rows: Tensor, offsets: Tensor) -> Tensor:
     """Whether each row is in each group: [groups, rows]."""
-    count = ctx.squeeze(ctx.slice(ctx.shape_of(rows), axis, axis + 1, 0), 0)
+    count = ctx.squeeze(ctx.slice(ctx.shape_of(rows), 0, 1, 0), 0)
     index = ctx.unsqueeze(ctx.emit("Range", ctx.constant(0), count, ctx.constant(1)), 0)
     stops = ctx.cast(offsets, I64)
     starts = ctx.concat(ctx.ints(0), ctx.slice(stops, 0, -1, 0))
@@ -91,7 +91,7 @@ def _group_of_row(ctx: ExportContext, rows: Tensor, offsets: Tensor, axis: int) 
 def _summed_groups(ctx: ExportContext, a: Tensor, b: Tensor, offsets: Tensor | None) -> Tensor:
     if offsets is None:
         return ctx.emit("MatMul", a, b)
-    inside = ctx.unsqueeze(_group_of_row(ctx, b, offsets, axis=0), 1)
+    inside = ctx.unsqueeze(_group_of_row(ctx, b, offsets), 1)
     columns = ctx.where(inside, ctx.unsqueeze(a, 0), ctx.scalar(0, a))
     return ctx.emit("MatMul", columns, ctx.unsqueeze(b, 0))
 

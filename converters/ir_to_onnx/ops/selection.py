@@ -32,13 +32,13 @@ def size_of(ctx: ExportContext, tensor: Tensor, axis: int) -> Tensor:
     return ctx.ints(int(sizes.value[axis])) if sizes.value is not None else ctx.slice(sizes, axis, axis + 1, 0)
 
 
-def only_best(ctx: ExportContext, scores: Tensor, count: int, axis: int = -1) -> Tensor:
+def only_best(ctx: ExportContext, scores: Tensor, count: int) -> Tensor:
     """Scores of which all but the best ``count`` along the last axis are -infinity; all of them if it is negative."""
     if count < 0:
         return scores
     limit = ctx.emit("Min", ctx.ints(count), ctx.slice(ctx.emit("Shape", scores), -1, None, 0))
-    values, places = ctx.emit_all("TopK", 2, scores, limit, axis=axis)
-    return ctx.emit("ScatterElements", filled(ctx, scores, -np.inf), places, values, axis=axis)
+    values, places = ctx.emit_all("TopK", 2, scores, limit, axis=-1)
+    return ctx.emit("ScatterElements", filled(ctx, scores, -np.inf), places, values, axis=-1)
 
 
 def filled(ctx: ExportContext, like: Tensor, value: float) -> Tensor:

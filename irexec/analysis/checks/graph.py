@@ -7,16 +7,8 @@ from collections.abc import Iterator
 from irexec.analysis.shape_inference import Inference
 from irexec.ir import codes
 from irexec.ir.findings import Finding, in_model
-from irexec.ir.graph import Graph, ModelGraph, Node, Value
+from irexec.ir.graph import Graph, ModelGraph, Node, Value, graphs
 from irexec.ir.order import needed, topological
-
-
-def graphs(model: Graph) -> Iterator[Graph]:
-    """The model and every body in it."""
-    yield model
-    for node in model.walk():
-        for body in node.bodies.values():
-            yield body.graph
 
 
 def graph_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:

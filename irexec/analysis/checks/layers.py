@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from irexec.analysis.attributes import typed_attributes
-from irexec.analysis.checks.graph import graphs
 from irexec.analysis.shape_inference import Inference
 from irexec.errors import IrexecError, NodeError, UnsupportedError
 from irexec.ir import codes
 from irexec.ir.findings import Finding
-from irexec.ir.graph import ModelGraph, Node
+from irexec.ir.graph import ModelGraph, Node, graphs
 from irexec.messages import counted
 from irexec.schema.registry import is_known_type, opset_number, resolve
 

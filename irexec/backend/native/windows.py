@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Sequence
 from ctypes import c_int64, c_void_p
 
@@ -72,8 +71,3 @@ def row_block(rows: int, taps: int, floats: int, wanted: int) -> int:
     """
     size = min(most_rows(taps, floats), -(-rows // wanted))
     return min(rows, max(8, -(-size // 8) * 8))
-
-
-def spatial_size(shape: Sequence[int]) -> int:
-    """The number of pixels of (N, C, spatial...)."""
-    return math.prod(shape[2:])

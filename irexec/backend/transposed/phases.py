@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.convolution.filter_weights import Arrange, FilterWeights
-from irexec.backend.convolution.geometry import split
+from irexec.backend.convolution.geometry import longest, split
 from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.rows import multiply_groups
 from irexec.backend.kernel import Task
 from irexec.backend.products import multiply, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
 from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry
-from irexec.backend.transposed.row_blocks import Blocks, RowBlocks, longest
+from irexec.backend.transposed.row_blocks import Blocks, RowBlocks
 from irexec.reference.windows import windows
 
 # Bytes of the columns of a block.

@@ -12,6 +12,7 @@ import numpy as np
 
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.filter_weights import FilterWeights
+from irexec.backend.convolution.geometry import longest
 from irexec.backend.convolution.output import Output
 from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.scratch import Scratch
@@ -54,11 +55,6 @@ class Blocks(ABC):
         g, rows = self.geometry, longest(self.rows)
         pixels = min(rows * g.windows.strides[0], g.windows.counts[0]) * math.prod(g.windows.counts[1:])
         return self.scratch + output.workspace(longest(self.channels), pixels) + 512
-
-
-def longest(parts: Sequence[slice]) -> int:
-    """The length of the longest range."""
-    return max(part.stop - part.start for part in parts)
 
 
 class RowBlocks(Kernel):

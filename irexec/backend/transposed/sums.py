@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.convolution.filter_weights import Arrange, FilterWeights
-from irexec.backend.convolution.geometry import split
+from irexec.backend.convolution.geometry import longest, split
 from irexec.backend.convolution.regions import Region
 from irexec.backend.kernel import Task
 from irexec.backend.products import multiply, pixel_product_cost
 from irexec.backend.scratch import Scratch
 from irexec.backend.transposed.geometry import AxisPhase
-from irexec.backend.transposed.row_blocks import Blocks, RowBlocks, longest
+from irexec.backend.transposed.row_blocks import Blocks, RowBlocks
 
 # Bytes of the values of all taps of a block.
 _PARTS = 1 << 20

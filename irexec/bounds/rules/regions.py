@@ -38,16 +38,12 @@ def roi_align(layer: Layer, x: Interval, rois: Interval, images: Interval) -> Bo
     exact = floats(layer.run(floats(x.exact), floats(rois.exact), images.exact)[0])
     chosen = images.exact.astype(np.int64)
     largest = x.magnitude.max((2, 3))[chosen]
-    reach = 2 * error[:, None] * _steepest(floats(x.exact))[chosen] + 2 * _radius(x)
+    reach = 2 * error[:, None] * _steepest(floats(x.exact))[chosen] + 2 * x.reach
     points = counts.prod(0)[:, None]
     reach += (8 * layer.arithmetic.unit + points * layer.arithmetic.sum_unit) * (largest + reach)
     spread = np.broadcast_to(reach[:, :, None, None], exact.shape)
     found = layer.algebra.widened(settled(exact, exact, exact), spread)
     return found.open_where(np.broadcast_to(is_open[:, None, None, None], exact.shape))
-
-
-def _radius(x: Interval) -> float:
-    return 0.0 if x.is_certain else float(x.radius.max(initial=0.0))
 
 
 def _boxes(layer: Layer, rois: Interval) -> tuple[Boxes, np.ndarray]:

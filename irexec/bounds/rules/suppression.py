@@ -131,11 +131,7 @@ def non_max_suppression(layer: Layer, boxes: Interval, scores: Interval, *rest: 
     if reason:
         return (Unbounded(reason),) * count
     arrays = [None if one is None else one.exact for one in (boxes, scores, *rest)]
-    return _of_rows(layer, layer.run(*arrays), max(_reach(scores), 0.0), slice(2, 3))
-
-
-def _reach(x: Interval) -> float:
-    return 0.0 if x.is_certain else float(x.radius.max(initial=0.0))
+    return _of_rows(layer, layer.run(*arrays), scores.reach, slice(2, 3))
 
 
 def _of_rows(layer: Layer, outputs: tuple[np.ndarray, ...], reach: float, moved: slice) -> tuple[Bound, ...]:
@@ -168,4 +164,4 @@ def multiclass_nms(layer: Layer, boxes: Interval, scores: Interval, *counts: Int
     reason = "" if 0 in scores.exact.shape else decisions.open_reason()
     if reason:
         return (Unbounded(reason),) * len(layer.outputs)
-    return _of_rows(layer, layer.run(boxes.exact, scores.exact), max(_reach(scores), _reach(boxes)), slice(1, 6))
+    return _of_rows(layer, layer.run(boxes.exact, scores.exact), max(scores.reach, boxes.reach), slice(1, 6))

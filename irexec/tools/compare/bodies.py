@@ -15,6 +15,7 @@ from irexec.tools.compare.comparison import Uncompared
 from irexec.tools.compare.exposed import Inner, Levels, expose, expose_counts
 from irexec.tools.compare.observe import Facts, Observed, observe
 from irexec.tools.compare.open_sides import OpenSides
+from irexec.tools.compare.options import opened_runtime
 from irexec.tools.compare.pairs import inner_uncompared
 from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.rows import Rows
@@ -48,7 +49,7 @@ def _observed(
     if name in ("onnx", "onnxruntime") or isinstance(side, RecordedSide) or not tensors:
         found.failures = {tensor.value: f"{name} gives no tensors inside bodies" for tensor in tensors}
         return found
-    bodies = _Bodies(lambda model: context.opened(name, model), side.model, runs, facts, found)
+    bodies = _Bodies(lambda model: opened_runtime(context.options, name, model), side.model, runs, facts, found)
     counted = bodies.count(tensors)
     reached = [tensor for tensor in counted if bodies.is_reached(tensor)]
     for tensor in counted:

@@ -62,7 +62,7 @@ def wrong_pairs(
         if not is_suspicious(one) or follows.get(one.value):
             continue
         is_other_function = (
-            not _is_another_shape(one)
+            not one.has_another_shape
             and _reads_the_same(one, rows, pairs, wrong)
             and has_other_attributes(pairs.by_b[one.value], one.value)
         )
@@ -70,7 +70,7 @@ def wrong_pairs(
             # A scale folded into weights: the next layer agrees, but would not if it read A's tensor.
             is_refuted = any(follows.get(reader) is False for reader in readers.get(one.value, ()))
             is_told = is_other_function or (
-                not _is_another_shape(one)
+                not one.has_another_shape
                 and _reads_the_same(one, rows, pairs, wrong)
                 and has_unknown_constants(one.value)
             )
@@ -90,12 +90,7 @@ def wrong_pairs(
 
 def _is_another_size(one: Found) -> bool:
     """Whether a tensor of integers has another shape in A: two exporters compute sizes in different layers."""
-    return one.row.type.startswith("int") and _is_another_shape(one)
-
-
-def _is_another_shape(one: Found) -> bool:
-    """Whether a tensor has another shape in A: exporters place axes of size 1 differently."""
-    return one.row.agreement.largest is None and one.row.type != "string"
+    return one.row.type.startswith("int") and one.has_another_shape
 
 
 def is_suspicious(one: Found) -> bool:

@@ -21,14 +21,13 @@ from irexec.analysis.model import Model
 from irexec.dtypes.elements import I64
 from irexec.ir.dims import Dim
 from irexec.ir.facts import Fact
-from irexec.ir.graph import BackEdge, Body, Graph, Input, Node, PortMap, Value
+from irexec.ir.graph import BackEdge, Body, Graph, Input, Node, PortMap, Value, slice_attributes
 from irexec.schema.attributes import write_attribute
 
 Levels: TypeAlias = tuple[tuple[Node, str], ...]
 """The layers around a body, from the outermost on, each with the name of its body."""
 
 _COUNT = Fact(I64, (1,))
-_CONCATENATED = {"axis": "0", "start": "0", "end": "-1", "stride": "1", "part_size": "1"}
 
 
 @dataclass(frozen=True)
@@ -175,7 +174,7 @@ class _Exposing:
                 result = self._result(body.graph, self._unsqueezed(body.graph, value))
             else:
                 result = self._result(body.graph, self._nothing(body.graph, fact, (0,)))
-            attributes = {} if len(node.bodies) > 1 else dict(_CONCATENATED)
+            attributes = {} if len(node.bodies) > 1 else slice_attributes(0)
             body.port_maps.append(PortMap("output", external, result.id, attributes))
         return output
 

@@ -19,11 +19,11 @@ from irexec.ir.shape_text import write_shape
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.compare.comparison import Uncompared
 from irexec.tools.compare.observe import Observed, observe
-from irexec.tools.compare.options import CompareOptions
+from irexec.tools.compare.options import CompareOptions, opened_runtime
 from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.rows import arranged
 from irexec.tools.compare.sides import ModelSide
-from irexec.tools.engines.runtimes import Arrays, Runtime, open_runtime
+from irexec.tools.engines.runtimes import Arrays, Runtime
 
 Sources = Mapping[Value, Value | str]
 """Replacements of values of B as inputs of layers: a value, or the name of a recorded tensor."""
@@ -130,7 +130,7 @@ class Isolated:
         return arranged(array, self._shapes.get(value, array.shape), self._orders.get(value, ()))
 
     def _run(self, batch: Sequence[TensorPair], made: Apart, runtime: str, found: Observed) -> None:
-        with self.opened(made.model, runtime) as opened:
+        with opened_runtime(self._options, runtime, made.model) as opened:
             seen = observe(opened, [made.feeds(opened)], [made.values[pair.b] for pair in batch])
         for pair in batch:
             value = made.values[pair.b]
@@ -138,15 +138,6 @@ class Isolated:
                 found.failures[pair.b] = seen.failures[value]
             else:
                 found.arrays.setdefault(pair.b, []).extend(seen.arrays[value])
-
-    def opened(self, model: Model, runtime: str) -> Runtime:
-        """A model of layers in a runtime, with the threads, memory and time of the options."""
-        options = self._options
-        return open_runtime(
-            runtime, model, properties=options.properties_of(runtime), threads=options.threads,
-            precision=options.own_precision,
-            max_memory=options.max_memory, timeout=options.timeout, environments=options.environments,
-        )  # fmt: skip
 
     def _part(self, node: Node) -> tuple[list[Node], list[Value]]:
         """The layers that run with a layer, itself included, and their inputs; only the value for a Parameter."""

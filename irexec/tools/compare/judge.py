@@ -98,7 +98,7 @@ class Judge:
 
         A judgement compares values in A's shape, since exporters keep or remove axes of size 1 in different layers.
         """
-        reshaped = {one.value for one in differing if one.row.agreement.largest is None and one.row.type != "string"}
+        reshaped = {one.value for one in differing if one.has_another_shape}
         waiting = [value for value in reshaped if value in self._results]
         found, seen = set[Value](), set(waiting)
         while waiting:

@@ -20,12 +20,12 @@ from irexec.tools.compare.constants import KnownConstants, has_values
 from irexec.tools.compare.inputs import Inputs, shapes_of_b
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.observe import Facts, Observed, observe
-from irexec.tools.compare.options import CompareOptions
+from irexec.tools.compare.options import CompareOptions, opened_runtime
 from irexec.tools.compare.pairs import TensorPair, pair_models, pair_recorded
 from irexec.tools.compare.rows import Rows
 from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide
 from irexec.tools.compare.tolerances import Precision, Tolerances
-from irexec.tools.engines.runtimes import Runtime, open_runtime, runtime_kind
+from irexec.tools.engines.runtimes import runtime_kind
 from irexec.tools.run.shapes import reshape
 
 Advance = Callable[[float], None]
@@ -65,8 +65,10 @@ class OpenSides:
         model_side = a if isinstance(a, ModelSide) else None
         model_a = None if model_side is None else model_side.model
         self._reshape()
-        self.run_a = None if model_a is None else stack.enter_context(self.opened(options.a_runtime, model_a))
-        self.run_b = stack.enter_context(self.opened(options.b_runtime, b.model))
+        self.run_a = (
+            None if model_a is None else stack.enter_context(opened_runtime(options, options.a_runtime, model_a))
+        )
+        self.run_b = stack.enter_context(opened_runtime(options, options.b_runtime, b.model))
         self.tolerances = Tolerances(options, Precision(model_a), Precision(None if model_a is None else b.model))
         self.inputs = Inputs(model_side, b, self.pairs)
         has_state = model_side is not None and (model_side.has_state or b.has_state)
@@ -118,20 +120,6 @@ class OpenSides:
             }
         inputs: dict[Value, Value | str] = {port.node.outputs[0]: port.name for port in self.b.model.inputs}
         return inputs | {pair.b: pair.a for pair in self.pairs.tensors}
-
-    def opened(self, name: str, model: Model) -> Runtime:
-        """A model in a runtime, with the threads, memory and time of the options."""
-        options = self.options
-        return open_runtime(
-            name,
-            model,
-            properties=options.properties_of(name),
-            threads=options.threads,
-            precision=options.own_precision,
-            max_memory=options.max_memory,
-            timeout=options.timeout,
-            environments=options.environments,
-        )
 
     @property
     def seeded(self) -> bool:

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from irexec.analysis.model import Model
 from irexec.analysis.precision import Precision
 from irexec.errors import InputError
 from irexec.tools.arrays.agreement import THRESHOLDS, Metric
-from irexec.tools.engines.runtimes import OWN, precision_beside, runtime_kind
+from irexec.tools.engines.runtimes import OWN, Runtime, open_runtime, precision_beside, runtime_kind
 from irexec.tools.run.shapes import Shapes
 
 Side = Literal["A", "B"]
@@ -85,3 +86,17 @@ class CompareOptions:
     def properties_of(self, runtime: str) -> Mapping[str, str] | None:
         """The properties that a runtime is given."""
         return self.properties if runtime_kind(runtime) == "openvino" else None
+
+
+def opened_runtime(options: CompareOptions, name: str, model: Model) -> Runtime:
+    """A model in a runtime, with the threads, memory and time of the options."""
+    return open_runtime(
+        name,
+        model,
+        properties=options.properties_of(name),
+        threads=options.threads,
+        precision=options.own_precision,
+        max_memory=options.max_memory,
+        timeout=options.timeout,
+        environments=options.environments,
+    )

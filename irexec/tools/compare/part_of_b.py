@@ -15,6 +15,7 @@ from irexec.tools.compare.edits import Edit
 from irexec.tools.compare.isolate import Apart, Isolated
 from irexec.tools.compare.observe import Observed
 from irexec.tools.compare.open_sides import OpenSides
+from irexec.tools.compare.options import opened_runtime
 from irexec.tools.compare.pairs import VALUES, TensorPair
 from irexec.tools.compare.rows import Found, Rows, fitted
 from irexec.tools.compare.sides import ModelSide
@@ -127,7 +128,7 @@ class PartOfB:
             index = made.model.nodes.index(made.values[edit.node.outputs[0]].node)
             edit.apply(model.nodes[index], model.nodes)
         try:
-            with self._isolated.opened(model, "irexec") as opened:
+            with opened_runtime(self._context.options, "irexec", model) as opened:
                 result = next(value for node in model.results for value in node.inputs if value is not None)
                 return opened.run(made.feeds(opened), [result])[0]
         except RunTimeoutError:
@@ -140,7 +141,7 @@ class PartOfB:
     ) -> dict[Value, np.ndarray]:
         """Tensors inside the part, computed with other values of some tensors in front of it."""
         made = self._made(changed or {})
-        with self._isolated.opened(made.model, "irexec") as opened:
+        with opened_runtime(self._context.options, "irexec", made.model) as opened:
             arrays = opened.run(made.feeds(opened), [made.values[value] for value in values])
         return dict(zip(values, arrays, strict=True))
 

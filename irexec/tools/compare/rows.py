@@ -52,6 +52,11 @@ class Found:
     is_other_values: bool = False
 
     @property
+    def has_another_shape(self) -> bool:
+        """Whether A's tensor has another shape, such as with axes of size 1 in other places."""
+        return self.row.agreement.largest is None and self.row.type != "string"
+
+    @property
     def position(self) -> tuple[int, ...]:
         """Sort key by the order of computation in B; rows of a body come before its layer."""
         *outer, own = self.positions

@@ -17,7 +17,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import I32, I64
 from irexec.errors import InputError, ModelError
 from irexec.io.reading import read_json
-from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.graph import Graph, Node, Value, graphs
 from irexec.ir.order import topological
 from irexec.tools.arrays.files import ArrayFile, open_arrays
 from irexec.tools.run.given_inputs import GivenInputs
@@ -166,9 +166,8 @@ def computed(order: Sequence[Node]) -> Iterator[Value]:
 
 def computed_from_shapes(model: Model) -> set[Node]:
     """Layers with results from constants alone, and layers of integers from shapes, layers of bodies included."""
-    graphs = [model, *(body.graph for node in model.walk() for body in node.bodies.values())]
-    found = {node for graph in graphs for node in constant_layers(graph)}
-    for graph in graphs:
+    found = {node for graph in graphs(model) for node in constant_layers(graph)}
+    for graph in graphs(model):
         for node in topological(graph)[0]:
             sources = [value.node for value in node.inputs if value is not None]
             are_integers = all(value.fact is not None and value.fact.element in (I32, I64) for value in node.outputs)

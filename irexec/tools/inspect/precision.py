@@ -13,7 +13,7 @@ from irexec.analysis.shape_inference import UNKNOWN, Inference, infer_shapes
 from irexec.api import ModelLike, as_model
 from irexec.display import Column, Content, Table
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.graph import Graph, Node, Value, graphs
 from irexec.messages import amount, metric
 from irexec.records import Record, Report
 from irexec.tools.inspect.weights import MOVES, StoredWeights, stored_weights
@@ -207,7 +207,7 @@ def _decompressed(weights: Sequence[StoredWeights]) -> int | None:
 def _activation_types(model: Graph, facts: Mapping[Value, Fact]) -> list[ActivationType]:
     """Types of all values that a layer reads, constants apart, bodies included."""
     groups: dict[str, list[int | None]] = {}
-    for graph in (model, *(body.graph for node in model.walk() for body in node.bodies.values())):
+    for graph in graphs(model):
         computed = constant_layers(graph)
         read = {value for node in graph.nodes for value in node.inputs if value is not None}
         for node in graph.nodes:

@@ -44,11 +44,7 @@ def blame(
         made: the comparison.
     """
     found = [suspect(node, first, made.rows, made) for node in kept]
-    own = [
-        one
-        for one, node in zip(found, kept, strict=True)
-        if _differs_itself(one) or made.pairs.layer_of_a(node) is None
-    ]
+    own = [one for one, node in zip(found, kept, strict=True) if one.differs or made.pairs.layer_of_a(node) is None]
     return Blame(
         made.a.label,
         tuple(own if own and len(own) < len(kept) else found),
@@ -66,11 +62,6 @@ def blame(
 def _outer(found: Found, made: Comparing) -> Node:
     """The layer of the model itself around a tensor."""
     return made.b.order[found.positions[0]]
-
-
-def _differs_itself(one: Suspect) -> bool:
-    """Whether a layer has other attributes, or reads another constant or tensor than its partner."""
-    return bool(one.attributes or one.unknown_constants) or any(row.agrees is False for row in one.inputs)
 
 
 def _absent(

@@ -45,10 +45,6 @@ if TYPE_CHECKING:
 _WARNINGS_SHOWN = 10
 
 
-_NAMES = 10
-"""Number of names that are listed."""
-
-
 @dataclass(frozen=True)
 class Notifier:
     """Where a run reports what is not an error, as soon as it is known.

@@ -9,7 +9,7 @@ import pytest
 
 from irexec.analysis.model import Model
 from irexec.ir.graph import Value
-from irexec.tools.compare import open_sides, run
+from irexec.tools.compare import options, run
 from irexec.tools.engines.runtimes import Arrays, Runtime, open_runtime
 
 Compute = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
@@ -43,5 +43,5 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, compute: Compute) -> No
     def opened(asked: str, model: Model, **rest: object) -> Runtime:
         return Recorded(name, model, compute) if asked == name else open_runtime(asked, model, **rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(open_sides, "open_runtime", opened)
+    monkeypatch.setattr(options, "open_runtime", opened)
     monkeypatch.setattr(run, "require_runtime", lambda name: None)

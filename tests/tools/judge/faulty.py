@@ -11,7 +11,7 @@ import pytest
 
 from irexec.analysis.model import Model
 from irexec.ir.graph import Value
-from irexec.tools.compare import isolate
+from irexec.tools.compare import options as compare_options
 from irexec.tools.engines.runtimes import Arrays, Runtime, open_runtime
 from irexec.tools.engines.runtimes.own import OwnRuntime
 from irexec.tools.judge import opponent
@@ -53,6 +53,6 @@ def plant(
     def opened(name: str, model: Model, **options: Any) -> Runtime:
         return Faulty(model, damage, change, kernels, forgets) if name == NAME else open_runtime(name, model, **options)
 
-    for module in (opponent, isolate):
+    for module in (opponent, compare_options):
         patch.setattr(module, "open_runtime", opened)
     return NAME
