@@ -189,6 +189,29 @@ def test_reduce_against_a_model(tmp_path: Path) -> None:
         irexec.reduce(XML, CommandCheck("test ! -e {}"), against=XML)
 
 
+@pytest.mark.parametrize("given", [X, [X], "x.png"], ids=["array", "arrays", "path"])
+@pytest.mark.parametrize(
+    "tool",
+    [
+        lambda given: irexec.compare(XML, inputs=given, options=irexec.CompareOptions(b_runtime="reference")),
+        lambda given: irexec.judge(XML, given, runtime="reference"),
+        lambda given: irexec.sensitivity(XML, given),
+        lambda given: irexec.reduce(XML, inputs=given, against="reference"),
+        lambda given: irexec.Predictor(XML)(given),
+    ],
+    ids=["compare", "judge", "sensitivity", "reduce", "predictor"],
+)
+def test_inputs_of_runs_have_names(tool: Callable[[Any], object], given: Any) -> None:
+    with pytest.raises(irexec.InputError, match=r"expected (inputs|a batch) by name, .*, and not (ndarray|list|str)"):
+        tool(given)
+
+
+def test_reports_print_what_the_command_shows() -> None:
+    judged = irexec.judge(XML, {"image": X}, runtime="reference")
+    assert str(judged).splitlines()[-1] == "12 tensors of reference in f32: 12 inside"
+    assert str(irexec.trap(XML, X)) == "trap nan,inf: nothing found in 12 layers"
+
+
 def test_batch_writes_the_classes_of_images(tmp_path: Path) -> None:
     pytest.importorskip("PIL")
     image = irexec.ImageOptions(scale=(255.0,))

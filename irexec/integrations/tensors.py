@@ -65,7 +65,7 @@ def array_of(tensor: Any, port: Port | None) -> np.ndarray:
     raw = tensor._raw_data
     values = _from_bytes(what, kind, raw) if raw is not None else _from_list(what, kind, tensor.data)
     if values.size != math.prod(shape):
-        raise InputError(f"{what} has {values.size} elements, and shape {shape} has {math.prod(shape)}")
+        raise InputError(f"{what} has {counted(values.size, 'element')}, and shape {shape} has {math.prod(shape)}")
     return values.reshape(shape)
 
 

@@ -109,6 +109,8 @@ class Predictor:
             InputError: a name, shape or type does not fit the model.
             NodeError: the model cannot run them.
         """
+        if not isinstance(batch, Mapping):
+            raise InputError(f"expected a batch by name, such as {{'x': array}}, and not {type(batch).__name__}")
         sizes = {array.shape[0] if array.ndim else -1 for array in map(np.asarray, batch.values())}
         if len(sizes) != 1 or -1 in sizes:
             raise InputError(

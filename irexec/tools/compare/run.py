@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from irexec.tools.compare.sides import ModelSide, RecordedSide, open_side
 from irexec.tools.compare.tries import tried
 from irexec.tools.engines.runtimes import require_runtime
 from irexec.tools.images.files import Notify
-from irexec.tools.run.given_inputs import GivenInputs
+from irexec.tools.run.given_inputs import GivenInputs, given_runs
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.run.states import read_state, with_state
 
@@ -53,7 +53,7 @@ def compare(
         RunTimeoutError: a run takes longer than the timeout.
     """
     options = options or CompareOptions()
-    runs: list[Given] = [inputs] if isinstance(inputs, Mapping) else list(inputs or ())
+    runs = given_runs(inputs)
     with ExitStack() as stack:
         made = comparing(stack, a, b, GivenInputs(sources, runs, steps=options.runs), options, notify, advance)
         if options.tries > 1 and isinstance(made.a, RecordedSide):

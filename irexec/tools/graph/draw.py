@@ -63,6 +63,9 @@ def draw(
     Raises:
         InputError: the argument is neither a model nor the source of one, or a layer does not exist.
     """
+    for name, keys in (("around", around), ("from_", from_), ("to", to)):
+        if isinstance(keys, str):
+            raise InputError(f"{name} is {keys!r}, expected a list of layers or tensors")
     model = as_model(model)
     content = content_of(model, inference)
     with collection_paused():

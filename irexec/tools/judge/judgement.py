@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from irexec.records import Record
+from irexec.records import Record, Report
 from irexec.tools.compare.comparison import ComparedLayer
 
 Verdict = Literal["agrees", "bug", "fusion", "precision", "open", "model", "no-bound"]
@@ -65,7 +65,7 @@ class Bundle(Record):
 
 
 @dataclass(frozen=True)
-class Judgement(Record):
+class Judgement(Report):
     """The verdict about a runtime.
 
     Attributes:

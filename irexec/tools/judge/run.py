@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -22,7 +22,7 @@ from irexec.tools.judge.judging import Case
 from irexec.tools.judge.opponent import Opponent
 from irexec.tools.judge.options import JudgeOptions, StepOptions
 from irexec.tools.judge.steps import StepInputs, judged_steps
-from irexec.tools.run.given_inputs import GivenInputs
+from irexec.tools.run.given_inputs import GivenInputs, given_runs
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.run.shapes import read_with_shapes
 from irexec.tools.run.states import read_state, with_state
@@ -77,7 +77,7 @@ def given_steps(
     notify: Notify,
 ) -> tuple[Model, list[Arrays]]:
     """The model in the shapes of its inputs, and the inputs of each step; see ``judge``."""
-    runs = [inputs] if isinstance(inputs, Mapping) else list(inputs or ())
+    runs = given_runs(inputs)
     read = _read(model, runs, options, sources)
     refuse_damage(read)
     if options.load_state is not None:

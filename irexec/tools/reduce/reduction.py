@@ -162,6 +162,11 @@ def reduce(
         InputError: an option, input or file does not fit, or a file of the user would be overwritten.
         ModelError, NodeError, UnsupportedError: the model or a file cannot be read or written.
     """
+    for one in () if isinstance(inputs, Mapping) else inputs:
+        if not isinstance(one, InputSource):
+            raise InputError(
+                f"expected inputs by name, such as {{'x': array}}, or sources, and not {type(one).__name__}"
+            )
     if not isinstance(model, str | os.PathLike):
         model = as_model(model)
     if check is not None and against is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,24 @@ class GivenInputs:
             except InputError:
                 continue
         return {name: shapes.pop() for name, shapes in found.items() if len(shapes) == 1}
+
+
+def given_runs(
+    inputs: Mapping[str, np.ndarray] | Iterable[Mapping[str, np.ndarray]] | None,
+) -> list[Mapping[str, np.ndarray]]:
+    """The arrays of each run; one mapping is one run.
+
+    Raises:
+        InputError: they are not mappings.
+    """
+    runs = [inputs] if isinstance(inputs, Mapping) else list(() if inputs is None else inputs)
+    for run in runs:
+        if not isinstance(run, Mapping):
+            raise InputError(
+                "expected inputs by name, such as {'x': array}, or one such mapping for each run, "
+                f"and not {type(run).__name__}"
+            )
+    return runs
 
 
 def declared_inputs(path: str) -> list[Port]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from irexec.display import Column, Content, Table, Text
 from irexec.ir.dims import shape_text
 from irexec.messages import counted, listed
-from irexec.records import Record
+from irexec.records import Record, Report
 from irexec.tools.arrays.statistics import Statistics
 from irexec.tools.trapping.options import Kind
 
@@ -95,7 +95,7 @@ class Recorded(Record):
 
 
 @dataclass(frozen=True)
-class TrapReport(Record):
+class TrapReport(Report):
     """The result of a run with a trap.
 
     Attributes:

@@ -207,6 +207,8 @@ def test_tensor_names_come_first() -> None:
 def test_names_that_nothing_has(key: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         draw(digits(), around=[key])
+    with pytest.raises(InputError, match="around is 'relu1', expected a list of layers or tensors"):
+        draw(digits(), around="relu1")
 
 
 def test_a_layer_of_a_body_is_found_by_its_path() -> None:
