@@ -254,6 +254,7 @@ _ONNX = [
     row("GridSample", f32(1, 2, 3, 4, 5), f32(1, 2, 2, 3, 3, low=-1.6, high=1.6), domain="", id="volume, reflected at corners",
         padding_mode="reflection", align_corners=1),
     row("DFT", f32(2, 5, 2), None, Fixed(i64(-2).reshape(())), domain="", id="of complex numbers", tolerance=1e-4),
+    row("DFT", f32(2, 5, 1).astype("f8"), None, Fixed(i64(1).reshape(())), domain="", id="in f64, which IR has not", tolerance=1e-6),
     row("DFT", f32(2, 6, 1), Fixed(i64(4).reshape(())), Fixed(i64(1).reshape(())), domain="", id="shortened", tolerance=1e-4),
     row("DFT", f32(2, 6, 1), Fixed(i64(9).reshape(())), Fixed(i64(1).reshape(())), domain="", id="lengthened, its half", onesided=1,
         tolerance=1e-4),

@@ -8,7 +8,7 @@ from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.context import TranslationContext
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
-from irexec.dtypes.elements import F64, I64, Element
+from irexec.dtypes.elements import F32, F64, I64, Element
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 
@@ -39,7 +39,12 @@ def dft_20(
 def _transform(
     ctx: TranslationContext, x: Value, axis: Value, length: Value | None, inverse: bool, onesided: bool
 ) -> Value:
-    """A Fourier transform. The last axis has size 2 for complex values, 1 for real ones, or is unknown."""
+    """A Fourier transform. The last axis has size 2 for complex values, 1 for real ones, or is unknown.
+
+    IR has no transform of f64, which is computed in f32.
+    """
+    if (kind := ctx.element(x)) is F64:
+        return ctx.convert(_transform(ctx, ctx.convert(x, F32), axis, length, inverse, onesided), kind)
     last = ctx.rank(x) - 1
     parts = ctx.sizes(x)[last]
     if isinstance(parts, int) and parts not in (1, 2):
