@@ -12,6 +12,7 @@ from irexec.cli.option_groups import OptionGroup, command, flag, is_given, optio
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.progress import progress_bar
 from irexec.cli.values import FilePath, Parsed
+from irexec.ir.writable import damage
 from irexec.messages import counted
 from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences
@@ -124,7 +125,7 @@ def diff(
         )
     if shown.form == "text":
         render.show(diff_sections(found, shown.verbose, shown.weights))
-        if not (found.is_empty or a_bin or b_bin):
+        if not (found.is_empty or a_bin or b_bin or any(damage(one)) or any(damage(other))):
             go_on("compare", a, b, *as_given((), given))
     else:
         _write(found, shown.form)

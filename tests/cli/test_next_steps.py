@@ -59,6 +59,11 @@ def test_the_command_to_go_on_with(command: str, following: str, capsys: pytest.
     json.loads(printed.out)
 
 
+def test_a_damaged_model_is_not_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diff", "right.xml", str(DIGITS / "damaged.xml")]) == 1
+    assert "next: " not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "command",
     [
