@@ -42,6 +42,11 @@ ROWS = {
         "(float[1,16,P] x, float[4] w) => (float[1,A,B,2] y) <int64 step = {2}> { y = STFT <onesided = 0> (x, step, w) }",
         [(1, 16, 1), (4,)],
     ),
+    "Split into lengths of an unknown number": (
+        "(float[8] x, float[S] l) => (float[A] y, float[B] z) <int64[3] c = {3, 5, 9}, int64[1] begin = {0}>"
+        " { end = Shape (l) n = Slice (c, begin, end) y, z = Split (x, n) }",
+        [(8,), (2,)],
+    ),
     "RotaryEmbedding": (
         "(float[1,2,3,S] x, float[1,3,H] c, float[1,3,H] s) => (float[1,2,3,S] y) { y = RotaryEmbedding (x, c, s) }",
         [(1, 2, 3, 8), (1, 3, 4), (1, 3, 4)],

@@ -66,6 +66,9 @@ def split_18(
 
 def _split(ctx: TranslationContext, x: Value, axis: int, lengths: Value | None, parts: int) -> tuple[Value, ...]:
     if lengths is not None:
+        if ctx.shape_if_known(lengths) is None:
+            # The node has an output for each.
+            lengths = ctx.reshape(lengths, [parts])
         return tuple(ctx.emit("VariadicSplit", x, ctx.constant(axis), lengths))
     return tuple(ctx.emit("Split", x, ctx.constant(axis), num_splits=parts))
 
