@@ -123,6 +123,11 @@ class Items:
         self._files, self._order = files, order
         self._ends = list(accumulate(count for _, _, count in files))
 
+    @property
+    def has_images(self) -> bool:
+        """Whether any file is an image."""
+        return any(kind == "image" for _, kind, _ in self._files)
+
     def __len__(self) -> int:
         total = self._ends[-1] if self._ends else 0
         return total if self._order is None else len(self._order)

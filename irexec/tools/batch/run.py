@@ -23,6 +23,7 @@ from irexec.tools.batch.manifest import Manifest
 from irexec.tools.batch.part import PartResult, PartTask
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import Described, described
+from irexec.tools.images.files import load_pillow
 
 _PARTS, _LARGEST_PART = 64, 256
 """Approximate number of parts of a job, so that processes end at about the same time, and maximum number of items in a
@@ -169,6 +170,9 @@ def batch(
     )
     if not len(items):
         raise InputError(f"{', '.join(sources)}: there are no items")
+    # Elsewhere the nodes of a cluster read the images.
+    if engine is Processes and items.has_images:
+        load_pillow()
     model = described(job.model, job.predictor)
     if not model.batching.is_divisible:
         watch.note("the model gives results that cannot be cut into those of several items, so that each run takes one")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irexec import InputError, ModelError
+from irexec import InputError, ModelError, UnsupportedError
 from irexec.tools.batch import pool
 from irexec.tools.batch.items import Item
 from irexec.tools.batch.job import FORMATS, BatchJob
@@ -102,6 +103,15 @@ def test_a_part_that_was_deleted_is_done_again(tmp_path: Path, model: str, sourc
     (tmp_path / "out" / "part-000002.npy").unlink()
     assert run(model, [source], tmp_path / "out", form="npy", batch_size=4, resume=True).resumed == 16
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_without_pillow_no_job_of_images_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = models.twice_plus_one(tmp_path, [-1, 1, 2, 2])
+    (tmp_path / "1.png").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    with pytest.raises(UnsupportedError, match="images need Pillow"):
+        run(model, [str(tmp_path / "1.png")], tmp_path / "out.npz", engine=Processes)
+    assert not (tmp_path / "out.npz.sqlite").exists()
 
 
 def test_failures_have_a_reason_and_no_row(tmp_path: Path) -> None:
