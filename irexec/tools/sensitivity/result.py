@@ -130,4 +130,4 @@ def sensitivity_sections(found: Sensitivity, shows_all: bool = False) -> Iterato
         yield Text(f"{kept} in f32, the others in {found.type}: {_in_decibels(proposal.error)}", "title")
     else:
         yield Text(f"no layer needs f32 for {found.target:g} dB", "title")
-    yield from (text for text in (proposal.ignored_scope, proposal.command) if text)
+    yield from (Text(text, "code") for text in (proposal.ignored_scope, proposal.command) if text)
