@@ -22,7 +22,7 @@ def chosen(patterns: Sequence[str]) -> list[Pair]:
     pairs = sorted(random_cases())
     for pattern in patterns:
         if not any(_matches(pair, pattern) for pair in pairs):
-            raise InputError(f"no operation matches {pattern!r}")
+            raise InputError(f"no operation matches {pattern!r}; irexec ops lists all operations")
     return [pair for pair in pairs if not patterns or any(_matches(pair, pattern) for pattern in patterns)]
 
 
