@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from irexec.dtypes.elements import Element
 from irexec.errors import ModelError
 from irexec.io.context import ReadContext, parse_integer
-from irexec.io.edges import EDGE_ATTRIBUTES, connect, read_edge
+from irexec.io.edges import EDGE_ATTRIBUTES
 from irexec.io.elements import XmlElement, element_texts
 from irexec.io.names import named_element
 from irexec.io.ports import read_ports
-from irexec.io.reader import DEEPEST_BODY
+from irexec.io.reader import read_graph
 from irexec.io.sources import Source
 from irexec.io.weights_file import Weights
 from irexec.io.xml import Progress
@@ -121,7 +121,7 @@ def read_syntax(source: Source, weights: Weights, progress: Progress | None = No
     version = parse_integer(net.attributes.get("version", ""))
     if net.tag != "net" or version is None or version not in VERSIONS:
         raise ModelError(f"{source.name}, line {net.line}: not an IR of version 2 to 7")
-    found = OldModel(_graph(context, net, 0), version)
+    found = OldModel(read_graph(context, net, 0, _layer), version)
     for child in net.children:
         if child.tag == "pre-process":
             found.pre_process = child
@@ -135,21 +135,6 @@ def read_syntax(source: Source, weights: Weights, progress: Progress | None = No
 
 def _writer(metadata: XmlElement) -> str:
     return next((child.attributes.get("value", "") for child in metadata.all("MO_version")), "")
-
-
-def _graph(context: ReadContext, element: XmlElement, depth: int) -> Graph:
-    """The graph of <net> or <body>."""
-    if depth > DEEPEST_BODY:
-        raise ModelError(f"{context.name}, line {element.line}: bodies are nested more than {DEEPEST_BODY} deep")
-    graph = Graph(element.attributes.get("name", ""))
-    outer, context.problems = context.problems, graph.problems
-    layers = [layer for part in element.all("layers") for layer in part.all("layer")]
-    graph.nodes = [_layer(context, layer, depth) for layer in layers]
-    elements = [edge for part in element.all("edges") for edge in part.all("edge")]
-    edges = [read_edge(context, edge, index) for index, edge in enumerate(elements)]
-    connect(context, graph, [edge for edge in edges if edge is not None])
-    context.problems = outer
-    return graph
 
 
 def _layer(context: ReadContext, element: XmlElement, depth: int) -> Node:
@@ -208,7 +193,7 @@ def _blobs(context: ReadContext, element: XmlElement, node: Node) -> Iterator[tu
 
 
 def _body(context: ReadContext, element: XmlElement, body: XmlElement, node: Node, depth: int) -> OldBody:
-    found = OldBody(_graph(context, body, depth + 1))
+    found = OldBody(read_graph(context, body, depth + 1, _layer))
     for entry in (entry for part in element.all("port_map") for entry in part.children):
         keys = ("internal_layer_id", "internal_port_id", "external_port_id")
         ids = context.integers(entry, keys, node, codes.BAD_PORT_MAP)

@@ -14,7 +14,7 @@ from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import F32, Element
 from irexec.errors import ConversionError, OpError
 from irexec.ir.constants import Constant
-from irexec.ir.dims import Size
+from irexec.ir.dims import Size, is_static
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 
@@ -131,10 +131,7 @@ class TranslationContext:
     def shape_if_known(self, value: Value) -> tuple[int, ...] | None:
         """The shape of a value; None if a size is not known."""
         shape = self.fact(value).shape
-        if shape is None:
-            return None
-        found = tuple(size for size in shape if isinstance(size, int))
-        return found if len(found) == len(shape) else None
+        return shape if is_static(shape) else None
 
     def known(self, value: Value | None) -> np.ndarray | None:
         """The elements of a value, also of a large constant; None if they are not known during conversion."""

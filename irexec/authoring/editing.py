@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -107,13 +107,10 @@ class Editing:
         nodes = (graph or self.model).nodes
         return [(node, i) for node in nodes for i, port in enumerate(node.ports) if port.source is value]
 
-    def replace_uses(
-        self, old: Value, new: Value, *, graph: Graph | None = None, unless: Callable[[Node], bool] | None = None
-    ) -> None:
-        """Every reader of ``old`` reads ``new``; those of which ``unless`` is true are left out."""
+    def replace_uses(self, old: Value, new: Value, *, graph: Graph | None = None) -> None:
+        """Every reader of ``old`` reads ``new``."""
         for node, index in self.readers(old, graph):
-            if unless is None or not unless(node):
-                node.ports[index].source = new
+            node.ports[index].source = new
 
     def move_names(self, old: Value, new: Value) -> None:
         """The tensor names of a value become those of another one."""

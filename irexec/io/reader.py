@@ -6,6 +6,8 @@ layer does not hide the rest of the file.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from irexec.errors import ModelError
@@ -25,7 +27,7 @@ from irexec.ir import codes
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, ModelGraph, Node
 
-DEEPEST_BODY = 64
+_DEEPEST_BODY = 64
 _VERSIONS = (10, 11)
 _OLD_VERSIONS = range(2, 8)
 _LAYER_ATTRIBUTES = ("id", "name", "type", "version")
@@ -136,18 +138,25 @@ def _version(name: str, net: XmlElement) -> int:
     raise ModelError(f"{name}, line {net.line}: IR version {text!r} is not supported; 2 to 7, 10 and 11 are")
 
 
-def _body_graph(context: ReadContext, body: XmlElement, depth: int) -> Graph:
-    """The graph of a body, which has <layers> and <edges>."""
-    if depth > DEEPEST_BODY:
-        raise ModelError(f"{context.name}, line {body.line}: bodies are nested more than {DEEPEST_BODY} deep")
-    graph = Graph(body.attributes.get("name", ""))
+def read_graph(
+    context: ReadContext, element: XmlElement, depth: int, read_layer: Callable[[ReadContext, XmlElement, int], Node]
+) -> Graph:
+    """The graph of an element with <layers> and <edges>, in so many bodies; ModelError for too many."""
+    if depth > _DEEPEST_BODY:
+        raise ModelError(f"{context.name}, line {element.line}: bodies are nested more than {_DEEPEST_BODY} deep")
+    graph = Graph(element.attributes.get("name", ""))
     outer, context.problems = context.problems, graph.problems
-    graph.nodes = [_layer(context, layer, depth) for part in body.all("layers") for layer in part.all("layer")]
-    elements = [edge for part in body.all("edges") for edge in part.all("edge")]
+    graph.nodes = [read_layer(context, layer, depth) for part in element.all("layers") for layer in part.all("layer")]
+    elements = [edge for part in element.all("edges") for edge in part.all("edge")]
     edges = [read_edge(context, edge, index) for index, edge in enumerate(elements)]
     connect(context, graph, [edge for edge in edges if edge is not None])
-    graph.payload = _graph_payload(body, body.without({"name"}))
     context.problems = outer
+    return graph
+
+
+def _body_graph(context: ReadContext, body: XmlElement, depth: int) -> Graph:
+    graph = read_graph(context, body, depth, _layer)
+    graph.payload = _graph_payload(body, body.without({"name"}))
     return graph
 
 

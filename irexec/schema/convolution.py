@@ -4,18 +4,19 @@ fast kernel."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 from irexec.errors import check
 from irexec.ir.dims import Size, at_least, at_most, may_equal
 from irexec.ir.facts import Fact
-from irexec.reference.windows import Pads, SlidingWindows, TransposedWindows, effective_kernel_size
+from irexec.reference.windows import SlidingWindows, TransposedWindows, effective_kernel_size
 from irexec.schema.attributes import NonNegatives, Positives
 from irexec.schema.windows import (
     AutoPad,
-    check_list,
+    check_lists,
     cropped_size,
+    explicit_pads,
     known_sizes,
     natural_size,
     per_axis,
@@ -43,10 +44,7 @@ class _SpatialAttributes:
 
         That holds for pads that ``auto_pad`` makes irrelevant too, as in OpenVINO.
         """
-        for field in fields(self):
-            values = getattr(self, field.name)
-            if isinstance(values, tuple):
-                check_list(values, rank, field.name)
+        check_lists(self, rank)
 
     def steps(self, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Strides and dilations, one for each of ``rank`` spatial axes."""
@@ -70,8 +68,7 @@ class ConvolutionAttributes(_SpatialAttributes):
         strides, dilations = self.steps(rank)
         if self.auto_pad in ("same_upper", "same_lower"):
             return tuple(map(same_count, sizes, strides))
-        explicit = self.auto_pad == "explicit"
-        begins, ends = (per_axis(pads if explicit else (), rank, 0) for pads in (self.pads_begin, self.pads_end))
+        begins, ends = explicit_pads(self.auto_pad, self.pads_begin, self.pads_end, rank)
         return tuple(map(window_count, sizes, kernel, strides, dilations, begins, ends))
 
     def windows(self, sizes: Sequence[int], kernel: Sequence[int]) -> SlidingWindows:
@@ -107,7 +104,8 @@ class BackpropAttributes(_SpatialAttributes):
         there is."""
         rank = len(sizes)
         paddings = per_axis(self.output_padding, rank, 0)
-        return tuple(map(cropped_size, self.natural_sizes(sizes, kernel), *self._explicit_pads(rank), paddings))
+        pads = explicit_pads(self.auto_pad, self.pads_begin, self.pads_end, rank)
+        return tuple(map(cropped_size, self.natural_sizes(sizes, kernel), *pads, paddings))
 
     def windows(
         self, sizes: Sequence[int], kernel: Sequence[int], output_shape: Sequence[int] | None
@@ -115,19 +113,13 @@ class BackpropAttributes(_SpatialAttributes):
         """Elements cropped at the start of each spatial axis, and the resulting sizes."""
         rank = len(sizes)
         natural = known_sizes(self.natural_sizes(sizes, kernel))
-        begins, _ = self._explicit_pads(rank)
+        begins, _ = explicit_pads(self.auto_pad, self.pads_begin, self.pads_end, rank)
         outs = known_sizes(self.output_sizes(sizes, kernel)) if output_shape is None else tuple(output_shape)
         if output_shape is not None and self.auto_pad in ("same_upper", "same_lower"):
             paddings = per_axis(self.output_padding, rank, 0)
             totals = [max(0, n - out + padding) for n, out, padding in zip(natural, outs, paddings, strict=True)]
             begins = tuple(total - total // 2 if self.auto_pad == "same_upper" else total // 2 for total in totals)
         return TransposedWindows(*self.steps(rank), begins, natural, outs)
-
-    def _explicit_pads(self, rank: int) -> Pads:
-        explicit = self.auto_pad == "explicit"
-        return per_axis(self.pads_begin if explicit else (), rank, 0), per_axis(
-            self.pads_end if explicit else (), rank, 0
-        )
 
 
 @dataclass(frozen=True)
@@ -175,8 +167,7 @@ class ConvTransposeAttributes(_SpatialAttributes):
         if self.auto_pad in ("same_upper", "same_lower"):
             kept = map(_same_size, sizes, kernel, strides, dilations)
             return tuple(size + padding for size, padding in zip(kept, paddings, strict=True))
-        explicit = self.auto_pad == "none"
-        begins, ends = (per_axis(pads if explicit else (), rank, 0) for pads in (self.pads_begin, self.pads_end))
+        begins, ends = explicit_pads(self.auto_pad, self.pads_begin, self.pads_end, rank)
         return tuple(map(cropped_size, map(natural_size, sizes, kernel, strides, dilations), begins, ends, paddings))
 
     def windows(self, sizes: Sequence[int], kernel: Sequence[int]) -> TransposedWindows:
@@ -190,7 +181,7 @@ class ConvTransposeAttributes(_SpatialAttributes):
         """Elements cropped at the start of each spatial axis."""
         rank = len(kernel)
         if self.auto_pad in ("none", "valid"):
-            return per_axis(self.pads_begin if self.auto_pad == "none" else (), rank, 0)
+            return explicit_pads(self.auto_pad, self.pads_begin, self.pads_end, rank)[0]
         totals = [max(0, effective_kernel_size(k, d) - s) for k, s, d in zip(kernel, *self.steps(rank), strict=True)]
         return tuple(total // 2 if self.auto_pad == "same_upper" else total - total // 2 for total in totals)
 

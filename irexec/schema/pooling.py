@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
 from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, Size, high, low, span
 from irexec.ir.facts import Fact
-from irexec.reference.windows import Pads, SlidingWindows, effective_kernel_size
+from irexec.reference.windows import SlidingWindows, effective_kernel_size
 from irexec.schema.attributes import NonNegatives, Positives
 from irexec.schema.windows import (
     AutoPad,
     check_length,
-    check_list,
+    check_lists,
+    explicit_pads,
     known_sizes,
     per_axis,
     resolve_pads,
@@ -51,7 +52,7 @@ class PoolingAttributes:
     def counts(self, spatial: Sequence[Size]) -> tuple[Size, ...]:
         """The number of windows along each axis; OpError if not even one fits."""
         strides, dilations = self._steps()
-        begins, ends = self._explicit_pads()
+        begins, ends = explicit_pads(self.auto_pad, self.pads_begin, self.pads_end, len(self.kernel))
         if self.auto_pad in ("same_upper", "same_lower"):
             counts = tuple(map(same_count, spatial, strides))
             if self.rounding_type != "floor":
@@ -70,7 +71,7 @@ class PoolingAttributes:
     def may_have_windows_beside_data(self) -> bool:
         """Whether a window may lie in the padding alone, for data of some size."""
         strides, dilations = self._steps()
-        begins, ends = self._explicit_pads()
+        begins, ends = explicit_pads(self.auto_pad, self.pads_begin, self.pads_end, len(self.kernel))
         rounds_up = self.rounding_type != "floor"
         axes = zip(self.kernel, strides, dilations, begins, ends, strict=False)
         # Rounded up, the last window starts up to stride - 1 further. Between dilated points there is room for small
@@ -84,10 +85,7 @@ class PoolingAttributes:
         rank = len(self.kernel)
         check(data.rank in (None, rank + 2), f"data {data} does not have a batch, channels and {rank} spatial axes")
         check_length(self.strides, rank, "strides")
-        for field in fields(self):
-            values = getattr(self, field.name)
-            if isinstance(values, tuple):
-                check_list(values, rank, field.name)
+        check_lists(self, rank)
 
     def _dilations(self) -> tuple[int, ...]:
         """The dilations as given; versions without the attribute have none."""
@@ -96,12 +94,6 @@ class PoolingAttributes:
     def _steps(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         rank = len(self.kernel)
         return self.strides, per_axis(self._dilations(), rank, 1)
-
-    def _explicit_pads(self) -> Pads:
-        explicit, rank = self.auto_pad == "explicit", len(self.kernel)
-        return per_axis(self.pads_begin if explicit else (), rank, 0), per_axis(
-            self.pads_end if explicit else (), rank, 0
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,8 @@ Sizes are int | Dim and may be hostile (10**30): there is only arithmetic. With 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import fields
+from typing import Any, Literal
 
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, ceil_div, high, low, span
@@ -35,6 +36,14 @@ def check_list(values: Sequence[object], rank: int, what: str) -> None:
     """
     if values:
         check_length(values, rank, what)
+
+
+def check_lists(attributes: Any, rank: int) -> None:
+    """Raise OpError unless every list of a dataclass has one value for each spatial axis, or none."""
+    for field in fields(attributes):
+        values = getattr(attributes, field.name)
+        if isinstance(values, tuple):
+            check_list(values, rank, field.name)
 
 
 def check_length(values: Sequence[object], rank: int, what: str) -> None:
@@ -142,5 +151,10 @@ def resolve_pads(
             for axis in zip(sizes, kernel, strides, dilations, strict=True)
         ]
         return tuple(begin for begin, _ in pairs), tuple(end for _, end in pairs)
-    explicit = auto_pad == "explicit"
-    return per_axis(pads_begin if explicit else (), rank, 0), per_axis(pads_end if explicit else (), rank, 0)
+    return explicit_pads(auto_pad, pads_begin, pads_end, rank)
+
+
+def explicit_pads(auto_pad: str, pads_begin: Sequence[int], pads_end: Sequence[int], rank: int) -> Pads:
+    """The given pads where ``auto_pad`` lets them count ("explicit", of ConvTranspose "none"), otherwise zeros."""
+    counts = auto_pad in ("explicit", "none")
+    return per_axis(pads_begin if counts else (), rank, 0), per_axis(pads_end if counts else (), rank, 0)

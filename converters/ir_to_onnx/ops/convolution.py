@@ -14,7 +14,7 @@ from irexec.dtypes.elements import F64, I64
 from irexec.errors import check
 from irexec.ir.dims import PartialShape
 from irexec.schema.convolution import BackpropAttributes, ConvolutionAttributes, ConvTransposeAttributes
-from irexec.schema.windows import per_axis
+from irexec.schema.windows import explicit_pads, per_axis
 
 
 def in_floats(ctx: ExportContext, product: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
@@ -135,9 +135,7 @@ def _transposed(
     spatial = known_sizes(data.shape, 2)
     outs = None if output_shape is None else output_shape.value
     if output_shape is None:
-        explicit = attributes.auto_pad == "explicit"
-        begins, ends = (per_axis(pads if explicit else (), rank, 0)
-                        for pads in (attributes.pads_begin, attributes.pads_end))  # fmt: skip
+        begins, ends = explicit_pads(attributes.auto_pad, attributes.pads_begin, attributes.pads_end, rank)
         extra = per_axis(attributes.output_padding, rank, 0)
         return _placed(ctx, data, filter, windows, begins, ends, extra)
     if spatial is not None and kernel is not None and outs is not None:
@@ -190,7 +188,7 @@ def _cropped(
 def _begins(ctx: ExportContext, sizes: Tensor, outs: Tensor, attributes: BackpropAttributes, rank: int) -> Tensor:
     """Elements cropped at the start of each axis."""
     if attributes.auto_pad in ("explicit", "valid"):
-        return ctx.ints(*per_axis(attributes.pads_begin if attributes.auto_pad == "explicit" else (), rank, 0))
+        return ctx.ints(*explicit_pads(attributes.auto_pad, attributes.pads_begin, attributes.pads_end, rank)[0])
     padding = ctx.ints(*per_axis(attributes.output_padding, rank, 0))
     total = ctx.emit("Max", ctx.emit("Add", ctx.emit("Sub", sizes, outs), padding), ctx.ints(0))
     half = ctx.emit("Div", total, ctx.ints(2))

@@ -16,7 +16,7 @@ from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import F32, F64
 from irexec.dtypes.limits import lowest
 from irexec.errors import check
-from irexec.schema.windows import per_axis
+from irexec.schema.windows import explicit_pads, per_axis
 
 
 def _dilations(attributes: Any) -> tuple[int, ...]:
@@ -43,10 +43,7 @@ def _pool_attributes(ctx: ExportContext, data: Tensor, attributes: Any) -> dict[
         # ONNX Runtime takes pads below 0 for an error, and does not count dilations.
         check(touch and "dilations" not in common, "same pads of such windows depend on sizes that are not known")
         return common | {"auto_pad": attributes.auto_pad.upper()}
-    rank, explicit = len(kernel), attributes.auto_pad == "explicit"
-    begins, ends = (
-        per_axis(pads if explicit else (), rank, 0) for pads in (attributes.pads_begin, attributes.pads_end)
-    )
+    begins, ends = explicit_pads(attributes.auto_pad, attributes.pads_begin, attributes.pads_end, len(kernel))
     if attributes.rounding_type == "ceil_torch":
         return common | {"pads": [*begins, *ends], "ceil_mode": 1}
     if attributes.rounding_type == "ceil":

@@ -12,13 +12,13 @@ from irexec.ir.graph import Value
 Binary = Callable[[TranslationContext, Value, Value], Any]
 
 
-def add_elementwise(operator: str, since: int, type: str, domain: str = "", **attributes: Any) -> None:
-    """An operator on one tensor that is one operation of IR."""
+def add_elementwise(operator: str, since: int, type: str, **attributes: Any) -> None:
+    """An operator of ai.onnx on one tensor that is one operation of IR."""
 
     def translate(ctx: TranslationContext, x: Value) -> Any:
         return ctx.emit(type, x, **attributes)
 
-    add(operator, since, domain, translate)
+    add(operator, since, "", translate)
 
 
 def emit_binary(type: str) -> Binary:

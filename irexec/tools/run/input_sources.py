@@ -17,7 +17,7 @@ from irexec.analysis.model import Model, Port, expected, find_port
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, ModelError, OpError
-from irexec.ir.dims import PartialShape, is_static, shape_text, smallest
+from irexec.ir.dims import is_static, shape_text, smallest
 from irexec.messages import counted
 from irexec.reference.limits import SMALL
 from irexec.tools.arrays.files import STDIN, ArrayFile, open_arrays
@@ -334,20 +334,11 @@ def random_array(port: Port, seed: int) -> np.ndarray:
     Raises:
         InputError: its shape or type is not known.
     """
-    shape = static(port.shape)
-    if shape is None:
+    if not is_static(port.shape):
         raise InputError(
             f'input {port.name!r} has shape {shape_text(port.shape)}: give it one with --shape "{port.name}[...]"'
         )
-    return generated_array("random", port, shape, seed)
-
-
-def static(shape: PartialShape) -> tuple[int, ...] | None:
-    """The sizes if every one is known."""
-    if shape is None:
-        return None
-    sizes = tuple(size for size in shape if isinstance(size, int))
-    return sizes if len(sizes) == len(shape) else None
+    return generated_array("random", port, port.shape, seed)
 
 
 def generated_array(source: str, port: Port, shape: tuple[int, ...], seed: int) -> np.ndarray:
