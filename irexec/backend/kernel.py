@@ -12,7 +12,7 @@ import numpy as np
 
 from irexec.backend.chain import Chain, Epilogue
 from irexec.backend.constants import ConstantSource, ConstantStore, Holding
-from irexec.backend.pool import Pool, pool_of
+from irexec.backend.pool import Pool
 from irexec.backend.recording import Recording, new_recording
 from irexec.backend.scratch import Block, Scratch, Workspace
 from irexec.backend.trials import ThreadTrials
@@ -144,7 +144,7 @@ class KernelContext:
         """A context with memory of its own for a kernel."""
         needed = kernel.needed
         shared, scratches = needed.cut(np.empty(needed.size(threads), np.uint8), threads)
-        return KernelContext(pool_of(threads), scratches, shared, fixed)
+        return KernelContext(Pool(threads), scratches, shared, fixed)
 
     def __post_init__(self) -> None:
         self._record = new_recording() if self.fixed else None

@@ -172,8 +172,3 @@ class Pool:
                 raise error
             finally:
                 del error
-
-
-def pool_of(threads: int) -> Pool:
-    """A pool of that many threads."""
-    return Pool(threads)

@@ -18,7 +18,7 @@ from irexec.analysis.shape_inference import Inference
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import KernelOptions
 from irexec.backend.numpy_state import set_for_run
-from irexec.backend.pool import pool_of
+from irexec.backend.pool import Pool
 from irexec.backend.registry import has_candidates
 from irexec.backend.scratch import Workspace
 from irexec.compile.checking import DeclaredCheck, InferredCheck
@@ -205,7 +205,7 @@ class _Planner:
 
         inputs = {value for planned in operations for value in planned.operation.inputs if value is not None}
         size = sum(value.constant.size for value in inputs if value.constant is not None)
-        pool_of(self.compilation.options.threads if size > _LARGE else 1).run(len(operations), pack)
+        Pool(self.compilation.options.threads if size > _LARGE else 1).run(len(operations), pack)
 
     def _constants(self) -> tuple[tuple[int, np.ndarray], ...]:
         store = self.compilation.store

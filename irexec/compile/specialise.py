@@ -14,7 +14,7 @@ from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, KernelOptions, Task
 from irexec.backend.native.calls import Job, NativeKernel
-from irexec.backend.pool import pool_of
+from irexec.backend.pool import Pool
 from irexec.backend.registry import offers
 from irexec.backend.scratch import Scratch
 from irexec.compile.graph import Operation
@@ -153,7 +153,7 @@ class _Bound:
         self._inputs = [None if x is None else np.empty(x.shape, x.dtype) for x in inputs]
         # A kernel of NumPy allocates what its scratch has no room for.
         self._scratch = Scratch.of_size(min(kernel.workspace, SMALL)), Scratch.of_size(kernel.shared_workspace)
-        context = KernelContext(pool_of(1), self._scratch[:1], self._scratch[1], fixed=True)
+        context = KernelContext(Pool(1), self._scratch[:1], self._scratch[1], fixed=True)
         self._outputs = outputs
         self._compute: Callable[[], None] = partial(context.run, kernel, self._inputs, outputs)
         if isinstance(kernel, NativeKernel):

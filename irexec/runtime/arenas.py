@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.kernel import KernelContext
-from irexec.backend.pool import Pool, pool_of
+from irexec.backend.pool import Pool
 from irexec.compile.errors import too_large
 from irexec.compile.memory_limit import MemoryLimit, arena_error, check_arena
 from irexec.compile.steps import Plan, Step
@@ -112,7 +112,7 @@ def _set_up(plan: Plan, buffer: np.ndarray) -> PlacedPlan:
         slots[place.slot] = place.view(buffer)
     for alias in plan.aliases:
         slots[alias.slot] = alias.view(slots[alias.source])
-    pool = pool_of(plan.threads)
+    pool = Pool(plan.threads)
     contexts = [_context(step, slots, pool, buffer) for step in plan.steps]
     return PlacedPlan(slots, contexts, segments_of(plan.steps, contexts, slots))
 

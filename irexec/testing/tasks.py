@@ -1,4 +1,4 @@
-"""Fast kernels run alone: a task for arrays, and a kernel's result for it."""
+"""Fast kernels alone: a task for arrays, the kernels for it, and their runs as a plan has them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.chain import Chain
-from irexec.backend.constants import ConstantSource, ConstantStore
-from irexec.backend.kernel import Kernel, KernelContext, Order, Task
+from irexec.backend.constants import ConstantSource
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.backend.registry import offers
 from irexec.dtypes.elements import element_of
 from irexec.ir.facts import Fact
@@ -52,24 +52,6 @@ def task_of(
     )  # fmt: skip
 
 
-def run_kernel(
-    kernel: Kernel, task: Task, inputs: Sequence[np.ndarray | None], operands: Sequence[np.ndarray] = ()
-) -> list[np.ndarray]:
-    """The outputs of a kernel for the task's arrays, written into arrays that were filled with NaN or 77."""
-    kernel.pack(ConstantStore())
-    outputs = []
-    for i, fact in enumerate(task.outputs):
-        dtype = np.dtype(fact.element.carrier) if fact.element is not None else np.dtype(np.float32)
-        outputs.append(_filled(task.output_shape(i), dtype, task.output_orders[i]))
-    given = [x if kernel.reads is None or i in kernel.reads else None for i, x in enumerate(inputs)]
-    context = KernelContext.of(kernel, task.threads)
-    with np.errstate(all="ignore"):
-        kernel.run([*given, *operands], outputs, context)
-        if kernel.records:
-            run_recorded(kernel, task.threads, [*given, *operands], outputs)
-    return outputs
-
-
 def run_recorded(
     kernel: Kernel, threads: int, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray | None]
 ) -> None:
@@ -85,9 +67,3 @@ def run_recorded(
             if output is not None:
                 output[...] = np.nan if output.dtype.kind == "f" else 77
         context.run(kernel, arrays, outputs)
-
-
-def _filled(shape: Sequence[int], dtype: np.dtype, order: Order | None) -> np.ndarray:
-    order = tuple(range(len(shape))) if order is None else order
-    lying = np.full([shape[axis] for axis in order], np.nan if dtype.kind == "f" else 77, dtype)
-    return lying.transpose(np.argsort(order))

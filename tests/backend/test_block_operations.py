@@ -20,8 +20,9 @@ from irexec.ir.facts import Fact
 from irexec.testing import Case
 from irexec.testing.laws import assert_same, attributes_of, infer, kernel
 from irexec.testing.partial_facts import exact_facts
-from irexec.testing.tasks import candidates, run_kernel
+from irexec.testing.tasks import candidates
 from tests.support.cases import families
+from tests.support.run_kernel import run_kernel
 
 _ROWS = [row for rows in families().values() for row in rows if isinstance(row, Case)]
 

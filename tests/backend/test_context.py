@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from irexec.backend.kernel import Kernel, KernelContext
-from irexec.backend.pool import pool_of
+from irexec.backend.pool import Pool
 from irexec.backend.scratch import Scratch
 from irexec.backend.switches import CHECK_RECORDS
 from irexec.backend.trials import RUNS_UNTIL_RETRIED, TRIAL_RUNS
@@ -32,7 +32,7 @@ class Timed(Kernel):
 
 
 def _two_threads() -> KernelContext:
-    return KernelContext(pool_of(2), [Scratch.of_size(64) for _ in range(2)])
+    return KernelContext(Pool(2), [Scratch.of_size(64) for _ in range(2)])
 
 
 def _run(context: KernelContext, kernel: Kernel, times: int) -> None:
@@ -101,7 +101,7 @@ def test_calls_of_blocks_are_recorded(
 ) -> None:
     # A checked record runs the kernel every time.
     monkeypatch.delenv(CHECK_RECORDS, raising=False)
-    context = KernelContext(pool_of(1), [Scratch.of_size(1024)], fixed=fixed)
+    context = KernelContext(Pool(1), [Scratch.of_size(1024)], fixed=fixed)
     kernel, data, out = Doubling(rows, repeatable), np.zeros((rows, 2), np.float32), np.empty((rows, 2), np.float32)
     for number in range(3):
         data[...] = number
@@ -111,7 +111,7 @@ def test_calls_of_blocks_are_recorded(
 
 
 def test_a_run_that_fails_records_nothing() -> None:
-    context = KernelContext(pool_of(1), [Scratch.of_size(1024)], fixed=True)
+    context = KernelContext(Pool(1), [Scratch.of_size(1024)], fixed=True)
     kernel, data, out = Doubling(2), np.ones((1, 2), np.float32), np.empty((2, 2), np.float32)
     for _ in range(2):
         with pytest.raises(IndexError):
@@ -122,7 +122,7 @@ def test_a_run_that_fails_records_nothing() -> None:
 def test_the_scratch_of_a_kernel_in_a_block_is_that_of_the_block() -> None:
     """Another thread may be working on the first one."""
     own = [Scratch.of_size(64) for _ in range(2)]
-    context = KernelContext(pool_of(2), own)
+    context = KernelContext(Pool(2), own)
     both, taken, given = threading.Barrier(2, timeout=30), [0, 0], list[Scratch]()
 
     def block(index: int, scratch: Scratch) -> None:

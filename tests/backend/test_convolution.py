@@ -15,7 +15,7 @@ from irexec.backend.convolution.minimal_filtering import minimal_filtering
 from irexec.backend.kernel import KernelContext
 from irexec.dtypes.elements import F32
 from irexec.schema.registry import resolve
-from irexec.testing.tasks import candidates, run_kernel, task_of
+from irexec.testing.tasks import candidates, task_of
 from tests.support.convolutions import (
     bias_residual_relu,
     check_candidates,
@@ -23,6 +23,7 @@ from tests.support.convolutions import (
     operands_of,
     random_arrays,
 )
+from tests.support.run_kernel import run_kernel
 
 ONES = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0)}
 PADS = ONES | {"pads_begin": (1, 1), "pads_end": (1, 1)}

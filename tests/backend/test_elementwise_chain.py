@@ -11,7 +11,7 @@ from irexec.backend import elementwise_chain
 from irexec.backend.chain import Chain, Epilogue, Instruction
 from irexec.backend.elementwise_chain import ChainKernel, run_chain_in_place
 from irexec.backend.kernel import KernelContext, Order
-from irexec.backend.pool import pool_of
+from irexec.backend.pool import Pool
 from irexec.backend.registry import find_block_operation
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import element_of
@@ -167,7 +167,7 @@ def test_in_place_after_a_kernel(shape: tuple[int, ...]) -> None:
             bias_residual_gelu(),
             x,
             [bias, residual],
-            KernelContext(pool_of(2), [Scratch.of_size(0), Scratch.of_size(0)]),
+            KernelContext(Pool(2), [Scratch.of_size(0), Scratch.of_size(0)]),
         )
     np.testing.assert_allclose(x, expected, rtol=4e-6, atol=4e-6)
 
@@ -202,7 +202,7 @@ def test_a_thousand_shapes_keep_a_bounded_number_of_layouts() -> None:
             Chain(1, F32, (_instruction("Relu", "opset1", (0,)),)),
             out,
             [],
-            KernelContext(pool_of(1), [Scratch.of_size(0)]),
+            KernelContext(Pool(1), [Scratch.of_size(0)]),
         )
     info = elementwise_chain._layout.cache_info()
     assert info.currsize <= (info.maxsize or 0) <= 1000

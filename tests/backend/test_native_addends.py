@@ -12,8 +12,9 @@ from irexec.backend.native.convolution import NativeConvolution
 from irexec.backend.native.matmul import NativeFeatures, NativeLinear, NativeMatrices
 from irexec.native.library import library
 from irexec.testing.kernels import check_kernels
-from irexec.testing.tasks import candidates, run_kernel, task_of
+from irexec.testing.tasks import candidates, task_of
 from tests.support.convolutions import bias_residual_relu
+from tests.support.run_kernel import run_kernel
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
 

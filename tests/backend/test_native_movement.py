@@ -10,7 +10,7 @@ import pytest
 from irexec.backend.native.calls import Binding, Job
 from irexec.backend.native.copies import Copy, bind_copies
 from irexec.backend.native.movement import common_shape
-from irexec.backend.pool import pool_of
+from irexec.backend.pool import Pool
 from irexec.native.library import library
 from irexec.testing.kernels import check_kernels
 
@@ -28,7 +28,7 @@ def copied(copies: list[Copy], threads: int = 1) -> None:
     """Run copies."""
     binding = Binding()
     bind_copies(copies, binding)
-    Job([binding]).run(pool_of(threads))
+    Job([binding]).run(Pool(threads))
 
 
 @pytest.mark.parametrize("dtype", TYPES)

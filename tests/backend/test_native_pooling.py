@@ -9,7 +9,8 @@ import pytest
 
 from irexec.native.library import library
 from irexec.testing.kernels import check_kernels
-from irexec.testing.tasks import candidates, run_kernel, task_of
+from irexec.testing.tasks import candidates, task_of
+from tests.support.run_kernel import run_kernel
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C library is not built")
 

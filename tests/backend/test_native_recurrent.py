@@ -12,8 +12,9 @@ from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import KernelContext, Task
 from irexec.native.library import library
-from irexec.testing.tasks import candidates, run_kernel, task_of
+from irexec.testing.tasks import candidates, task_of
 from tests.backend.test_recurrent import attributes_of_cell, attributes_of_sequence
+from tests.support.run_kernel import run_kernel
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no library")
 

@@ -7,7 +7,7 @@ import pytest
 
 from irexec.backend.kernel import KernelContext
 from irexec.backend.native.calls import COPIED, Job
-from irexec.backend.pool import pool_of
+from irexec.backend.pool import Pool
 from irexec.native.library import library
 from irexec.testing.kernels import in_order
 from irexec.testing.tasks import task_of
@@ -36,7 +36,7 @@ def test_one_binding_serves_the_next_values(rows: int, is_bound_once: bool, thre
         job = Job([binding])
         for _ in range(3):
             data[...] = rng.standard_normal(data.shape)
-            job.run(pool_of(threads))
+            job.run(Pool(threads))
             np.testing.assert_allclose(out, softmax(data), rtol=1e-5)
     else:
         data[...] = rng.standard_normal(data.shape)

@@ -15,8 +15,9 @@ from irexec.backend.native.winograd import NativeWinograd
 from irexec.native.library import library
 from irexec.schema.registry import resolve
 from irexec.testing.kernels import in_order
-from irexec.testing.tasks import candidates, run_kernel, task_of
+from irexec.testing.tasks import candidates, task_of
 from tests.support.convolutions import bias_residual_relu
+from tests.support.run_kernel import run_kernel
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
 

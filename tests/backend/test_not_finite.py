@@ -15,8 +15,9 @@ import pytest
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.kernel import Task
 from irexec.testing.kernels import in_order
-from irexec.testing.tasks import candidates, run_kernel, task_of
+from irexec.testing.tasks import candidates, task_of
 from tests.support.convolutions import variants
+from tests.support.run_kernel import run_kernel
 
 SPREADING = ("Winograd", "depthwise by products")
 """Algorithms whose tiles become NaN, and never more than the tile: as many pixels."""

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from irexec.backend.numpy_state import set_for_run
-from irexec.backend.pool import pool_of
+from irexec.backend.pool import Pool
 
 
 def test_a_run_leaves_numpy_as_it_was() -> None:
@@ -29,5 +29,5 @@ def test_workers_use_the_same_buffers() -> None:
 
     with set_for_run():
         expected = np.getbufsize()
-        pool_of(2).run(2, body)
+        Pool(2).run(2, body)
     assert seen == {0: expected, 1: expected}

@@ -10,7 +10,7 @@ import pytest
 
 import irexec
 from irexec.backend.kernel import Kernel, KernelContext
-from irexec.backend.pool import pool_of
+from irexec.backend.pool import Pool
 from irexec.backend.scratch import Scratch
 from irexec.backend.softmax import Softmax
 from irexec.backend.switches import CHECK_RECORDS
@@ -69,7 +69,7 @@ def _finish_and_say_so(x: np.ndarray, out: np.ndarray, context: KernelContext) -
 
 
 def _context(threads: int = 1) -> KernelContext:
-    return KernelContext(pool_of(threads), [Scratch.of_size(1024) for _ in range(threads)], fixed=True)
+    return KernelContext(Pool(threads), [Scratch.of_size(1024) for _ in range(threads)], fixed=True)
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,8 @@ from irexec.schema.recurrent import (
     LSTMSequenceAttributes,
     SequenceAttributes,
 )
-from irexec.testing.tasks import candidates, run_kernel, task_of
+from irexec.testing.tasks import candidates, task_of
+from tests.support.run_kernel import run_kernel
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 

@@ -7,7 +7,8 @@ import pytest
 
 from irexec.backend import reduction
 from irexec.testing.kernels import check_kernels
-from irexec.testing.tasks import candidates, run_kernel, task_of
+from irexec.testing.tasks import candidates, task_of
+from tests.support.run_kernel import run_kernel
 
 TYPES = [("ReduceSum", "opset1"), ("ReduceMean", "opset1"), ("ReduceMax", "opset1"), ("ReduceMin", "opset1"),
          ("ReduceProd", "opset1"), ("ReduceL1", "opset4"), ("ReduceL2", "opset4")]  # fmt: skip

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from irexec.schema.registry import resolve
-from irexec.testing.tasks import candidates, run_kernel, task_of
+from irexec.testing.tasks import candidates, task_of
 from tests.support.convolutions import check_candidates, check_with_chain, random_arrays
+from tests.support.run_kernel import run_kernel
 
 ALL = {"phases by columns", "phases by columns, channels last", "product and sums of taps"}
 ONES = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0)}

@@ -19,7 +19,7 @@ from irexec.backend.native import panels
 from irexec.backend.native.calls import Binding, Job, loaded
 from irexec.backend.native.convolution import Product, zeros
 from irexec.backend.native.windows import rows_as_windows, table_bytes
-from irexec.backend.pool import pool_of
+from irexec.backend.pool import Pool
 
 # Of a run, which is long beside waking a thread.
 _MICROSECONDS = 2000
@@ -52,7 +52,7 @@ def fastest(jobs: Sequence[tuple[Job, int]]) -> list[float]:
     for _ in range(_ROUNDS):
         for (one, threads), found in zip(jobs, times, strict=True):
             start = time.perf_counter()
-            one.run(pool_of(threads))
+            one.run(Pool(threads))
             found.append((time.perf_counter() - start) * 1e6)
     return [min(found) for found in times]
 

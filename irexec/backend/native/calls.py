@@ -18,7 +18,7 @@ import numpy as np
 from irexec.backend.kernel import Kernel, KernelContext, Order, Task
 from irexec.backend.native.copies import Copy, bind_copies
 from irexec.backend.native.crew import crew
-from irexec.backend.pool import Pool, pool_of
+from irexec.backend.pool import Pool
 from irexec.dtypes.elements import F32
 from irexec.ir.facts import Fact
 from irexec.native.library import Library, library
@@ -299,7 +299,7 @@ def copied(copies: Sequence[Copy]) -> None:
     """Make copies whose results do not meet, at once and on the calling thread."""
     binding = Binding()
     bind_copies(copies, binding)
-    Job([binding]).run(pool_of(1))
+    Job([binding]).run(Pool(1))
 
 
 def is_available(task: Task) -> bool:
