@@ -154,15 +154,10 @@ def compare(
     )  # fmt: skip
     with progress_bar(f"comparing {a}", 1.0) as advance:
         found = compare_models(a, b, None, request, sources=inputs.sources, notify=render.note_line, advance=advance)
-    if as_json:
-        render.as_json(found.as_dict())
-    else:
-        for note in found.notes:
-            render.note_line(note)
-        render.show(comparison_sections(found, shows_all))
-        if _is_reducible(found, request) and not reads_stdin(inputs.given):
-            same = list(as_given(inputs.given, request.shapes, request.seed, request.runs, request.load_state))
-            after_compare(a, b, request.a_runtime, request.b_runtime, same)
+    render.result(as_json, found.as_dict, comparison_sections(found, shows_all), found.notes)
+    if not as_json and _is_reducible(found, request) and not reads_stdin(inputs.given):
+        same = list(as_given(inputs.given, request.shapes, request.seed, request.runs, request.load_state))
+        after_compare(a, b, request.a_runtime, request.b_runtime, same)
     return 0 if found.agrees else 1
 
 

@@ -12,7 +12,7 @@ from irexec.cli.option_groups import (
     OptionGroup,
     command,
     flag,
-    is_given,
+    given_flags,
     json_option,
     option,
     refuse_without,
@@ -30,12 +30,6 @@ from irexec.tools.run.input_sources import InputSource
 EXIT_CODES = {"agrees": 0, "bug": 1, "fusion": 10, "precision": 11, "open": 12, "model": 13, "no-bound": 14}
 _TYPES = ("f16", "bf16", "int8", "int4")
 """Types of irexec.tools.sensitivity, which completion must not load."""
-_FLAGS = {
-    "strip_weights": "--strip-weights",
-    "shows_all": "--verbose",
-    "load_state": "--load-state",
-    "as_json": "--json",
-}
 
 _RUNTIME = OptionGroup(
     "The runtime",
@@ -143,12 +137,7 @@ def judge(
         refuse_without("bundle", "strip_weights")
     with progress_bar(f"judging {runtime.runtime}", 1.0):
         found = _judged(model, request, inputs.sources, bundle, strip_weights)
-    if as_json:
-        render.as_json(found.as_dict())
-    else:
-        for note in found.notes:
-            render.note_line(note)
-        render.show(judgement_sections(found, shows_all))
+    render.result(as_json, found.as_dict, judgement_sections(found, shows_all), found.notes)
     return EXIT_CODES[found.verdict]
 
 
@@ -188,9 +177,8 @@ def _sensitivity(
 
 
 def _refuse(reason: str, names: Sequence[str]) -> None:
-    for name in names:
-        if is_given(name):
-            raise click.UsageError(f"{reason}: no {_FLAGS.get(name, f'--{name}')}")
+    for given in given_flags(names):
+        raise click.UsageError(f"{reason}: no {given}")
 
 
 def _recorded_script(model: str, script: str, request: JudgeOptions, sources: Sequence[InputSource]) -> int:

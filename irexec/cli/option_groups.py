@@ -188,9 +188,12 @@ def refuse_without(options: str | Sequence[str], *names: str) -> None:
         names: of parameters.
     """
     wanted = [options] if isinstance(options, str) else options
-    for parameter in click.get_current_context().command.params:
-        if parameter.name in names and is_given(parameter.name):
-            needed = " or ".join(f"--{option}" for option in wanted)
-            raise click.UsageError(
-                f"{parameter.opts[-1]} is for {needed}, which {'is' if len(wanted) == 1 else 'are'} not given"
-            )
+    for given in given_flags(names):
+        needed = " or ".join(f"--{option}" for option in wanted)
+        raise click.UsageError(f"{given} is for {needed}, which {'is' if len(wanted) == 1 else 'are'} not given")
+
+
+def given_flags(names: Collection[str]) -> list[str]:
+    """The flags of these parameters that are on the command line."""
+    parameters = click.get_current_context().command.params
+    return [each.opts[-1] for each in parameters if each.name in names and is_given(each.name)]

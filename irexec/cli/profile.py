@@ -6,7 +6,7 @@ import click
 
 from irexec.cli import render
 from irexec.cli.compute_options import COMPUTE, ComputeOptions
-from irexec.cli.option_groups import command, flag, is_given, json_option, option, settings
+from irexec.cli.option_groups import command, flag, given_flags, json_option, option, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.progress import spinner_then_bar
 from irexec.cli.values import FilePath
@@ -71,9 +71,8 @@ def profile(
 
 def _refuse_running() -> None:
     """Refuse options about a run, which --static does without."""
-    for parameter in click.get_current_context().command.params:
-        if parameter.name in _FOR_RUNNING and is_given(parameter.name):
-            raise click.UsageError(f"{parameter.opts[-1]} is about running the model, which --static does not")
+    for given in given_flags(_FOR_RUNNING):
+        raise click.UsageError(f"{given} is about running the model, which --static does not")
 
 
 def _show(path: str, found: Profile, by: Grouping, sort: SortKey | None, as_json: bool) -> None:

@@ -194,12 +194,7 @@ def reduce(
         if as_json:
             render.error_json(type(error).__name__, str(error), _NOTHING_FAILS)
         return _NOTHING_FAILS
-    if as_json:
-        render.as_json(_document(model, report))
-    else:
-        for note in report.notes:
-            render.note_line(note)
-        render.show(reduction_sections(report))
+    render.result(as_json, lambda: _document(model, report), reduction_sections(report), report.notes)
     return 0
 
 

@@ -212,12 +212,16 @@ def as_json(document: dict[str, Any]) -> None:
     json_document({"schema": SCHEMA, **document})
 
 
-def result(shows_json: bool, document: Callable[[], dict[str, Any]], contents: Content) -> None:
-    """The result of a command: its JSON document, or its contents."""
+def result(
+    shows_json: bool, document: Callable[[], dict[str, Any]], contents: Content, notes: Sequence[str] = ()
+) -> None:
+    """The result of a command: its JSON document, or its notes and contents."""
     if shows_json:
         as_json(document())
-    else:
-        show(contents)
+        return
+    for note in notes:
+        note_line(note)
+    show(contents)
 
 
 def json_line(document: dict[str, Any]) -> None:

@@ -135,6 +135,11 @@ def test_options_without_effect(
     assert message in capsys.readouterr().err
 
 
+def test_an_option_without_effect_is_named_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["judge", str(DIGITS / "classifier.xml"), "--sensitivity", "f16", "-p", "A=b"]) == 2
+    assert "--sensitivity judges no runtime: no --property" in capsys.readouterr().err
+
+
 def test_a_known_difference_of_openvino_is_not_accused(tmp_path: Path) -> None:
     b = irexec.Builder("m")
     x = b.parameter("i32", (4,), "x")
