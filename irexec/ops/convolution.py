@@ -7,14 +7,13 @@ from typing import Annotated, Literal
 import numpy as np
 
 from irexec.dtypes.elements import U1
-from irexec.ir.dims import ANY, Size
+from irexec.ir.dims import ANY
 from irexec.ir.facts import Fact
 from irexec.reference.convolution import convolve, convolve_bits
-from irexec.schema.convolution import TOLERANCE, ConvolutionAttributes, check_filter
+from irexec.schema.convolution import TOLERANCE, ConvolutionAttributes, result_fact
 from irexec.schema.inputs import NumericTensor, Rank, element_set
 from irexec.schema.registry import op
-from irexec.schema.shape_rules import group_count, unify_elements
-from irexec.schema.windows import spatial_rank, spatial_sizes
+from irexec.schema.shape_rules import group_count
 
 
 # Model Optimizer of 2020 wrote output_padding for these two.
@@ -35,7 +34,7 @@ def convolution_1(
 @convolution_1.shape_rule
 def _convolution_shape(data: Fact, filter: Fact, *, attributes: ConvolutionAttributes) -> Fact:
     channels, inputs = (ANY, ANY) if filter.shape is None else filter.shape[:2]
-    return _shape(data, filter, 2, channels, inputs, "", attributes)
+    return result_fact(data, filter, 2, inputs, channels, "", attributes)
 
 
 @op("GroupConvolution", since=1, widen=True, tolerance=TOLERANCE, ignores=("output_padding",))
@@ -55,7 +54,7 @@ def _group_convolution_shape(data: Fact, filter: Fact, *, attributes: Convolutio
     groups, channels, inputs = (ANY, ANY, ANY) if filter.shape is None else filter.shape[:3]
     of_groups = f" of {groups} groups of {inputs}"
     groups = group_count(data, groups, inputs)
-    return _shape(data, filter, 3, groups * channels, groups * inputs, of_groups, attributes)
+    return result_fact(data, filter, 3, groups * inputs, groups * channels, of_groups, attributes)
 
 
 @op("BinaryConvolution", since=1)
@@ -79,24 +78,3 @@ def binary_convolution_1(
 def _binary_convolution_shape(data: Fact, filter: Fact, *, attributes: ConvolutionAttributes) -> Fact:
     found = _convolution_shape(Fact(data.element, data.shape), Fact(data.element, filter.shape), attributes=attributes)
     return Fact(found.element, found.shape if found.shape is not None else (ANY,) * 4)
-
-
-def _shape(
-    data: Fact,
-    filter: Fact,
-    leading: int,
-    channels: Size,
-    inputs: Size,
-    of_groups: str,
-    attributes: ConvolutionAttributes,
-) -> Fact:
-    """The result of a forward convolution whose filter has ``leading`` axes that are not spatial."""
-    element = unify_elements(data, filter)
-    rank = spatial_rank(data.shape, filter.shape, leading, attributes.strides, attributes.dilations)
-    if rank is None:
-        return Fact(element, None)
-    check_filter(data, filter, rank, leading, inputs, of_groups)
-    attributes.check_lengths(rank)
-    batch = ANY if data.shape is None else data.shape[0]
-    sizes, kernel = spatial_sizes(data.shape, rank), spatial_sizes(filter.shape, rank, leading)
-    return Fact(element, (batch, channels, *attributes.output_sizes(sizes, kernel)))

@@ -6,16 +6,14 @@ from typing import Annotated
 
 import numpy as np
 
-from irexec.errors import check
-from irexec.ir.dims import ANY, Size
+from irexec.ir.dims import ANY
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.reference.convolution import convolve_transposed
-from irexec.schema.convolution import TOLERANCE, BackpropAttributes, check_filter
+from irexec.schema.convolution import TOLERANCE, BackpropAttributes, result_fact
 from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.shape_rules import MAX_AXES, group_count, non_negative, unify_elements
-from irexec.schema.windows import check_length, spatial_rank, spatial_sizes
+from irexec.schema.shape_rules import group_count
 
 OutputShape = Annotated[IntegerTensor, Rank(1)]
 
@@ -42,7 +40,7 @@ def _backprop_shape(
     data: Fact, filter: Fact, output_shape: Fact | None = None, *, attributes: BackpropAttributes
 ) -> Fact:
     inputs, channels = (ANY, ANY) if filter.shape is None else filter.shape[:2]
-    return _shape(data, filter, output_shape, 2, inputs, channels, "", attributes)
+    return result_fact(data, filter, 2, inputs, channels, "", attributes, output_shape)
 
 
 @op("GroupConvolutionBackpropData", since=1, widen=True, tolerance=TOLERANCE)
@@ -68,49 +66,8 @@ def _group_backprop_shape(
     groups, inputs, channels = (ANY, ANY, ANY) if filter.shape is None else filter.shape[:3]
     of_groups = f" of {groups} groups of {inputs}"
     groups = group_count(data, groups, inputs)
-    return _shape(data, filter, output_shape, 3, groups * inputs, groups * channels, of_groups, attributes)
+    return result_fact(data, filter, 3, groups * inputs, groups * channels, of_groups, attributes, output_shape)
 
 
 def _sizes(output_shape: np.ndarray | None) -> list[int] | None:
     return None if output_shape is None else list(integers(output_shape, "output_shape"))
-
-
-def _shape(
-    data: Fact,
-    filter: Fact,
-    output_shape: Fact | None,
-    leading: int,
-    inputs: Size,
-    channels: Size,
-    of_groups: str,
-    attributes: BackpropAttributes,
-) -> Fact:
-    """The result of a transposed convolution whose filter has ``leading`` axes that are not spatial."""
-    element = unify_elements(data, filter)
-    given = None if output_shape is None else _given_sizes(output_shape)
-    rank = spatial_rank(data.shape, filter.shape, leading, given or (), attributes.strides, attributes.dilations)
-    if rank is None:
-        return Fact(element, None)
-    check_filter(data, filter, rank, leading, inputs, of_groups)
-    attributes.check_lengths(rank)
-    batch = ANY if data.shape is None else data.shape[0]
-    if output_shape is not None:
-        if given is not None:
-            check_length(given, rank, "output_shape")
-        return Fact(element, (batch, channels, *(given or (ANY,) * rank)))
-    sizes, kernel = spatial_sizes(data.shape, rank), spatial_sizes(filter.shape, rank, leading)
-    return Fact(element, (batch, channels, *attributes.output_sizes(sizes, kernel)))
-
-
-def _given_sizes(output_shape: Fact) -> tuple[Size, ...] | None:
-    """The sizes of the input, as far as it is known; None if not even their number is."""
-    sizes = output_shape.sizes("output_shape")
-    if sizes is not None:
-        return tuple(non_negative(size, "a size of output_shape") for size in sizes)
-    if output_shape.shape is None or not isinstance(output_shape.shape[0], int):
-        return None
-    check(
-        output_shape.shape[0] <= MAX_AXES,
-        f"output_shape has {output_shape.shape[0]} values, more than a shape can have",
-    )
-    return (ANY,) * output_shape.shape[0]

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from irexec.errors import check
-from irexec.ir.dims import Size, at_least, at_most, may_equal
+from irexec.ir.dims import ANY, Size, at_least, at_most, may_equal
 from irexec.ir.facts import Fact
 from irexec.reference.windows import SlidingWindows, TransposedWindows, effective_kernel_size
 from irexec.schema.attributes import NonNegatives, Positives
+from irexec.schema.shape_rules import MAX_AXES, non_negative, unify_elements
 from irexec.schema.windows import (
     AutoPad,
+    check_length,
     check_lists,
     cropped_size,
     explicit_pads,
@@ -22,6 +24,8 @@ from irexec.schema.windows import (
     per_axis,
     resolve_pads,
     same_count,
+    spatial_rank,
+    spatial_sizes,
     window_count,
 )
 
@@ -189,6 +193,53 @@ class ConvTransposeAttributes(_SpatialAttributes):
 def _same_size(size: Size, kernel: Size, stride: int, dilation: int) -> Size:
     """The natural size less max(0, effective kernel size - stride)."""
     return (at_least(size, 1) - 1) * stride + at_most(effective_kernel_size(at_least(kernel, 1), dilation), stride)
+
+
+def result_fact(
+    data: Fact,
+    filter: Fact,
+    leading: int,
+    inputs: Size,
+    channels: Size,
+    of_groups: str,
+    attributes: ConvolutionAttributes | BackpropAttributes,
+    output_shape: Fact | None = None,
+) -> Fact:
+    """The result of a convolution.
+
+    Args:
+        data, filter, leading, inputs, of_groups: as for ``check_filter``.
+        channels: number of channels of the result.
+        output_shape: the input with the spatial sizes of a transposed one.
+    """
+    element = unify_elements(data, filter)
+    given = None if output_shape is None else _given_sizes(output_shape)
+    rank = spatial_rank(data.shape, filter.shape, leading, given or (), attributes.strides, attributes.dilations)
+    if rank is None:
+        return Fact(element, None)
+    check_filter(data, filter, rank, leading, inputs, of_groups)
+    attributes.check_lengths(rank)
+    batch = ANY if data.shape is None else data.shape[0]
+    if output_shape is not None:
+        if given is not None:
+            check_length(given, rank, "output_shape")
+        return Fact(element, (batch, channels, *(given or (ANY,) * rank)))
+    sizes, kernel = spatial_sizes(data.shape, rank), spatial_sizes(filter.shape, rank, leading)
+    return Fact(element, (batch, channels, *attributes.output_sizes(sizes, kernel)))
+
+
+def _given_sizes(output_shape: Fact) -> tuple[Size, ...] | None:
+    """The sizes of the input, as far as it is known; None if not even their number is."""
+    sizes = output_shape.sizes("output_shape")
+    if sizes is not None:
+        return tuple(non_negative(size, "a size of output_shape") for size in sizes)
+    if output_shape.shape is None or not isinstance(output_shape.shape[0], int):
+        return None
+    check(
+        output_shape.shape[0] <= MAX_AXES,
+        f"output_shape has {output_shape.shape[0]} values, more than a shape can have",
+    )
+    return (ANY,) * output_shape.shape[0]
 
 
 def check_filter(data: Fact, filter: Fact, rank: int, leading: int, inputs: Size, of_groups: str) -> None:
