@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from irexec.analysis.model import Model
@@ -58,6 +60,7 @@ def edit(
         check_model_files(output, read | external_files(edited))
         with render.progress(f"writing {output}"):
             save_model(edited, output)
+        found = replace(found, b=output)
     _show(editor, None if dry_run else output, found, as_json)
     return 0
 
