@@ -34,6 +34,17 @@ def strided(x: np.ndarray) -> np.ndarray:
     return view
 
 
+def mirrored(x: np.ndarray) -> np.ndarray:
+    """The array with the same elements, which lie in memory backwards along every axis."""
+    backwards: tuple[Any, ...] = (*(slice(None, None, -1) for _ in x.shape), ...)
+    return x[backwards].copy()[backwards]
+
+
+def repeated(x: np.ndarray, axis: int) -> np.ndarray:
+    """An array of the same shape whose elements along an axis are the same one in memory."""
+    return np.broadcast_to(x.take([0], axis), x.shape)
+
+
 def unaligned(x: np.ndarray) -> np.ndarray:
     """The array with the same elements, at addresses and strides that are no multiples of theirs."""
     fields = np.zeros(x.shape, np.dtype([("before", np.uint8), ("value", x.dtype)]))
@@ -160,7 +171,7 @@ def _chained(
 
 
 def _check(kernel: Kernel, task: Task, inputs: Arrays, operands: Arrays, expected: Sequence[np.ndarray]) -> None:
-    """The result for inputs as the task says they lie in memory, and for strided and unaligned ones."""
+    """The result for inputs as the task says they lie in memory, and for strided, mirrored and unaligned ones."""
     kernel.pack(ConstantStore())
     context = KernelContext.of(kernel, task.threads)
     given = [*inputs, *operands]
@@ -168,31 +179,61 @@ def _check(kernel: Kernel, task: Task, inputs: Arrays, operands: Arrays, expecte
         x if x is None or order is None else in_order(x, order)
         for x, order in zip(given, task.input_orders, strict=True)
     ]
-    spread = [x if x is None else strided(x) for x in given]
-    for arrays in (ordered, spread, [x if x is None or x.dtype.hasobject else unaligned(x) for x in given]):
-        before = [None if x is None else x.copy() for x in arrays]
-        read = [
-            x if kernel.reads is None or i in kernel.reads or i >= len(inputs) else None for i, x in enumerate(arrays)
-        ]
-        described = zip(task.outputs, task.output_orders, task.wanted, strict=True)
-        outputs = [_output(fact, order) if is_read else None for fact, order, is_read in described]
+    spread, backwards = ([x if x is None else lay(x) for x in given] for lay in (strided, mirrored))
+    for arrays in (ordered, spread, backwards, [x if x is None or x.dtype.hasobject else unaligned(x) for x in given]):
+        _run(kernel, task, context, arrays, expected)
+    if 0 not in kernel.overwrites:
+        _check_repeated(kernel, task, context, ordered)
+
+
+def _check_repeated(kernel: Kernel, task: Task, context: KernelContext, arrays: Arrays) -> None:
+    """The result for data that a Broadcast repeats along its channels or its last axis: that for a copy of the data."""
+    x = arrays[0]
+    if x is None or x.ndim < 2 or not x.size or task.constants[0] is not None:
+        return
+    if x.dtype.kind == "f":
+        # A sum of one value many times would round in the same direction at each step.
+        x = np.rint(x)
+    for axis in {1, x.ndim - 1}:
+        view = repeated(x, axis)
+        copy = np.empty_like(x)
+        copy[...] = view
+        expected = _result(kernel, task, context, [copy, *arrays[1:]])
+        _run(kernel, task, context, [view, *arrays[1:]], [y if y is None else y.copy() for y in expected])
+
+
+def _result(kernel: Kernel, task: Task, context: KernelContext, arrays: Arrays) -> list[np.ndarray | None]:
+    read = _read(kernel, task, arrays)
+    described = zip(task.outputs, task.output_orders, task.wanted, strict=True)
+    outputs = [_output(fact, order) if is_read else None for fact, order, is_read in described]
+    with np.errstate(all="ignore"):
+        kernel.run(read, outputs, context)
+    return outputs
+
+
+def _read(kernel: Kernel, task: Task, arrays: Arrays) -> list[np.ndarray | None]:
+    own = len(task.inputs)
+    return [x if kernel.reads is None or i in kernel.reads or i >= own else None for i, x in enumerate(arrays)]
+
+
+def _run(
+    kernel: Kernel, task: Task, context: KernelContext, arrays: Arrays, expected: Sequence[np.ndarray | None]
+) -> None:
+    before = [None if x is None else x.copy() for x in arrays]
+    outputs = _result(kernel, task, context, arrays)
+    for result, values in zip(outputs, expected, strict=True):
+        if result is not None and values is not None:
+            _compare(result, values, task, kernel)
+    if kernel.records:
         with np.errstate(all="ignore"):
-            kernel.run(read, outputs, context)
+            run_recorded(kernel, task.threads, _read(kernel, task, before), outputs)
         for result, values in zip(outputs, expected, strict=True):
-            if result is not None:
+            if result is not None and values is not None:
                 _compare(result, values, task, kernel)
-        if kernel.records:
-            with np.errstate(all="ignore"):
-                run_recorded(
-                    kernel, task.threads, [x if read[i] is not None else None for i, x in enumerate(before)], outputs
-                )
-            for result, values in zip(outputs, expected, strict=True):
-                if result is not None:
-                    _compare(result, values, task, kernel)
-        for i, (x, y) in enumerate(zip(arrays, before, strict=True)):
-            assert (
-                x is None or y is None or i in kernel.overwrites or np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
-            ), "an input was changed"
+    for i, (x, y) in enumerate(zip(arrays, before, strict=True)):
+        assert (
+            x is None or y is None or i in kernel.overwrites or np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
+        ), "an input was changed"
 
 
 def _output(fact: Any, order: Order | None) -> np.ndarray:

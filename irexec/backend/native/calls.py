@@ -8,6 +8,7 @@ between; irexec/native/source/run.c has the other side.
 from __future__ import annotations
 
 import ctypes
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -199,6 +200,15 @@ def merged_strides(array: np.ndarray, axes: Sequence[Sequence[int]]) -> tuple[in
             expected = stride * array.shape[axis]
         found.append(step)
     return tuple(found)
+
+
+def is_run(array: np.ndarray, axes: Sequence[int]) -> bool:
+    """Whether the elements along these axes, the last of them fastest, follow each other in memory.
+
+    They may lie backwards, or be one that is repeated: a stride of 0, -1 or more is none of 1.
+    """
+    sizes = [array.shape[axis] for axis in axes]
+    return math.prod(sizes) == 1 or merged_strides(array, (axes,)) == (1,)
 
 
 def element_strides(array: np.ndarray) -> list[int]:

@@ -15,7 +15,7 @@ import numpy as np
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, is_available, merged_strides
+from irexec.backend.native.calls import Binding, NativeKernel, is_available, is_run, merged_strides
 from irexec.backend.native.chains import Axes, NativeChain, fits
 from irexec.backend.native.copies import channels_last
 from irexec.backend.native.panels import Cut, pack, panel_of, product_cost
@@ -111,7 +111,7 @@ class NativeConvolution(NativeKernel):
     def _windows(self, x: np.ndarray, binding: Binding) -> Windows:
         if not self.copies and self.geometry.is_pointwise:
             strides = merged_strides(x, self.axes)
-            if strides is not None and strides[2] in (0, 1):
+            if strides is not None and is_run(x, self.axes[2]):
                 address, pixels = binding.address(x), self.geometry.pixels
                 return rows_as_windows(address, strides[0], strides[1], pixels, binding.address(zeros(self.depth)))
         if not self.copies:

@@ -14,7 +14,7 @@ import numpy as np
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.eligibility import has_elements, is_row_major
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, merged_strides
+from irexec.backend.native.calls import Binding, NativeKernel, is_run, merged_strides
 from irexec.backend.native.copies import Copy, array_at, bind_copies
 from irexec.backend.native.movement import offer
 from irexec.backend.registry import kernels
@@ -67,7 +67,7 @@ class GatherAtRunTime(NativeKernel):
         """See NativeKernel.bind."""
         data, indices = inputs[0], binding.in_order(inputs[1])
         strides = merged_strides(data, self.source)
-        if strides is None or strides[2] > 1:
+        if strides is None or not is_run(data, self.source[2]):
             data = binding.in_order(data)
             strides = merged_strides(data, self.source)
             assert strides is not None, "the copy is in order"

@@ -16,7 +16,7 @@ import numpy as np
 
 from irexec.backend.eligibility import has_elements
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, is_available, merged_strides
+from irexec.backend.native.calls import Binding, NativeKernel, is_available, is_run, merged_strides
 from irexec.backend.native.chains import Axes
 from irexec.backend.native.convolution import STEP
 from irexec.backend.native.following import can_follow, followed
@@ -75,7 +75,7 @@ class Resize(NativeKernel):
         x = inputs[0]
         order = tuple(axis for group in self.axes for axis in group)
         strides = merged_strides(x, self.axes)
-        if strides is None or (strides[3] != 1 and math.prod(x.shape[axis] for axis in self.axes[3]) > 1):
+        if strides is None or not is_run(x, self.axes[3]):
             x = binding.in_order(x, order)
             strides = merged_strides(x, self.axes)
             assert strides is not None, "the copy is in order"

@@ -10,7 +10,7 @@ import numpy as np
 
 from irexec.backend.chain import Groups
 from irexec.backend.kernel import Task
-from irexec.backend.native.calls import Binding, merged_strides
+from irexec.backend.native.calls import Binding, is_run, merged_strides
 from irexec.backend.native.chains import Axes, Operand, fits
 
 TILE = 512
@@ -32,8 +32,7 @@ def block_count(sizes: tuple[int, int, int], block: int, *, by_columns: bool) ->
 def source_of(array: np.ndarray, axes: Axes, binding: Binding) -> Operand:
     """A tensor that a kernel reads, whose columns follow each other in memory; copied where they do not."""
     strides = merged_strides(array, axes)
-    columns = [axis for axis in axes[2] if array.shape[axis] != 1]
-    if strides is None or (columns and strides[2] != 1):
+    if strides is None or not is_run(array, axes[2]):
         array = binding.copied(array, [axis for group in axes for axis in group])
         strides = merged_strides(array, axes)
         assert strides is not None, "a group of axes is in order"
