@@ -22,6 +22,9 @@ from irexec.tools.judge.options import JudgeOptions
 
 Tensors = Mapping[Value, np.ndarray]
 
+ARITHMETIC = "irexec.arithmetic"
+"""The name under which a recording says in which arithmetic it was computed."""
+
 _COARSENESS = {"f32": 0, "f16": 1, "bf16": 2}
 
 
@@ -89,13 +92,13 @@ class Opponent:
         return [{value: given[i] for value, given in arrays.items()} for i in range(len(steps))]
 
     def arithmetic(self, facts: Mapping[Value, Fact], computed: Iterable[Value]) -> str:
-        """The name of the arithmetic that the runtime says to compute in, or in which computed values are written.
+        """The name of the arithmetic that a recording or the runtime states, or in which computed values are written.
 
         Raises:
             InputError: another device than the CPU does not say it.
         """
-        if self.options.arithmetic:
-            return self.options.arithmetic
+        if stated := self.options.arithmetic or self._recorded_arithmetic():
+            return stated
         said = "" if self.runtime is None else self.runtime.precision
         name = self.options.runtime
         if not said and self.runtime is not None and runtime_kind(name) == "openvino" and name != "openvino":
@@ -103,6 +106,10 @@ class Opponent:
         # Compressed weights are f16 on their way to f32: what is computed from constants alone does not count.
         written = {_written(facts[value].element) for value in computed if value in facts}
         return max({said if said in _COARSENESS else "f32", *written}, key=lambda one: _COARSENESS[one])
+
+    def _recorded_arithmetic(self) -> str:
+        recorded = self.recorded
+        return "" if recorded is None or ARITHMETIC not in recorded.names else str(recorded.read(ARITHMETIC))
 
 
 def _written(element: Element | None) -> str:

@@ -15,6 +15,7 @@ from irexec.records import Record
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.images.files import Notify
 from irexec.tools.judge.judging import with_inputs
+from irexec.tools.judge.opponent import ARITHMETIC
 from irexec.tools.judge.options import JudgeOptions
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, external_files, files_read
@@ -69,7 +70,12 @@ def record_script(
         raise InputError(f"{inputs} exists, and is not the one of {output}: --record-script names another file")
     fixed, arrays = with_inputs(read, {}, options, sources, notify)
     properties = json.dumps(dict(options.properties or {}))
-    text = _SCRIPT.format(model=json.dumps(Path(model).name), inputs=json.dumps(inputs.name), properties=properties)
+    text = _SCRIPT.format(
+        model=json.dumps(Path(model).name),
+        inputs=json.dumps(inputs.name),
+        properties=properties,
+        arithmetic=json.dumps(ARITHMETIC),
+    )
     with new_file(inputs) as file:
         # In the order of the inputs, since the script has no other names.
         write_npz(file, {port.name: arrays[port.name] for port in fixed.inputs})
@@ -108,8 +114,8 @@ for i, port in enumerate(model.outputs):
     source = port.get_node().input_value(0)
     if (source.get_node().get_name(), source.get_index()) in names:
         recorded[names[source.get_node().get_name(), source.get_index()]] = results[i]
-np.savez(output, **recorded)
 precision = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+np.savez(output, **recorded, **{{{arithmetic}: precision}})
 print(f"{{len(recorded)}} tensors of OpenVINO {{ov.__version__}} on {{device}} in {{precision}}")
-print("irexec judge", {model}, "--runtime", output, "--arithmetic", precision)
+print("irexec judge", {model}, "--runtime", output)
 '''

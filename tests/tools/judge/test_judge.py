@@ -272,6 +272,23 @@ def test_a_runtime_that_does_not_run_the_model_is_not_judged() -> None:
         judge(network(), {"x": IMAGE}, runtime=f"command:{sys.executable} -c 'raise SystemExit(1)'")
 
 
+def test_a_recording_states_its_arithmetic(tmp_path: Path) -> None:
+    """A device that computes in bf16 is not wrong."""
+    path = tmp_path / "recorded.npz"
+    recorded = dict(irexec.infer(network(), {"x": IMAGE}, outputs=["conv", "biased"]))
+    bits = recorded["conv"].view(np.uint32)
+    recorded["conv"] = (bits + 0x8000 & 0xFFFF0000).astype(np.uint32).view(np.float32)
+    np.savez(path, **recorded)
+    assert judge(network(), {"x": IMAGE}, runtime=str(path)).verdict == "bug"
+    np.savez(path, **recorded, **{"irexec.arithmetic": "bf16"})
+    assert judge(network(), {"x": IMAGE}, runtime=str(path)).arithmetic == "bf16"
+    assert judge(network(), {"x": IMAGE}, runtime=str(path)).verdict != "bug"
+    assert judge(network(), {"x": IMAGE}, runtime=str(path), arithmetic="f32").verdict == "bug"
+    np.savez(path, **recorded, **{"irexec.arithmetic": "f99"})
+    with pytest.raises(InputError, match="arithmetic 'f99' is not known"):
+        judge(network(), {"x": IMAGE}, runtime=str(path))
+
+
 def test_recorded_tensors(tmp_path: Path) -> None:
     model = network()
     names = ["x", "conv", "biased", "relu", "rows", "product", "probabilities"]
