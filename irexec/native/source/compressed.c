@@ -180,16 +180,13 @@ static kind kind_of(const compressed_product *p) { return p->bits == 4 ? kind_4 
 #define MICRO(R)                                                                                                      \
     static void micro_##R(const float *x, i64 x_row, const float *b, i64 depth, float *sums)                          \
     {                                                                                                                 \
-        vf sum[R][2];                                                                                                 \
-        for (int r = 0; r < R; r++)                                                                                   \
-            for (int v = 0; v < 2; v++) sum[r][v] = load(sums + r * WIDTH + v * VECTOR);                              \
+        vf sum[R * 2];                                                                                                \
+        EACH_SUM(R, 2) sum[i] = load(sums + i / 2 * WIDTH + i % 2 * VECTOR);                                          \
         for (i64 k = 0; k < depth; k++, b += WIDTH) {                                                                 \
             const vf weight[2] = {load(b), load(b + VECTOR)};                                                         \
-            for (int r = 0; r < R; r++)                                                                               \
-                for (int v = 0; v < 2; v++) sum[r][v] += weight[v] * x[r * x_row + k];                                \
+            EACH_SUM(R, 2) sum[i] += weight[i % 2] * x[i / 2 * x_row + k];                                            \
         }                                                                                                             \
-        for (int r = 0; r < R; r++)                                                                                   \
-            for (int v = 0; v < 2; v++) store(sums + r * WIDTH + v * VECTOR, sum[r][v]);                              \
+        EACH_SUM(R, 2) store(sums + i / 2 * WIDTH + i % 2 * VECTOR, sum[i]);                                          \
     }
 
 MICRO(1)

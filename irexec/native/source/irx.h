@@ -46,4 +46,8 @@ INLINE vf choose(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)n
 /* A kernel computes one block of its work; scratch is the thread's own. */
 typedef void kernel(const void *parameters, i64 block, char *scratch);
 
+/* Each of the sums of R rows of V vectors that are kept in registers. They are numbered by one loop, since nested loops
+ * are unrolled too late for that. */
+#define EACH_SUM(R, V) _Pragma("GCC unroll 24") for (int i = 0; i < R * V; i++)
+
 #endif

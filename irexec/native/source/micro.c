@@ -1,11 +1,7 @@
 /* Sums of products in registers, for every number of rows and vectors that products use. */
 #include "micro.h"
 
-/* R rows of V vectors: the bias, what is at `from` and the sums over all taps, clamped, written to rows `to_row` apart.
- *
- * The sums are numbered by one loop each time: nested loops are unrolled too late for sums to stay in registers.
- */
-#define EACH_SUM(R, V) _Pragma("GCC unroll 24") for (int i = 0; i < R * V; i++)
+/* R rows of V vectors: the bias, what is at `from` and the sums over all taps, clamped, written to rows `to_row` apart. */
 #define MICRO(R, V)                                                                                                   \
     static void micro_##R##_##V(const sums *p, const float *const *table, i64 pitch, const float *b,                  \
                                 const float *bias, float *to, i64 to_row)                                             \
