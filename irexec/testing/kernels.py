@@ -198,12 +198,13 @@ def _check_repeated(kernel: Kernel, task: Task, context: KernelContext, arrays: 
         view = repeated(x, axis)
         copy = np.empty_like(x)
         copy[...] = view
-        expected = _result(kernel, task, context, [copy, *arrays[1:]])
+        expected = result_of(kernel, task, context, [copy, *arrays[1:]])
         _run(kernel, task, context, [view, *arrays[1:]], [y if y is None else y.copy() for y in expected])
 
 
-def _result(kernel: Kernel, task: Task, context: KernelContext, arrays: Arrays) -> list[np.ndarray | None]:
-    read = _read(kernel, task, arrays)
+def result_of(kernel: Kernel, task: Task, context: KernelContext, arrays: Arrays) -> list[np.ndarray | None]:
+    """The outputs of a kernel, written into arrays that were filled with NaN or 77; None for those that are not read."""
+    read = read_by(kernel, task, arrays)
     described = zip(task.outputs, task.output_orders, task.wanted, strict=True)
     outputs = [_output(fact, order) if is_read else None for fact, order, is_read in described]
     with np.errstate(all="ignore"):
@@ -211,7 +212,8 @@ def _result(kernel: Kernel, task: Task, context: KernelContext, arrays: Arrays) 
     return outputs
 
 
-def _read(kernel: Kernel, task: Task, arrays: Arrays) -> list[np.ndarray | None]:
+def read_by(kernel: Kernel, task: Task, arrays: Arrays) -> list[np.ndarray | None]:
+    """The inputs and operands, without the inputs that the kernel does not read."""
     own = len(task.inputs)
     return [x if kernel.reads is None or i in kernel.reads or i >= own else None for i, x in enumerate(arrays)]
 
@@ -220,13 +222,13 @@ def _run(
     kernel: Kernel, task: Task, context: KernelContext, arrays: Arrays, expected: Sequence[np.ndarray | None]
 ) -> None:
     before = [None if x is None else x.copy() for x in arrays]
-    outputs = _result(kernel, task, context, arrays)
+    outputs = result_of(kernel, task, context, arrays)
     for result, values in zip(outputs, expected, strict=True):
         if result is not None and values is not None:
             _compare(result, values, task, kernel)
     if kernel.records:
         with np.errstate(all="ignore"):
-            run_recorded(kernel, task.threads, _read(kernel, task, before), outputs)
+            run_recorded(kernel, task.threads, read_by(kernel, task, before), outputs)
         for result, values in zip(outputs, expected, strict=True):
             if result is not None and values is not None:
                 _compare(result, values, task, kernel)

@@ -65,11 +65,10 @@ class OpenSides:
         model_side = a if isinstance(a, ModelSide) else None
         model_a = None if model_side is None else model_side.model
         self._reshape()
-        enter = stack.enter_context
         self.run_a = (
             None if model_a is None else stack.enter_context(opened_runtime(options, options.a_runtime, model_a))
         )
-        self.run_b = enter(opened_runtime(options, options.b_runtime, b.model))
+        self.run_b = stack.enter_context(opened_runtime(options, options.b_runtime, b.model))
         self.tolerances = Tolerances(options, Precision(model_a), Precision(None if model_a is None else b.model))
         self.inputs = Inputs(model_side, b, self.pairs)
         has_state = model_side is not None and (model_side.has_state or b.has_state)

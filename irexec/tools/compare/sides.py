@@ -51,12 +51,17 @@ class ModelSide:
         return any(node.type == "ReadValue" for node in self.order)
 
 
+ARITHMETIC = "irexec.arithmetic"
+"""A name beside those of the tensors: the text under it is the arithmetic of the recording, such as bf16."""
+
+
 class RecordedSide:
     """Tensors in a .npz, or in a folder that ``infer --dump-layers`` wrote.
 
     Attributes:
         label: the name of the file in messages.
         names: all names of tensors; a tensor may have several.
+        arithmetic: the arithmetic of the recording; "" if it is not stated.
     """
 
     def __init__(self, path: Path, memory: MemoryLimit, stack: ExitStack) -> None:
@@ -69,7 +74,9 @@ class RecordedSide:
             self._archive = stack.enter_context(open_arrays(path, ".npz", memory))
             if not self._archive.named:
                 raise InputError(f"{path} is one array without a name, expected a .npz")
-        self.names: tuple[str, ...] = tuple(self._files) if self._archive is None else self._archive.names
+        names = tuple(self._files) if self._archive is None else self._archive.names
+        self.arithmetic = str(self.read(ARITHMETIC)) if ARITHMETIC in names else ""
+        self.names = tuple(name for name in names if name != ARITHMETIC)
 
     def read(self, name: str) -> np.ndarray:
         """The tensor of a name.

@@ -22,9 +22,6 @@ from irexec.tools.judge.options import JudgeOptions
 
 Tensors = Mapping[Value, np.ndarray]
 
-ARITHMETIC = "irexec.arithmetic"
-"""The name under which a recording says in which arithmetic it was computed."""
-
 _COARSENESS = {"f32": 0, "f16": 1, "bf16": 2}
 
 
@@ -97,7 +94,8 @@ class Opponent:
         Raises:
             InputError: another device than the CPU does not say it.
         """
-        if stated := self.options.arithmetic or self._recorded_arithmetic():
+        recorded = "" if self.recorded is None else self.recorded.arithmetic
+        if stated := self.options.arithmetic or recorded:
             return stated
         said = "" if self.runtime is None else self.runtime.precision
         name = self.options.runtime
@@ -106,10 +104,6 @@ class Opponent:
         # Compressed weights are f16 on their way to f32: what is computed from constants alone does not count.
         written = {_written(facts[value].element) for value in computed if value in facts}
         return max({said if said in _COARSENESS else "f32", *written}, key=lambda one: _COARSENESS[one])
-
-    def _recorded_arithmetic(self) -> str:
-        recorded = self.recorded
-        return "" if recorded is None or ARITHMETIC not in recorded.names else str(recorded.read(ARITHMETIC))
 
 
 def _written(element: Element | None) -> str:

@@ -13,9 +13,9 @@ from irexec.io.files import new_file
 from irexec.io.output_file import check_file
 from irexec.records import Record
 from irexec.tools.arrays.files import write_npz
+from irexec.tools.compare.sides import ARITHMETIC
 from irexec.tools.images.files import Notify
 from irexec.tools.judge.judging import with_inputs
-from irexec.tools.judge.opponent import ARITHMETIC
 from irexec.tools.judge.options import JudgeOptions
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, external_files, files_read

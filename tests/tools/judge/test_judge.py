@@ -284,6 +284,7 @@ def test_a_recording_states_its_arithmetic(tmp_path: Path) -> None:
     assert judge(network(), {"x": IMAGE}, runtime=str(path)).arithmetic == "bf16"
     assert judge(network(), {"x": IMAGE}, runtime=str(path)).verdict != "bug"
     assert judge(network(), {"x": IMAGE}, runtime=str(path), arithmetic="f32").verdict == "bug"
+    assert "irexec.arithmetic" not in str(irexec.compare(path, network(), inputs={"x": IMAGE}))
     np.savez(path, **recorded, **{"irexec.arithmetic": "f99"})
     with pytest.raises(InputError, match="arithmetic 'f99' is not known"):
         judge(network(), {"x": IMAGE}, runtime=str(path))
