@@ -203,7 +203,7 @@ def _check_repeated(kernel: Kernel, task: Task, context: KernelContext, arrays: 
 
 
 def result_of(kernel: Kernel, task: Task, context: KernelContext, arrays: Arrays) -> list[np.ndarray | None]:
-    """The outputs of a kernel, written into arrays that were filled with NaN or 77; None for those that are not read."""
+    """The outputs of a kernel, written into arrays that were filled with NaN or 77; None for one that is not read."""
     read = read_by(kernel, task, arrays)
     described = zip(task.outputs, task.output_orders, task.wanted, strict=True)
     outputs = [_output(fact, order) if is_read else None for fact, order, is_read in described]
