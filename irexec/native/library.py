@@ -43,7 +43,7 @@ class Library:
         self.vector: int = self._function("irx_vector", gives=_SIZE)()
         self.call_words: int = self._function("irx_call_size", gives=_SIZE)() // 8
         self.sources: int = self._function("irx_sources", gives=_SIZE)()
-        self.reset = self._function("irx_reset", _ADDRESS, _SIZE)
+        self.reset = self._function("irx_reset", _ADDRESS, _SIZE, _SIZE)
         self.stop = self._function("irx_stop", _ADDRESS, _SIZE)
         self.run = self._function("irx_run", _ADDRESS, _SIZE, _SIZE, _ADDRESS, _SIZE, gives=_SIZE)
         self.run_alone = self._function("irx_run_alone", _ADDRESS, _SIZE, _ADDRESS, _SIZE, gives=_SIZE)

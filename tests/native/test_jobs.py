@@ -27,7 +27,7 @@ Record = Callable[[int, int, int], None]
 class _Job:
     """Calls of ``blocks`` blocks each, which tell ``record`` what runs; threads have scratch at 1000, 1064, ..."""
 
-    def __init__(self, blocks: list[int], record: Record) -> None:
+    def __init__(self, blocks: list[int], record: Record, threads: int = 1) -> None:
         found = library()
         assert found is not None
         self.library, self.count = found, len(blocks)
@@ -40,7 +40,7 @@ class _Job:
         for row, kernel, count in zip(table, self.kernels, blocks, strict=True):
             row[:5] = ctypes.cast(kernel, c_void_p).value, 0, count, 1000, 64
         self.memory, self.address = memory, table.ctypes.data
-        found.reset(self.address, self.count)
+        found.reset(self.address, self.count, threads)
 
     def run(self, thread: int, nanoseconds: int = -1) -> None:
         """Take part to the end, leaving the library as often as its limit says."""
@@ -70,6 +70,25 @@ def test_a_thread_that_looks_at_limits_of_time_runs_each_block_once_in_order() -
     assert ran == EACH_ONCE
 
 
+@pytest.mark.parametrize(
+    "threads, thread, order",
+    [
+        (1, 0, [0, 1, 2, 3, 4, 5, 6, 7]),
+        (2, 1, [4, 5, 6, 7, 0, 1, 2, 3]),
+        (3, 1, [3, 4, 5, 6, 7, 0, 1, 2]),
+        (3, 2, [6, 7, 0, 1, 2, 3, 4, 5]),
+        (64, 9, [1, 2, 3, 4, 5, 6, 7, 0]),
+    ],
+)
+def test_a_thread_begins_with_its_share_and_goes_on_with_what_others_have_left(
+    threads: int, thread: int, order: list[int]
+) -> None:
+    ran: list[int] = []
+    job = _Job([len(order)], lambda call, block, scratch: ran.append(block), threads)
+    job.run(thread)
+    assert ran == order
+
+
 class _Recorder:
     """The blocks that ran, and the scratch of each thread."""
 
@@ -94,7 +113,7 @@ def _run_on_threads(job: _Job, count: int, nanoseconds: int = -1) -> None:
 @pytest.mark.parametrize("nanoseconds", [-1, 0])
 def test_threads_run_each_block_once_with_scratch_of_their_own(nanoseconds: int) -> None:
     recorder = _Recorder()
-    _run_on_threads(_Job(BLOCKS, recorder), 3, nanoseconds)
+    _run_on_threads(_Job(BLOCKS, recorder, 3), 3, nanoseconds)
     assert sorted(recorder.ran) == EACH_ONCE
     found = [scratch for one in recorder.scratch.values() for scratch in one]
     assert all(len(one) == 1 for one in recorder.scratch.values())
@@ -111,7 +130,7 @@ def test_a_call_begins_when_all_blocks_of_the_call_before_are_done() -> None:
         time.sleep(0.02 if block else 0.001)
         done.append(call)
 
-    _run_on_threads(_Job([2, 2, 2], record), 2)
+    _run_on_threads(_Job([2, 2, 2], record, 2), 2)
     assert not late and sorted(done) == [0, 0, 1, 1, 2, 2]
 
 
@@ -126,7 +145,7 @@ def test_a_stopped_job_begins_no_further_block() -> None:
     job = _Job(BLOCKS, record)
     job.run(0)
     assert ran == EACH_ONCE[: EACH_ONCE.index((1, 5)) + 1]
-    job.library.reset(job.address, job.count)
+    job.library.reset(job.address, job.count, 1)
     ran.clear()
     job.run_alone()
     assert ran == EACH_ONCE

@@ -1,8 +1,8 @@
 /* Runs the calls of a job, on one thread or on several that meet between the calls.
  *
- * Every thread that takes part does the same: call by call it claims blocks until none is left, then waits until the
- * blocks that others claimed are done. A thread that comes late finds fewer blocks, and one that never comes is never
- * waited for. Waiting is a bounded spin and then a sleep, so that a core that somebody else needs is given up. The
+ * Every thread that takes part does the same: call by call it claims blocks, those of its own share first, until none is
+ * left, then waits until the blocks that others claimed are done. A thread that comes late finds fewer blocks, and one
+ * that never comes is never waited for. Waiting is a bounded spin and then a sleep, so that a core that somebody else needs is given up. The
  * thread that has to look at limits of time and at interruptions leaves the job now and then, and goes on with it.
  * Helpers wait in the library for jobs, so that a job begins and ends without the interpreter's lock.
  */
@@ -23,20 +23,30 @@
 
 #define LINE 64
 
-/* One call of a kernel. `next` and `done` lie on cache lines of their own, since all threads write them. */
+/* Blocks of a call that one thread begins with, in order. A line of its own, since threads write `next`. */
+typedef struct {
+    _Atomic i64 next;
+    i64 end;
+    char pad[LINE - 16];
+} share;
+
+/* Threads beyond this number begin with the share of another thread. */
+enum { SHARES = 8 };
+
+/* One call of a kernel. What all threads write lies on a cache line of its own. */
 typedef struct {
     kernel *run;
     const void *parameters;
     i64 blocks;
     char *scratch;
     i64 scratch_each; /* bytes from the scratch of one thread to that of the next */
-    char pad[LINE - 40];
-    _Atomic i64 next;
-    _Atomic int waiting;
-    char pad2[LINE - 12];
+    i64 shares;       /* that are in use, in this run */
+    char pad[LINE - 48];
     _Atomic i64 done;
     _Atomic unsigned word; /* is 1 once all blocks are done: threads sleep on it */
-    char pad3[LINE - 12];
+    _Atomic int waiting;
+    char pad2[LINE - 16];
+    share share[SHARES];
 } call;
 
 enum { SPINS = 2000 };
@@ -132,14 +142,19 @@ INLINE int is_over(part *p)
 /* Bytes of a call, for the allocation of an array of them. */
 EXPORT i64 irx_call_size(void) { return sizeof(call); }
 
-/* Makes the calls ready for irx_run. No thread may be in irx_run with them. */
-EXPORT void irx_reset(call *calls, i64 count)
+/* Makes the calls ready for irx_run on so many threads. No thread may be in irx_run with them. */
+EXPORT void irx_reset(call *calls, i64 count, i64 threads)
 {
-    for (i64 i = 0; i < count; i++) {
-        atomic_store_explicit(&calls[i].next, 0, memory_order_relaxed);
-        atomic_store_explicit(&calls[i].waiting, 0, memory_order_relaxed);
-        atomic_store_explicit(&calls[i].word, 0, memory_order_relaxed);
-        atomic_store_explicit(&calls[i].done, 0, memory_order_release);
+    const i64 shares = threads < SHARES ? threads : SHARES;
+    for (call *c = calls; c < calls + count; c++) {
+        c->shares = shares;
+        for (i64 i = 0; i < shares; i++) {
+            c->share[i].end = (c->blocks * (i + 1) + shares - 1) / shares;
+            atomic_store_explicit(&c->share[i].next, (c->blocks * i + shares - 1) / shares, memory_order_relaxed);
+        }
+        atomic_store_explicit(&c->waiting, 0, memory_order_relaxed);
+        atomic_store_explicit(&c->word, 0, memory_order_relaxed);
+        atomic_store_explicit(&c->done, 0, memory_order_release);
     }
 }
 
@@ -147,9 +162,25 @@ EXPORT void irx_reset(call *calls, i64 count)
 EXPORT void irx_stop(call *calls, i64 count)
 {
     for (call *c = calls; c < calls + count; c++) {
-        atomic_store(&c->next, c->blocks);
+        for (share *s = c->share; s < c->share + c->shares; s++) atomic_store(&s->next, s->end);
         finish(c);
     }
+}
+
+/* Claims a block, of this share or, once it has none left, of the shares after it; -1 if no block is left.
+ *
+ * Consecutive calls have their blocks in the same order of the data, mostly. A thread that begins with its own share
+ * finds in its cache what it wrote in the call before, and the weights of its last run.
+ */
+INLINE i64 claimed(call *c, i64 *from)
+{
+    for (i64 i = 0; i < c->shares; i++, *from = (*from + 1) % c->shares) {
+        share *s = c->share + *from;
+        if (atomic_load_explicit(&s->next, memory_order_relaxed) >= s->end) continue;
+        i64 block = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
+        if (block < s->end) return block;
+    }
+    return -1;
 }
 
 /* Takes part in a job as the thread of this number, from call *position on; position is 0 at first.
@@ -163,11 +194,9 @@ EXPORT i64 irx_run(call *calls, i64 count, i64 thread, i64 *position, i64 nanose
     part current = part_of(nanoseconds);
     for (call *c = calls + *position; c < calls + count; c++) {
         char *scratch = c->scratch + thread * c->scratch_each;
-        i64 own = 0;
+        i64 own = 0, block, from = thread % c->shares;
         int over = 0;
-        while (!over) {
-            i64 block = atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed);
-            if (block >= c->blocks) break;
+        while (!over && (block = claimed(c, &from)) >= 0) {
             c->run(c->parameters, block, scratch);
             own++;
             over = is_over(&current);
@@ -282,7 +311,7 @@ static void keep_apart(seat *s, i64 helpers)
  */
 EXPORT void irx_hire(call *calls, i64 count, i64 wanted, i64 served, i64 *hired)
 {
-    irx_reset(calls, count);
+    irx_reset(calls, count, wanted + 1);
     for (seat *s = seats; s < seats + served && *hired < wanted; s++) {
         unsigned state = atomic_load(&s->state);
         if (state % NAMES != IDLE) continue;

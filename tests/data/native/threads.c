@@ -12,7 +12,7 @@
 enum { CALLS = 40, BLOCKS = 64, THREADS = 6, JOBS = 3, RUNS = 60, LINE = 64, HELPERS = 4 };
 
 i64 irx_call_size(void);
-void irx_reset(void *calls, i64 count);
+void irx_reset(void *calls, i64 count, i64 threads);
 void irx_stop(void *calls, i64 count);
 i64 irx_run(void *calls, i64 count, i64 thread, i64 *position, i64 nanoseconds);
 i64 irx_run_alone(void *calls, i64 count, i64 *position, i64 nanoseconds);
@@ -102,7 +102,7 @@ static void run_threads(job *j)
 {
     pthread_t threads[THREADS];
     member members[THREADS];
-    irx_reset(j->calls, CALLS);
+    irx_reset(j->calls, CALLS, THREADS);
     for (i64 t = 0; t < THREADS; t++) {
         members[t] = (member){j, t};
         pthread_create(&threads[t], NULL, take_part, &members[t]);
