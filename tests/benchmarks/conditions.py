@@ -24,7 +24,7 @@ def pin(process: int, cores: list[int]) -> None:
 
 
 @contextmanager
-def busy_cores() -> Iterator[None]:
+def busy_cores() -> Iterator[list[subprocess.Popen[bytes]]]:
     """One process at normal priority on every core that does nothing but compute."""
     loop = "while True: sum(range(100_000))"
     processes = []
@@ -32,7 +32,7 @@ def busy_cores() -> Iterator[None]:
         for core in available_cores():
             processes.append(subprocess.Popen([sys.executable, "-c", loop]))
             pin(processes[-1].pid, [core])
-        yield
+        yield processes
     finally:
         for process in processes:
             process.kill()
