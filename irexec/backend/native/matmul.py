@@ -261,19 +261,19 @@ def reordering_cost(task: Task, g: LinearGeometry, copied: float) -> float:
 
 def _has_rows(task: Task, g: LinearGeometry) -> bool:
     """Whether the rows of the activations are contiguous."""
-    own = task.shape(g.activation)
-    order = task.input_orders[g.activation] or range(len(own))
-    innermost = next((axis for axis in reversed(order) if own[axis] != 1), len(own) - 1)
-    return g.inner == 1 or innermost == len(own) - (2 if g.swapped else 1)
+    return g.inner == 1 or _is_innermost(task, g.activation, 2 if g.swapped else 1)
+
+
+def _is_innermost(task: Task, index: int, axis: int) -> bool:
+    """Whether elements of an input follow each other in memory along an axis, which is counted from the last one."""
+    own = task.shape(index)
+    order = task.input_orders[index] or range(len(own))
+    return next((i for i in reversed(order) if own[i] != 1), len(own) - 1) == len(own) - axis
 
 
 def _stacks(task: Task) -> Iterator[Candidate]:
     sizes = MatrixSizes.of(task)
-    if (
-        any(sizes.vectors)
-        or task.attributes["transpose_a"]
-        or any(order is not None for order in task.input_orders[:1])
-    ):
+    if any(sizes.vectors):
         return
     last = len(sizes.leading)
     is_fused = fits(task, (tuple(range(last)), (last,), (last + 1,)))
@@ -284,6 +284,8 @@ def _stacks(task: Task) -> Iterator[Candidate]:
     cost = 2 * STEP + _PACK * packed + images * product_cost(sizes.rows, sizes.inner, sizes.columns)
     if math.prod(task.shape(0)[:-2]) not in (1, images) or math.prod(task.shape(1)[:-2]) not in (1, images):
         cost += _REORDERED * (packed + images * sizes.rows * sizes.inner)
+    if sizes.inner > 1 and not _is_innermost(task, 0, 2 if task.attributes["transpose_a"] else 1):
+        cost += STEP + _COPIED * math.prod(task.shape(0))
     if is_fused:
         yield Candidate(cost, functools.partial(NativeMatrices, task, sizes))
         return

@@ -106,31 +106,38 @@ typedef float vh __attribute__((vector_size(VECTOR * 2), aligned(4), may_alias))
 
 INLINE vd picked(vl mask, vd yes, vd no) { return (vd)(((vl)yes & mask) | ((vl)no & ~mask)); }
 
+enum { LOW, HIGH, FACTOR, SCALE, STEP, OFFSET, ZERO, PARTS, LANES = VECTOR / 2 };
+
+INLINE vh quantized(vh value, const vd *part)
+{
+    const double shift = 6755399441055744.0; /* 1.5 * 2**52: adding it rounds to an integer */
+    vd x = __builtin_convertvector(value, vd);
+    x = picked(x < part[LOW], part[LOW], x);
+    x = picked(x > part[HIGH], part[HIGH], x);
+    x = (x - part[LOW]) * part[FACTOR] * part[SCALE];
+    /* The sign is cleared, though x is not negative, so that the product is rounded before the sum. */
+    const vd level = (vd)((vl)x & INT64_MAX) + shift - shift;
+    return __builtin_convertvector(picked(level == part[ZERO], (vd){0}, level * part[STEP] + part[OFFSET]), vh);
+}
+
 /* The values of the levels nearest to a tile, in f64. The ranges are an operand of doubles: one plane for each part of a
  * range, columns follow each other or repeat, and a vector may be read behind the last part.
  */
 static void quantize(const operand *o, i64 plane, const place *at, i64 pitch, float *t, const float *a)
 {
-    enum { LOW, HIGH, FACTOR, SCALE, STEP, OFFSET, ZERO, PARTS, LANES = VECTOR / 2 };
-    const double shift = 6755399441055744.0; /* 1.5 * 2**52: adding it rounds to an integer */
-    double one[PARTS * LANES];
     const double *range = (const double *)o->base + begin_of(o, at);
+    vd part[PARTS];
     for (i64 r = 0; r < at->rows; r++, range += o->row, t += pitch, a += pitch) {
-        if (!o->column)
-            for (i64 i = 0; i < PARTS * LANES; i++) one[i] = range[i / LANES * plane];
-        const double *first = o->column ? range : one;
-        const i64 each = o->column ? plane : LANES;
-        for (i64 k = 0; k < pitch; k += LANES) {
-            const double *q = first + k * o->column;
-#define PART(name) (*(const vd *)(q + name * each))
-            vd x = __builtin_convertvector(*(const vh *)(a + k), vd);
-            x = picked(x < PART(LOW), PART(LOW), x);
-            x = picked(x > PART(HIGH), PART(HIGH), x);
-            x = (x - PART(LOW)) * PART(FACTOR) * PART(SCALE);
-            /* The sign is cleared, though x is not negative, so that the product is rounded before the sum. */
-            const vd level = (vd)((vl)x & INT64_MAX) + shift - shift;
-            const vd value = picked(level == PART(ZERO), (vd){0}, level * PART(STEP) + PART(OFFSET));
-            *(vh *)(t + k) = __builtin_convertvector(value, vh);
+        if (!o->column) {
+#pragma GCC unroll 7
+            for (int i = 0; i < PARTS; i++) part[i] = range[i * plane] - (vd){0};
+            for (i64 k = 0; k < pitch; k += LANES) *(vh *)(t + k) = quantized(*(const vh *)(a + k), part);
+        } else {
+            for (i64 k = 0; k < pitch; k += LANES) {
+#pragma GCC unroll 7
+                for (int i = 0; i < PARTS; i++) part[i] = *(const vd *)(range + i * plane + k);
+                *(vh *)(t + k) = quantized(*(const vh *)(a + k), part);
+            }
         }
     }
 }

@@ -137,17 +137,42 @@ static void point(const windows *w, const strip *s, i64 x, int slides, const flo
     }
 }
 
-/* Fewer channels than a vector has: whole vectors would read beyond the last pixel. */
-static void sums_of_few(const strip *s, i64 from, i64 to, float *out, i64 pitch)
+typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
+enum { QUAD = 4 };
+
+INLINE float limited(const strip *s, float sum) { return sum < s->low ? s->low : sum > s->high ? s->high : sum; }
+
+/* One channel, of fewer than a quad. */
+static void sums_of_one(const strip *s, i64 c, float *out, i64 pitch)
 {
-    for (int i = 0; i < PIXELS; i++)
-        for (i64 c = from; c < to; c++) {
-            float sum = s->bias[c];
-            for (i64 r = 0; r < s->count; r++)
-                for (i64 k = 0; k < s->taps; k++)
-                    sum += s->weights[r][k * s->each + c] * s->table[r * s->entries + k * PIXELS + i][c];
-            out[i * pitch + c - from] = sum < s->low ? s->low : sum > s->high ? s->high : sum;
+    for (int i = 0; i < PIXELS; i++) {
+        float sum = s->bias[c];
+        for (i64 r = 0; r < s->count; r++)
+            for (i64 k = 0; k < s->taps; k++)
+                sum += s->weights[r][k * s->each + c] * s->table[r * s->entries + k * PIXELS + i][c];
+        out[i * pitch] = limited(s, sum);
+    }
+}
+
+/* Fewer channels than a vector has: whole vectors would read beyond the last pixel. The last quad ends where they do. */
+static void sums_of_few(const strip *s, i64 channels, float *out, i64 pitch)
+{
+    i64 c = 0;
+    for (; channels < QUAD && c < channels; c++) sums_of_one(s, c, out + c, pitch);
+    for (; c < channels; c += QUAD) {
+        quad sum[PIXELS];
+        c = smaller(c, channels - QUAD);
+#pragma GCC unroll 4
+        for (int i = 0; i < PIXELS; i++) sum[i] = *(const quad *)(s->bias + c);
+        for (i64 r = 0; r < s->count; r++) {
+            const float *const *x = s->table + r * s->entries, *w = s->weights[r] + c;
+            for (i64 k = 0; k < s->taps; k++, x += PIXELS, w += s->each)
+#pragma GCC unroll 4
+                for (int i = 0; i < PIXELS; i++) sum[i] += *(const quad *)w * *(const quad *)(x[i] + c);
         }
+        for (int i = 0; i < PIXELS; i++)
+            for (int j = 0; j < QUAD; j++) out[i * pitch + c + j] = limited(s, sum[i][j]);
+    }
 }
 
 /* A strip and its chain. An incomplete last vector ends where the channels do, and begins before those of the tile. */
@@ -161,7 +186,7 @@ static void compute(const depthwise *p, const strip *s, sums *run, const place *
         return;
     }
     run(s, at->column, at->column + most, tile, pitch);
-    if (end < VECTOR) sums_of_few(s, at->column, end, tile, pitch);
+    if (end < VECTOR) sums_of_few(s, end, tile, pitch);
     else if (most < pitch) run(s, end - VECTOR, end, tile + at->columns - VECTOR, pitch);
     end_tile(p->after, at, pitch, tile, out, p->out_row, 1);
 }
