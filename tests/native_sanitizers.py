@@ -44,7 +44,8 @@ def address(level: str, cases: int, tests: list[str]) -> int:
             "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
             "PYTHONMALLOC": "malloc",
         }
-        commands = [["-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]]
+        # -s: what a sanitizer says at the end of the process is not captured.
+        commands = [["-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *tests]]
         if cases:
             commands.append(["-m", "tests.fuzz", "--target", "graphs", "--cases", str(cases), *_UNLIMITED])
         codes = [

@@ -54,6 +54,9 @@ def command_line(rng: random.Random, files: Sequence[str]) -> list[str]:
     if name == "bisect":
         # Nothing is asked of an index or installed: the case's folder has no releases.
         words.append(["--installed", "--environments", "."])
+    if name == "serve":
+        # A server would run on.
+        words.append(["--port", "none"])
     found = [name, *(word for group in words for word in group)]
     if rng.random() < 0.08:
         found.insert(

@@ -131,9 +131,9 @@ static void quantize(const operand *o, i64 plane, const place *at, i64 pitch, fl
         if (!o->column) {
 #pragma GCC unroll 7
             for (int i = 0; i < PARTS; i++) part[i] = range[i * plane] - (vd){0};
-            for (i64 k = 0; k < pitch; k += LANES) *(vh *)(t + k) = quantized(*(const vh *)(a + k), part);
+            for (i64 k = 0; k < at->columns; k += LANES) *(vh *)(t + k) = quantized(*(const vh *)(a + k), part);
         } else {
-            for (i64 k = 0; k < pitch; k += LANES) {
+            for (i64 k = 0; k < at->columns; k += LANES) {
 #pragma GCC unroll 7
                 for (int i = 0; i < PARTS; i++) part[i] = *(const vd *)(range + i * plane + k);
                 *(vh *)(t + k) = quantized(*(const vh *)(a + k), part);
