@@ -31,7 +31,7 @@ _COARSE = {"bfloat16": 1.6e-2, "float16": 2e-3}
 
 
 @dataclass(frozen=True)
-class Test:
+class Case:
     """One test: a model, its inputs and expected outputs."""
 
     name: str
@@ -41,7 +41,7 @@ class Test:
     atol: float
 
 
-def node_tests() -> Iterator[Test]:
+def node_tests() -> Iterator[Case]:
     """The tests of single operators."""
     import warnings
 
@@ -51,10 +51,10 @@ def node_tests() -> Iterator[Test]:
         warnings.simplefilter("ignore")
         cases = node.collect_testcases(None)
     for case in cases:
-        yield Test(case.name, case.model, tuple((list(a), list(b)) for a, b in case.data_sets), case.rtol, case.atol)
+        yield Case(case.name, case.model, tuple((list(a), list(b)) for a, b in case.data_sets), case.rtol, case.atol)
 
 
-def file_tests() -> Iterator[Test]:
+def file_tests() -> Iterator[Case]:
     """The tests that are files."""
     for suite in ("pytorch-operator", "pytorch-converted", "simple"):
         for path in sorted((_DATA / suite).glob("*/model.onnx")):
@@ -62,7 +62,7 @@ def file_tests() -> Iterator[Test]:
                 (_numbered(folder, "input"), _numbered(folder, "output"))
                 for folder in sorted(path.parent.glob("test_data_set_*"))
             )
-            yield Test(f"{suite}/{path.parent.name}", path, sets, 1e-3, 1e-6)
+            yield Case(f"{suite}/{path.parent.name}", path, sets, 1e-3, 1e-6)
 
 
 def _numbered(folder: Path, kind: str) -> list[Any]:
@@ -80,7 +80,7 @@ def _array(value: Any) -> np.ndarray:
     return array_of(numpy_helper.from_array(array))[0]
 
 
-def outcome(test: Test) -> str:
+def outcome(test: Case) -> str:
     """Convert, export, run and compare.
 
     Returns:
@@ -104,7 +104,7 @@ def outcome(test: Test) -> str:
     return runtime
 
 
-def _compare(test: Test, result: np.ndarray, expected: np.ndarray, value: Any) -> None:
+def _compare(test: Case, result: np.ndarray, expected: np.ndarray, value: Any) -> None:
     assert result.shape == expected.shape, f"shape {result.shape}, expected {expected.shape}"
     if _RANDOM.match(test.name):
         return

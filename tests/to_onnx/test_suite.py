@@ -7,13 +7,13 @@ import functools
 import pytest
 
 from irexec.errors import ConversionError
-from tests.to_onnx.suite import Test, file_tests, node_tests, outcome
+from tests.to_onnx.suite import Case, file_tests, node_tests, outcome
 
 _EVERY = 12
 
 
 @functools.cache
-def _tests() -> list[Test]:
+def _tests() -> list[Case]:
     return [*list(node_tests())[::_EVERY], *list(file_tests())[::_EVERY]]
 
 
