@@ -1,10 +1,11 @@
 /* Runs the calls of a job, on one thread or on several that meet between the calls.
  *
- * Every thread that takes part does the same: call by call it claims blocks, those of its own share first, until none is
- * left, then waits until the blocks that others claimed are done. A thread that comes late finds fewer blocks, and one
- * that never comes is never waited for. Waiting is a bounded spin and then a sleep, so that a core that somebody else needs is given up. The
- * thread that has to look at limits of time and at interruptions leaves the job now and then, and goes on with it.
- * Helpers wait in the library for jobs, so that a job begins and ends without the interpreter's lock.
+ * Every thread that takes part does the same: call by call it claims blocks, those of its own share first, until none
+ * is left, then waits until the blocks that others claimed are done. A thread that comes late finds fewer blocks, and
+ * one that never comes is never waited for. Waiting is a bounded spin and then a sleep, so that a core that somebody
+ * else needs is given up. The thread that has to look at limits of time and at interruptions leaves the job now and
+ * then, and goes on with it. Helpers wait in the library for jobs, so that a job begins and ends without the
+ * interpreter's lock.
  */
 #define _GNU_SOURCE
 #include "irx.h"
