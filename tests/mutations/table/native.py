@@ -25,8 +25,15 @@ NATIVE = (
     Mutation(
         "a stopped job begins further blocks",
         f"{_SOURCE}/run.c",
-        "        atomic_store(&c->next, c->blocks);\n",
+        "        for (share *s = c->share; s < c->share + c->shares; s++) atomic_store(&s->next, s->end);\n",
         "",
+        ("tests/native/test_jobs.py",),
+    ),
+    Mutation(
+        "the last block of a share is the first of the next one too",
+        f"{_SOURCE}/run.c",
+        ".end = (c->blocks * (i + 1) + shares - 1) / shares;",
+        ".end = smaller((c->blocks * (i + 1) + shares - 1) / shares + 1, c->blocks);",
         ("tests/native/test_jobs.py",),
     ),
     Mutation(
@@ -83,8 +90,8 @@ NATIVE = (
     Mutation(
         "all columns have the range of the first",
         f"{_SOURCE}/chain.c",
-        "first + k * o->column",
-        "first",
+        "(range + i * plane + k)",
+        "(range + i * plane)",
         ("tests/backend/test_native_chains.py",),
     ),
     Mutation(
@@ -221,12 +228,26 @@ NATIVE = (
         ("tests/backend/test_matmul.py", "tests/backend/test_attention.py"),
     ),
     Mutation(
-        "channels that fill no vector have the taps of the first pixel",
+        "channels that fill no quad have the taps of the first pixel",
         f"{_SOURCE}/depthwise.c",
         "k * PIXELS + i][c]",
         "k * PIXELS][c]",
         ("tests/backend/test_depthwise_convolution.py",),
         graphs=200,
+    ),
+    Mutation(
+        "channels that fill no vector have the taps of the first pixel",
+        f"{_SOURCE}/depthwise.c",
+        "*(const quad *)(x[i] + c)",
+        "*(const quad *)(x[0] + c)",
+        ("tests/backend/test_depthwise_convolution.py",),
+    ),
+    Mutation(
+        "the last channels that fill no vector begin after those of the quad before",
+        f"{_SOURCE}/depthwise.c",
+        "        c = smaller(c, channels - QUAD);\n",
+        "        if (c > channels - QUAD) break;\n",
+        ("tests/backend/test_depthwise_convolution.py",),
     ),
     Mutation(
         "the last channels of a depthwise tile are those of the next tile",
