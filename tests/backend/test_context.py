@@ -14,7 +14,7 @@ from irexec.backend.kernel import Kernel, KernelContext
 from irexec.backend.pool import Pool
 from irexec.backend.scratch import Scratch
 from irexec.backend.switches import CHECK_RECORDS
-from irexec.backend.trials import RUNS_UNTIL_RETRIED, TRIAL_RUNS
+from irexec.backend.trials import FIRST_RUNS, RUNS_UNTIL_RETRIED, TRIAL_RUNS
 
 
 class Timed(Kernel):
@@ -46,8 +46,9 @@ def _run(context: KernelContext, kernel: Kernel, times: int) -> None:
 def test_the_faster_way_stays(seconds: float, alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     context = _two_threads()
     kernel = Timed(seconds, monkeypatch)
-    _run(context, kernel, TRIAL_RUNS + 3)
-    assert kernel.alone == [False, True] * (TRIAL_RUNS // 2) + [alone] * 3
+    trials = TRIAL_RUNS if alone else FIRST_RUNS
+    _run(context, kernel, trials + 3)
+    assert kernel.alone == [False, True] * (trials // 2) + [alone] * 3
 
 
 def test_both_ways_are_tried_again_after_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,8 +59,8 @@ def test_both_ways_are_tried_again_after_many_runs(monkeypatch: pytest.MonkeyPat
     assert kernel.alone[TRIAL_RUNS:] == [True] * (RUNS_UNTIL_RETRIED + 1 - TRIAL_RUNS)
     kernel.alone.clear()
     kernel._seconds = 2.5
-    _run(context, kernel, TRIAL_RUNS + 3)
-    assert kernel.alone == [False, True] * (TRIAL_RUNS // 2) + [False] * 3
+    _run(context, kernel, FIRST_RUNS + 3)
+    assert kernel.alone == [False, True] * (FIRST_RUNS // 2) + [False] * 3
 
 
 def test_a_step_on_one_thread_has_no_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
