@@ -187,8 +187,9 @@ class NativeMatrices(_Matrices):
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
-        a, b = (self._stack(inputs[i], i, binding) for i in (0, 1))
-        a, b = binding.with_stride(a, a.ndim - 1), b
+        a, b = (self._stack(inputs[i], i) for i in (0, 1))
+        # The whole stack is copied, and not what it repeats: a second copy would be made of memory that is not filled.
+        a = binding.with_stride(a, a.ndim - 1)
         left, right = self._strides(a, binding), self._strides(b, binding)
         matrix = right[0], right[1] if self.packed > 1 else 0, *right[2:]
         packing = packing_of(matrix, binding.shared, self.depth, self.columns, self.panel)
@@ -196,7 +197,7 @@ class NativeMatrices(_Matrices):
         each = padded(self.columns) * self.depth if self.packed > 1 else 0
         self._multiply(left[:3], (binding.shared, each), inputs, outputs[0], binding)
 
-    def _stack(self, x: np.ndarray, index: int, binding: Binding) -> np.ndarray:
+    def _stack(self, x: np.ndarray, index: int) -> np.ndarray:
         x = x.swapaxes(-1, -2) if self.swapped[index] else x
         return np.broadcast_to(x, (*self.sizes.leading, *x.shape[-2:]))
 
@@ -285,7 +286,7 @@ def _stacks(task: Task) -> Iterator[Candidate]:
     if math.prod(task.shape(0)[:-2]) not in (1, images) or math.prod(task.shape(1)[:-2]) not in (1, images):
         cost += _REORDERED * (packed + images * sizes.rows * sizes.inner)
     if sizes.inner > 1 and not _is_innermost(task, 0, 2 if task.attributes["transpose_a"] else 1):
-        cost += STEP + _COPIED * math.prod(task.shape(0))
+        cost += STEP + _COPIED * images * sizes.rows * sizes.inner
     if is_fused:
         yield Candidate(cost, functools.partial(NativeMatrices, task, sizes))
         return
