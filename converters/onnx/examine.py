@@ -13,8 +13,10 @@ import onnx
 from converters.onnx.blocked_layout import without_blocks
 from converters.onnx.checker import checker_findings, objection
 from converters.onnx.declared import fact_of, fact_of_tensor
+from converters.onnx.functions import overriding
 from converters.onnx.graphs import own_names
 from converters.onnx.inference import infer_shapes
+from converters.onnx.inlining import name_of
 from converters.onnx.load import Source, check_readable, parse, prepared
 from converters.onnx.locations import at_value, mark
 from converters.onnx.objections import Objections, WithoutValueError
@@ -62,6 +64,10 @@ def examine(source: Source, inputs: Shapes | None = None) -> Examination:
     reason = objection(model, source)
     mark(model)
     findings = list(structure_findings(model))
+    findings += [
+        at_value(codes.OVERRIDDEN_OPERATOR, "", name_of(function), "function", "the operator of that name is computed")
+        for function in overriding(model)
+    ]
     newer: list[str] = []
     inlined = prepared(model, where, newer.append)
     findings += [in_model(codes.NEW_OPSET, text) for text in newer]

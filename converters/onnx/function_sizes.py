@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 import onnx
 from onnx import AttributeProto
 
-from converters.onnx.graphs import domain_of, every_node, graphs_in, subgraphs
+from converters.onnx.graphs import every_node, graphs_in, subgraphs
+from converters.onnx.inlining import Identity, identity_of, name_of
 from irexec.errors import ConversionError
 from irexec.ir.order import sort_by_producers
-
-# Domain, name and overload.
-_Identity = tuple[str, str, str]
 
 
 @dataclass
@@ -46,32 +44,27 @@ def size_when_inlined(model: onnx.ModelProto, where: str) -> InlinedSize:
         ConversionError: a function calls itself, directly or through others, or two functions have the same name;
             ``where`` begins the message.
     """
-    functions = {_identity(function): function for function in model.functions}
+    functions = {identity_of(function): function for function in model.functions}
     if len(functions) < len(model.functions):
         raise ConversionError(f"{where}: two of the model's own functions have the same name")
     numbers = {key: i for i, key in enumerate(functions)}
     called = [
-        {numbers[key] for key in map(_identity, every_node(function)) if key in numbers} for function in model.functions
+        {numbers[key] for key in map(identity_of, every_node(function)) if key in numbers}
+        for function in model.functions
     ]
     order, stuck = sort_by_producers(called)
     if stuck:
         function = model.functions[stuck[0]]
         raise ConversionError(
-            f"{where}: the model's own function {f'{function.domain}.{function.name}'!r} calls itself, directly or "
-            "through others"
+            f"{where}: the model's own function {name_of(function)!r} calls itself, directly or through others"
         )
-    sizes: dict[_Identity, InlinedSize] = {}
+    sizes: dict[Identity, InlinedSize] = {}
     for i in order:
-        sizes[_identity(model.functions[i])] = _of_function(model.functions[i], sizes)
+        sizes[identity_of(model.functions[i])] = _of_function(model.functions[i], sizes)
     return _of_nodes(model.graph.node, sizes)
 
 
-def _identity(called: onnx.NodeProto | onnx.FunctionProto) -> _Identity:
-    name = called.op_type if isinstance(called, onnx.NodeProto) else called.name
-    return domain_of(called), name, called.overload
-
-
-def _of_function(function: onnx.FunctionProto, sizes: Mapping[_Identity, InlinedSize]) -> InlinedSize:
+def _of_function(function: onnx.FunctionProto, sizes: Mapping[Identity, InlinedSize]) -> InlinedSize:
     """The size of a function's nodes with the default values of its attributes; calls may override them."""
     size = _of_nodes(function.node, sizes)
     for default in function.attribute_proto:
@@ -80,10 +73,10 @@ def _of_function(function: onnx.FunctionProto, sizes: Mapping[_Identity, Inlined
     return size
 
 
-def _of_nodes(nodes: Iterable[onnx.NodeProto], sizes: Mapping[_Identity, InlinedSize]) -> InlinedSize:
+def _of_nodes(nodes: Iterable[onnx.NodeProto], sizes: Mapping[Identity, InlinedSize]) -> InlinedSize:
     total = InlinedSize()
     for node in nodes:
-        function = sizes.get(_identity(node))
+        function = sizes.get(identity_of(node))
         if function is not None:
             total.add(InlinedSize(function.nodes, function.bytes))
         elif any(True for _ in subgraphs(node)) or any(attribute.ref_attr_name for attribute in node.attribute):
@@ -96,7 +89,7 @@ def _of_nodes(nodes: Iterable[onnx.NodeProto], sizes: Mapping[_Identity, Inlined
     return total
 
 
-def _of_attribute(attribute: AttributeProto, sizes: Mapping[_Identity, InlinedSize]) -> InlinedSize:
+def _of_attribute(attribute: AttributeProto, sizes: Mapping[Identity, InlinedSize]) -> InlinedSize:
     if attribute.ref_attr_name:
         return InlinedSize(attributes=Counter([attribute.ref_attr_name]))
     graphs = graphs_in(attribute)

@@ -10,7 +10,8 @@ import onnx
 from onnx import defs, helper, inliner
 
 from converters.onnx.function_sizes import size_when_inlined
-from converters.onnx.graphs import domain_of, every_graph, every_node, opsets_of
+from converters.onnx.graphs import domain_of, every_graph, every_node, opset_of, opsets_of
+from converters.onnx.inlining import has_schema, identity_of, overrides_an_operator, with_functions_inlined
 from converters.onnx.limits import MAX_INLINED_BYTES, MAX_INLINED_NODES
 from converters.onnx.locations import carry_marks
 from converters.onnx.registry import find
@@ -27,42 +28,32 @@ def inlined(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
         ConversionError: the model's own functions cannot be inlined, or inlining would produce too many nodes.
     """
     if len(model.functions):
+        model = _without_overrides(model)
         _check_size(model, where)
         try:
-            model = inliner.inline_local_functions(_of_one_opset(model))
-        except Exception as error:
-            # The inliner is C++; its own exception classes have no common base but Exception.
-            raise ConversionError(
-                f"{where}: the model's own functions cannot be inlined: {' '.join(str(error).split())}"
-            ) from None
+            model = with_functions_inlined(model)
+        except ConversionError as error:
+            raise ConversionError(f"{where}: the model's own functions cannot be inlined: {error}") from None
     for operator in sorted(_untranslated(model)):
         model = _expanded(model, operator, where)
     return model
 
 
-def _of_one_opset(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with functions of another opset moved to the model's opset, if every node keeps its translator.
-
-    sklearn-onnx writes functions of another opset, which the inliner skips.
-    """
+def overriding(model: onnx.ModelProto) -> list[onnx.FunctionProto]:
+    """The functions of a model that have the name of an operator: the operator is computed."""
     opsets = opsets_of(model)
-    if all(
-        opsets.get(domain_of(item), item.version) == item.version
-        for function in model.functions
-        for item in function.opset_import
-    ):
+    return [function for function in model.functions if overrides_an_operator(function, opsets)]
+
+
+def _without_overrides(model: onnx.ModelProto) -> onnx.ModelProto:
+    names = {identity_of(function) for function in overriding(model)}
+    if not names:
         return model
-    changed = onnx.ModelProto()
-    changed.CopyFrom(model)
-    for function in changed.functions:
-        nodes = [(domain_of(node), node.op_type) for node in every_node(function)]
-        for item in function.opset_import:
-            domain, version = domain_of(item), opsets.get(domain_of(item), item.version)
-            if all(
-                find(type, domain, item.version) is find(type, domain, version) for own, type in nodes if own == domain
-            ):
-                item.version = version
-    return changed
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    del copy.functions[:]
+    copy.functions.extend(function for function in model.functions if identity_of(function) not in names)
+    return copy
 
 
 def _check_size(model: onnx.ModelProto, where: str) -> None:
@@ -79,18 +70,18 @@ def _check_size(model: onnx.ModelProto, where: str) -> None:
 def _untranslated(model: onnx.ModelProto) -> set[tuple[str, str]]:
     """The operators without a translator, each with its domain."""
     opsets = opsets_of(model)
-    operators = {(domain_of(node), node.op_type) for node in every_node(model.graph)}
     return {
-        (domain, operator) for domain, operator in operators if find(operator, domain, opsets.get(domain, 1)) is None
+        (domain_of(node), node.op_type)
+        for node in every_node(model.graph)
+        if find(node.op_type, domain_of(node), opset_of(node, opsets)) is None
     }
 
 
 def _with_body(domain: str, operator: str, opset: int) -> defs.OpSchema | None:
     """The schema of an operator that ONNX defines by a function body; None for others."""
-    try:
-        schema = defs.get_schema(operator, opset, domain)
-    except defs.SchemaError:
+    if not has_schema(operator, domain, opset):
         return None
+    schema = defs.get_schema(operator, opset, domain)
     # The type stubs of onnx lack both attributes.
     lists = ("function_opset_versions", "context_dependent_function_opset_versions")
     return schema if any(getattr(schema, name) for name in lists) else None

@@ -11,6 +11,7 @@ from converters.onnx.limits import MAX_NESTED_GRAPHS
 from irexec.errors import ConversionError
 
 _ALIASES = {"ai.onnx": ""}
+_OPSET_MARK = "irexec.opset"
 
 
 def domain_of(node: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProto) -> str:
@@ -22,6 +23,19 @@ def opsets_of(model: onnx.ModelProto) -> dict[str, int]:
     """The opset of each domain. Models often use the domains of ONNX Runtime without importing them."""
     found = {_ALIASES.get(opset.domain, opset.domain): opset.version for opset in model.opset_import}
     return {"": 1, "com.microsoft": 1, "com.microsoft.nchwc": 1, "com.ms.internal.nhwc": found.get("", 1)} | found
+
+
+def opset_of(node: onnx.NodeProto, opsets: Mapping[str, int]) -> int:
+    """The opset of a node: that of its domain, unless it comes from a function of another opset."""
+    # An entry of the file with the same key comes first.
+    mark = next((entry.value for entry in reversed(node.metadata_props) if entry.key == _OPSET_MARK), "")
+    return int(mark) if mark.isdecimal() else opsets.get(domain_of(node), 1)
+
+
+def mark_opset(node: onnx.NodeProto, opset: int) -> None:
+    """Mark a node with an opset of its own."""
+    entry = node.metadata_props.add()
+    entry.key, entry.value = _OPSET_MARK, str(opset)
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
@@ -90,4 +104,5 @@ def describe(node: onnx.NodeProto, opsets: Mapping[str, int]) -> str:
     """A node in messages: its name, domain, operator and opset."""
     name = node.name or next(filter(None, node.output), "")
     domain = domain_of(node)
-    return f"node {name!r} ({domain or 'ai.onnx'}.{node.op_type} of opset {opsets.get(domain, '?')})"
+    opset = opset_of(node, opsets) if domain in opsets else "?"
+    return f"node {name!r} ({domain or 'ai.onnx'}.{node.op_type} of opset {opset})"

@@ -11,8 +11,9 @@ from typing import TypeAlias
 import onnx
 from google.protobuf.message import DecodeError
 
-from converters.onnx.functions import inlined
+from converters.onnx.functions import inlined, overriding
 from converters.onnx.graphs import every_graph, opsets_of
+from converters.onnx.inlining import name_of
 from converters.onnx.names import check_written_names, every_name
 from converters.onnx.tensors import external_path
 from irexec.errors import ConversionError
@@ -43,6 +44,8 @@ def load(source: Source, warn: Callable[[str], object]) -> tuple[onnx.ModelProto
     """
     model, where, folder = parse(source)
     check_readable(model, where)
+    for function in overriding(model):
+        warn(f"function {name_of(function)!r} of the model is ignored: it has the name of an operator")
     return prepared(model, where, warn), folder
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import onnx
 from onnx import defs
 
-from converters.onnx.graphs import describe, domain_of, every_node, opsets_of
+from converters.onnx.graphs import describe, domain_of, every_node, opset_of, opsets_of
 from converters.onnx.locations import location
 from converters.onnx.registry import first_opset, operators, translation_of
 from irexec.ir import onnx_codes as codes
@@ -69,7 +69,7 @@ def operator_findings(model: onnx.ModelProto) -> Iterator[Finding]:
 def _reason(node: onnx.NodeProto, opsets: Mapping[str, int]) -> tuple[str, str]:
     """The code and the message for a node without a translator."""
     domain, operator = domain_of(node), node.op_type
-    shown, opset = domain or "ai.onnx", opsets.get(domain)
+    shown, opset = domain or "ai.onnx", opset_of(node, opsets) if domain in opsets else None
     since = _first_opset(domain, operator)
     if since is not None and opset is not None and opset < since:
         return codes.OPERATOR_VERSION, f"{shown}.{operator} exists since opset {since}, the model imports opset {opset}"

@@ -21,7 +21,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, TypeProto
 
-from converters.onnx.graphs import domain_of
+from converters.onnx.graphs import domain_of, opset_of
 from converters.onnx.onnx_values import OnnxValue
 from irexec.errors import PluginError
 from irexec.ir.facts import Fact
@@ -212,8 +212,7 @@ def _loader() -> Loader:
 
 def translation_of(node: NodeProto, opsets: Mapping[str, int]) -> Translation | None:
     """The translator of a node; None if there is none."""
-    domain = domain_of(node)
-    return find(node.op_type, domain, opsets.get(domain, 1))
+    return find(node.op_type, domain_of(node), opset_of(node, opsets))
 
 
 def find(type: str, domain: str, opset: int) -> Translation | None:

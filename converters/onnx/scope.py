@@ -15,7 +15,7 @@ from onnx import AttributeProto
 from converters.onnx.body_builder import BodyBuilder
 from converters.onnx.context import TranslationContext
 from converters.onnx.declared import contradictions
-from converters.onnx.graphs import UsedNames, describe, domain_of, every_node, own_names, subgraphs
+from converters.onnx.graphs import UsedNames, describe, domain_of, every_node, opset_of, own_names, subgraphs
 from converters.onnx.input_types import check_types
 from converters.onnx.limits import Translations
 from converters.onnx.locations import path_of
@@ -203,7 +203,7 @@ class Scope:
         look = self.lookup if translation.takes_sequences else self.value
         inputs = [look(name, where) if name else None for name in node.input]
         first_layer = len(self.builder.graph.nodes)
-        context = self._context(node, self.opsets.get(domain_of(node), 1))
+        context = self._context(node, opset_of(node, self.opsets))
         try:
             self._translations.count()
             _check_arity(translation, inputs)

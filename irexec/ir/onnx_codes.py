@@ -75,6 +75,12 @@ UNKNOWN_BLOCKS = add(
     "ORT_ENABLE_EXTENDED, which is the same on all processors.",
 )
 
+OVERRIDDEN_OPERATOR = add(
+    "ON012", "warning", "function instead of an operator",
+    "a function of the model has the name of an operator, which is computed, as by ONNX Runtime and OpenVINO",
+    '<domain: "", opset_import: ["" : 18]> Softplus (x) => (y) { y = Add (x, x) }',
+    "Give the function a domain of its own, or delete it if the operator is what is meant.",
+)
 UNKNOWN_OPERATOR = add(
     "ON101", "error", "unknown operator", "there is no such operator: its domain or its name is not known",
     "[act] y = com.example.Swish (x)",

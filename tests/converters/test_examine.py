@@ -105,6 +105,7 @@ ROWS = [
     Row("ON010", None, None, None, RELU, RELU, "opset 99 is newer than", header='ir_version: 10, opset_import: ["" : 99]'),
     Row("ON011", None, None, None, blocked(16), blocked(8), "fit blocks of 8 and of 16",
         header='ir_version: 10, opset_import: ["" : 20, "com.microsoft.nchwc" : 1]'),
+    Row("ON012", None, "Relu", "function", RELU + ' <domain: "", opset_import: ["" : 20]> Relu (u) => (v) { v = Neg (u) }', RELU, "the operator of that name is computed"),
     Row("ON101", 0, "act", "com.example.Swish", "(float[2] x) => (float[2] y) { [act] y = com.example.Swish (x) }", RELU, "the domain 'com.example' of operator 'Swish' is not known"),
     Row("ON101", 0, "act", "Relv", "(float[2] x) => (float[2] y) { [act] y = Relv (x) }", RELU, "similar operators are PRelu, Relu"),
     Row("ON101", 1, "local.Twice/act", "com.example.Swish", FUNCTION.format("[act] y = com.example.Swish (u)"), FUNCTION.format("[act] y = Relu (u)"), "com.example"),
