@@ -110,7 +110,7 @@ _ONLY = {
     "grpc": ("irexec/integrations/",),
     "prometheus_client": ("irexec/integrations/open_inference.py",),
     "ray": ("irexec/integrations/ray_data.py",),
-    "sentencepiece": ("irexec/tokenizers/sentencepieces.py",),
+    "sentencepiece": ("irexec/tokenizers/isolated_program.py",),
     "pyarrow": ("irexec/tools/batch/tables.py",),
     "resvg_py": ("irexec/tools/graph/files.py",),
     "onnx": ("converters/onnx/", "converters/ir_to_onnx/", "irexec/testing/conversion.py"),

@@ -78,27 +78,21 @@ def _with_dollars(replacement: str) -> str:
 def _replaced(raw: bytes, pattern: Pattern, replacement: str, everywhere: bool) -> bytes:
     """The string with its matches replaced; as it is where OpenVINO's buffer for the result is too small."""
     string = text(raw)
-    parts, end = [], 0
-    for match in pattern.expression.finditer(string):
+    parts: list[str] = []
+    end, returned = 0, 0
+    for match in pattern.matches(string, None if everywhere else 1):
         new = expand(pattern, match, replacement)
         if new is None:
             return raw
+        # One more than the last group that takes part in the first match.
+        returned = returned or 1 + max(i for i in range(len(pattern.groups)) if pattern.span(match, i) is not None)
         parts += [string[end : match.start()], new]
         end = match.end()
-        if not everywhere:
-            break
     if not parts:
         return raw
     result = raw_bytes("".join([*parts, string[end:]]))
-    room = 4 * (len(raw) + _returned(pattern, string) * len(raw_bytes(replacement)))
+    room = 4 * (len(raw) + returned * len(raw_bytes(replacement)))
     return result if len(result) < room else raw
-
-
-def _returned(pattern: Pattern, string: str) -> int:
-    """One more than the last group that takes part in the first match."""
-    match = pattern.expression.search(string)
-    groups = range(len(pattern.groups))
-    return 1 + max(number for number in groups if match and pattern.span(match, number) is not None)
 
 
 @operation("CharsMapNormalization", domain="extension")

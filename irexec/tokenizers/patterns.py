@@ -7,11 +7,17 @@ Classes are written out as ranges of code points, since Python's differ: no ``\\
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 from irexec.errors import OpError
+from irexec.messages import cut
+from irexec.reference.limits import check_time
+from irexec.tokenizers.isolated import Isolated
+from irexec.tokenizers.pattern_cost import longest_texts
 from irexec.tokenizers.unicode_classes import Ranges, complement, of_escape, of_property, union
 
 _CONTROLS = {"n": 0xA, "r": 0xD, "t": 0x9, "f": 0xC, "e": 0x1B, "a": 0x7}
@@ -22,20 +28,82 @@ _PUNCTUATION_OF_POSIX = "$+<=>^`|~"
 
 @dataclass(frozen=True)
 class Pattern:
-    """A compiled pattern.
+    """A pattern that has been translated.
 
     Attributes:
-        expression: Python's.
-        groups: the groups of ``expression`` that have each number of the original; several after a branch reset.
+        source: the original.
+        groups: the groups of Python's expression that have each number of the original; several after a branch reset.
+        isolated: where long texts are searched; Python's ``re`` can neither be interrupted nor limited.
+        longest: number of characters up to which a text is searched here, of ASCII alone and of any.
+        expression: Python's; None if texts are never searched here.
     """
 
-    expression: re.Pattern[str]
+    source: str
     groups: tuple[tuple[int, ...], ...]
+    isolated: Isolated
+    longest: tuple[int, int] = (-1, -1)
+    expression: re.Pattern[str] | None = None
 
-    def span(self, match: re.Match[str], number: int) -> tuple[int, int] | None:
+    def matches(self, string: str, maximum: int | None = None) -> Iterator[Match]:
+        """The matches from the left, all of them or at most ``maximum``.
+
+        Raises:
+            OpError: the search takes too long, or Python does not accept the pattern.
+            RunTimeoutError: the run takes too long.
+        """
+        check_time()
+        if self.expression is not None and len(string) <= self.longest[not string.isascii()]:
+            yield from itertools.islice(self.expression.finditer(string), maximum)
+            return
+        answer, _ = self.isolated.ask("find", string, maximum, seconds=SECONDS)
+        spans = answer.tolist()
+        for first in range(0, len(spans), 2 * sum(map(len, self.groups))):
+            yield _Spans(string, spans, first)
+
+    def span(self, match: Match, number: int) -> tuple[int, int] | None:
         """The span of a group of the original; None if it took no part in the match."""
         spans = [match.span(group) for group in self.groups[number] if match.start(group) >= 0]
         return spans[0] if spans else None
+
+
+class Match(Protocol):
+    """A match, of which Python's ``re`` has the methods."""
+
+    @property
+    def string(self) -> str:
+        """The text that was searched."""
+
+    def start(self, group: int = 0, /) -> int:
+        """Begin of a group; -1 if it took no part in the match."""
+
+    def end(self, group: int = 0, /) -> int:
+        """End of a group."""
+
+    def span(self, group: int = 0, /) -> tuple[int, int]:
+        """Both."""
+
+
+class _Spans(NamedTuple):
+    """A match that another process has found: its groups begin at ``first`` of the spans of all matches."""
+
+    string: str
+    spans: list[int]
+    first: int
+
+    def start(self, group: int = 0, /) -> int:
+        return self.spans[self.first + 2 * group]
+
+    def end(self, group: int = 0, /) -> int:
+        return self.spans[self.first + 2 * group + 1]
+
+    def span(self, group: int = 0, /) -> tuple[int, int]:
+        return self.start(group), self.end(group)
+
+
+SECONDS = 60
+"""Limit of the time of one search. OpenVINO's matcher ends after ten million steps, and takes that for no match."""
+_LARGE = 1 << 20
+"""Characters of a translated pattern from which on it is compiled in a process of its own, too: half a second."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -47,13 +115,20 @@ def compile_pattern(pattern: bytes) -> Pattern:
     """
     try:
         source = pattern.decode()
-        translation = _Translation(source)
-        expression = re.compile(translation.run())
     except UnicodeDecodeError as error:
         raise OpError(f"the pattern {pattern!r} is not UTF-8") from error
+    translation = _Translation(source)
+    text = translation.run()
+    groups = tuple(map(tuple, translation.groups))
+    isolated = Isolated("pattern", text, f"the pattern {cut(repr(source), 200)}")
+    if len(text) >= _LARGE:
+        return Pattern(source, groups, isolated)
+    try:
+        expression = re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
         raise OpError(f"the pattern {source!r} is not valid: {error}") from error
-    return Pattern(expression, tuple(map(tuple, translation.groups)))
+    outline = _Translation(source, is_outline=True).run()
+    return Pattern(source, groups, isolated, longest_texts(outline), expression)
 
 
 @dataclass
@@ -61,6 +136,7 @@ class _Translation:
     """One pass over a pattern.
 
     Attributes:
+        is_outline: whether every class is written as ".": the cost of a search does not depend on them.
         groups: see Pattern.
         made: number of groups of the translation so far.
         frames: an open bracket each: what closes it, and for a branch reset the first and the largest group number of
@@ -68,6 +144,7 @@ class _Translation:
     """
 
     source: str
+    is_outline: bool = False
     at: int = 0
     groups: list[list[int]] = field(default_factory=lambda: [[0]])
     made: int = 0
@@ -77,6 +154,7 @@ class _Translation:
     def run(self) -> str:
         parts = []
         while self.at < len(self.source):
+            check_time()
             parts.append(self._next())
         if self.frames:
             raise self._error("has a bracket that is not closed")
@@ -88,7 +166,7 @@ class _Translation:
         if char == "\\":
             return self._escape()
         if char == "[":
-            return _written(self._set())
+            return self._class_text(self._set())
         if char == "(":
             return self._open()
         if char == ")":
@@ -108,7 +186,10 @@ class _Translation:
             return _ANCHORS[letter]
         if letter.isdigit() and letter != "0":
             return self._reference(letter)
-        return _written(self._class(letter))
+        return self._class_text(self._class(letter))
+
+    def _class_text(self, ranges: Ranges) -> str:
+        return "." if self.is_outline else _written(ranges)
 
     def _reference(self, digit: str) -> str:
         groups = self.groups[int(digit)] if int(digit) < len(self.groups) else []
@@ -267,6 +348,7 @@ class _Translation:
         return closing
 
 
+@functools.lru_cache(maxsize=256)
 def _written(ranges: Ranges) -> str:
     """A set of code points in Python's form."""
     if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
@@ -289,7 +371,7 @@ def _boundary(inside: bool) -> str:
     return f"(?:{edge})" if inside else rf"(?:(?<={word})(?={word})|(?<!{word})(?!{word}))"
 
 
-def expand(pattern: Pattern, match: re.Match[str], replacement: str) -> str | None:
+def expand(pattern: Pattern, match: Match, replacement: str) -> str | None:
     """The replacement of a match: ``$1`` and ``${1}`` are groups, ``$$`` is a dollar sign.
 
     None if it has a group that took no part in the match, for which OpenVINO leaves the whole string as it is.

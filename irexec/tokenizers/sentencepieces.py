@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import functools
 import re
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from itertools import pairwise
 from typing import Annotated, Any
 
 import numpy as np
 
 from irexec.dtypes.elements import I32, I64, STRING, U8
 from irexec.dtypes.strings import encoded
-from irexec.errors import OpError, UnsupportedError, check
+from irexec.errors import UnsupportedError, check
 from irexec.ir.dims import ANY
 from irexec.ir.facts import Fact
 from irexec.schema.extension import operation
 from irexec.schema.inputs import AnyTensor, Rank
 from irexec.tokenizers.encodings import of_byte_token
+from irexec.tokenizers.isolated import Isolated
 from irexec.tokenizers.packed import Bytes, Offsets, Packed, StringFacts, pack, raw_bytes, string_facts, text, unpack
 from irexec.tokenizers.patterns import compile_pattern
 
@@ -29,30 +31,23 @@ _INPUTS = {len(kinds): kinds for kinds in ([STRING], _PACKED, [STRING, *_SPECIAL
 _META = re.compile(rb"[.^$*+?()\[\]{}|\\]")
 
 
-@functools.cache
-def _library() -> Any:
-    """The module sentencepiece; raises UnsupportedError if it cannot be imported."""
+@functools.lru_cache(maxsize=8)
+def _processor(model: bytes) -> Isolated:
+    """The model, in processes of its own: the library trusts its bytes, and a damaged one ends the process."""
+    return Isolated("model", model, "the first input")
+
+
+def _ask(processor: Isolated, method: str, *arguments: Any) -> tuple[np.ndarray, bytes]:
+    """The answer about a model; raises UnsupportedError if sentencepiece cannot be imported."""
     try:
-        with warnings.catch_warnings():
-            # Types that SWIG makes have no module, of which Python warns when they are made.
-            warnings.filterwarnings("ignore", "builtin type [Ss]wig", DeprecationWarning)
-            import sentencepiece
-    except ImportError as error:
+        if find_spec("sentencepiece") is None:
+            raise UnsupportedError("it is not installed")
+        return processor.ask(method, *arguments)
+    except UnsupportedError as error:
         raise UnsupportedError(
             f"this needs sentencepiece, which cannot be imported ({error}): "
             "pip install 'irexec[tokenizers-sentencepiece]'"
         ) from None
-    return sentencepiece
-
-
-@functools.lru_cache(maxsize=8)
-def _processor(model: bytes) -> Any:
-    """The model as the library reads it."""
-    try:
-        # Without bytes the library makes a processor without a model.
-        return _library().SentencePieceProcessor(model_proto=model or b"\0")
-    except (RuntimeError, OSError) as error:
-        raise OpError(f"the first input is not a model of SentencePiece: {error}") from None
 
 
 @operation("SentencepieceTokenizer", domain="extension")
@@ -74,18 +69,30 @@ def sentencepiece_tokenizer(
     if nbest_size not in (0, 1):
         raise UnsupportedError(f"nbest_size is {nbest_size}: tokens that are sampled at random are not supported")
     processor = _processor(model.tobytes())
+    begin, end, _ = _ask(processor, "model")[0].tolist()
     has_special = len(strings_and_special) > 3
     first = strings_and_special[: -4 if has_special else None]
     strings = encoded(first[0]) if len(first) == 1 else unpack(*first)
-    bos = _ends(processor.bos_id(), "begin") if add_bos else []
-    eos = [] if not add_eos else [processor.eos_id()] if has_special else _ends(processor.eos_id(), "end")
-
-    def encode(part: bytes) -> list[int]:
-        return [*bos, *processor.encode(part)]
-
+    bos = _ends(begin, "begin") if add_bos else []
+    eos = [] if not add_eos else [end] if has_special else _ends(end, "end")
     split = _special(*strings_and_special[-4:]) if has_special else None
-    found = [[*(encode(string) if split is None else split(string, encode)), *eos] for string in strings]
+    parts: list[list[bytes | int]] = [[string] if split is None else split(string) for string in strings]
+    tokens = _encoded(processor, [part for row in parts for part in row if isinstance(part, bytes)])
+    found = [
+        [*(id for part in row for id in ([part] if isinstance(part, int) else [*bos, *next(tokens)])), *eos]
+        for row in parts
+    ]
     return _sparse([ids[::-1] for ids in found] if reverse else found)
+
+
+def _encoded(processor: Isolated, strings: Sequence[bytes]) -> Iterator[list[int]]:
+    """The token ids of each string."""
+    answer, _ = _ask(processor, "encode", strings)
+    counts, ids = answer[: len(strings)].tolist(), answer[len(strings) :].tolist()
+    at = 0
+    for count in counts:
+        yield ids[at : at + count]
+        at += count
 
 
 def _ends(token: int, name: str) -> list[int]:
@@ -95,8 +102,8 @@ def _ends(token: int, name: str) -> list[int]:
 
 def _special(
     begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, ids: np.ndarray
-) -> Callable[[bytes, Callable[[bytes], list[int]]], list[int]]:
-    """A function that encodes the parts of a string between special tokens, each token being its id.
+) -> Callable[[bytes], list[bytes | int]]:
+    """A function that splits a string at special tokens, of which it returns the ids.
 
     A token of letters alone is found at the begin or end of a word only.
     """
@@ -108,18 +115,20 @@ def _special(
         rb"\b%b|%b\b" % (one, one) if token.isalpha() or not token else one
         for token, one in zip(tokens, quoted, strict=True)
     ]
-    expression = compile_pattern(b"|".join(choices)).expression
+    pattern = compile_pattern(b"|".join(choices))
 
-    def split(string: bytes, encode: Callable[[bytes], list[int]]) -> list[int]:
-        whole, at, found = text(string), 0, []
-        for match in expression.finditer(whole):
-            if match.start() == match.end():
+    def split(string: bytes) -> list[bytes | int]:
+        whole, at = text(string), 0
+        found: list[bytes | int] = []
+        for match in pattern.matches(whole):
+            start, end = match.span()
+            if start == end:
                 break
-            if at < match.start():
-                found += encode(raw_bytes(whole[at : match.start()]))
-            found.append(known[raw_bytes(match.group())])
-            at = match.end()
-        return found + (encode(raw_bytes(whole[at:])) if at < len(whole) else [])
+            if at < start:
+                found.append(raw_bytes(whole[at:start]))
+            found.append(known[raw_bytes(whole[start:end])])
+            at = end
+        return [*found, raw_bytes(whole[at:])] if at < len(whole) else found
 
     return split
 
@@ -145,28 +154,34 @@ def _sentencepiece_tokenizer_facts(model: Fact, *strings_and_special: Fact) -> t
 def sentencepiece_detokenizer(model: Bytes, ids: Ids) -> Packed:
     """The text of the token ids of each row; ids from the size of the vocabulary on are left out."""
     processor = _processor(model.tobytes())
-    return pack([_known(processor, row, lambda ids: processor.decode(ids).encode()) for row in ids], ids.shape[:1])
+    lengths, data = _ask(processor, "decode", [_known(processor, row) for row in ids])
+    return pack(_split(lengths, data), ids.shape[:1])
 
 
 @operation("SentencepieceStreamDetokenizer", domain="extension")
 def sentencepiece_stream_detokenizer(model: Bytes, ids: Ids) -> Packed:
     """The pieces of the token ids of each row, bytes for tokens such as "<0x0A>", and U+2581 for spaces."""
     processor = _processor(model.tobytes())
+    rows = [_known(processor, row) for row in ids]
+    tokens = sorted({token for row in rows for token in row})
+    pieces = dict(zip(tokens, map(_piece, _split(*_ask(processor, "pieces", tokens))), strict=True))
+    return pack([b"".join(pieces[token] for token in row) for row in rows], ids.shape[:1])
 
-    def pieces(ids: list[int]) -> bytes:
-        return b"".join(_piece(processor.id_to_piece(token).encode()) for token in ids)
 
-    return pack([_known(processor, row, pieces) for row in ids], ids.shape[:1])
+def _split(lengths: np.ndarray, data: bytes) -> list[bytes]:
+    ends = np.cumsum(lengths).tolist()
+    return [data[start:end] for start, end in pairwise([0, *ends])]
 
 
 def _piece(piece: bytes) -> bytes:
     return of_byte_token(piece) if piece.startswith(b"<0x") else piece
 
 
-def _known(processor: Any, row: np.ndarray, decode: Callable[[list[int]], bytes]) -> bytes:
-    """The text of the ids of a row that are in the vocabulary."""
+def _known(processor: Isolated, row: np.ndarray) -> list[int]:
+    """The ids of a row that are in the vocabulary."""
     check(not (row < 0).any(), f"there is a negative token id: {row.min(initial=0)}")
-    return decode(row[row < processor.get_piece_size()].tolist())
+    found: list[int] = row[row < _ask(processor, "model")[0][2]].tolist()
+    return found
 
 
 def _text_facts(model: Fact, ids: Fact) -> StringFacts:

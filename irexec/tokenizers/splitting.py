@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -110,7 +111,7 @@ def _parts(string: bytes, pattern: Pattern) -> Iterator[tuple[int, int, bool]]:
     """The matches of a pattern and the parts between them; an empty match ends the search."""
     whole, at, offset = text(string), 0, 0
     is_ascii = string.isascii()
-    for match in pattern.expression.finditer(whole):
+    for match in pattern.matches(whole):
         start, end = match.span()
         if start == end:
             break
@@ -196,10 +197,11 @@ def _special_tokens_split_facts(
 def _special(string: bytes, pattern: Pattern) -> Iterator[Piece]:
     """The special tokens of a string, and the parts between matches."""
     whole, at, offset = text(string), 0, 0
-    for match in pattern.expression.finditer(whole):
+    groups = sorted(chain.from_iterable(pattern.groups[1:]))
+    for match in pattern.matches(whole):
         if match.start() == match.end():
             break
-        spans = [match.span(group) for group in range(1, match.re.groups + 1) if match.end(group) > match.start(group)]
+        spans = [match.span(group) for group in groups if match.end(group) > match.start(group)]
         start, end = spans[-1] if spans else match.span()
         parts = ((at, match.start()), (match.start(), start), (start, end), (end, match.end()))
         before, left, token, right = (len(raw_bytes(whole[a:b])) for a, b in parts)
