@@ -14,8 +14,10 @@ from onnx.defs import OpSchema
 from converters.ir_to_onnx.graph import OnnxGraph
 from converters.ir_to_onnx.opsets import (
     accepted,
+    computed_types,
     has_operator,
     input_variable,
+    loses_bits,
     only_element,
     output_variable,
     schema_of,
@@ -52,7 +54,7 @@ class ExportContext:
         self._constants: dict[tuple[Element, tuple[int, ...], bytes], Tensor] = {}
 
     def has(self, type: str) -> bool:
-        """Whether the opset has an operator of ai.onnx."""
+        """Whether the opset has an operator of ai.onnx, and ONNX Runtime a kernel for it there or in an older one."""
         return has_operator(type, self.opset)
 
     def remark(self, text: str) -> None:
@@ -84,7 +86,8 @@ class ExportContext:
     ) -> tuple[Tensor, ...]:  # fmt: skip
         """Add a node.
 
-        Inputs of an element type that the operator does not take are cast to a wider one, and results back.
+        Inputs of an element type that the operator, or its kernel in ONNX Runtime, does not take are cast to a wider
+        one, and results back.
 
         Args:
             type: the operator.
@@ -141,7 +144,12 @@ class ExportContext:
             except OpError as error:
                 raise OpError(f"ONNX's {type} of opset {self.opset} {error}") from None
             found.setdefault(variable, kind)
-        return found
+        self.writer.state.operators.add(type)
+        computed = computed_types(type, self.opset, found)
+        for name, kind in computed.items():
+            if loses_bits(found[name], kind):
+                self.remark(f"ONNX Runtime has no {type} of {found[name]}, so that it is computed in {kind}")
+        return computed
 
     def _other(self, schema: OpSchema, variable: str, inputs: Sequence[Tensor | None]) -> Element:
         """The element type of an output whose type no input has: a list of inputs has a type of its own for each."""

@@ -10,7 +10,8 @@ from onnx import ModelProto, helper
 
 from converters.ir_to_onnx.graph import Names, value_info
 from converters.ir_to_onnx.graph_writer import ExportState, GraphWriter
-from converters.ir_to_onnx.opsets import checked_opset, opset_for_runtime
+from converters.ir_to_onnx.kernels import newest_with
+from converters.ir_to_onnx.opsets import checked_opset
 from converters.ir_to_onnx.refusals import ExportError, RefusedLayer, WrittenLayer
 from converters.ir_to_onnx.tensors import Tensor, onnx_element
 from irexec.analysis import version_10
@@ -73,7 +74,7 @@ def export(model: Model, opset: int | None = None, strict: bool = False) -> Expo
 
     Args:
         model: the model, which is not changed.
-        opset: of ai.onnx; by default the newest in which ONNX Runtime has every operator that the model needs.
+        opset: of ai.onnx; by default the newest in which ONNX Runtime has a kernel for every operator that the model needs.
         strict: refuse a layer whose nodes may give other values than the layer, such as random ones.
 
     Raises:
@@ -87,11 +88,15 @@ def export(model: Model, opset: int | None = None, strict: bool = False) -> Expo
     if model.version == version_10.VERSION:
         model = model.clone()
         version_10.adapt(model)
-    exported = _ModelWriter(model, chosen).exported(strict)
-    if opset is not None:
-        return exported
-    older = opset_for_runtime(operator for layer in exported.layers for operator in layer.operators)
-    return exported if older == chosen else _ModelWriter(model, older).exported(strict)
+    while True:
+        writer = _ModelWriter(model, chosen)
+        exported = writer.exported(strict)
+        known = (newest_with(operator, chosen) for operator in writer.state.operators)
+        older = min((newest for newest in known if newest is not None), default=chosen)
+        if opset is not None or older == chosen:
+            return exported
+        # An older opset has other operators, some of which ONNX Runtime may lack there.
+        chosen = older
 
 
 class _ModelWriter:

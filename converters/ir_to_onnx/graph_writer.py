@@ -12,6 +12,7 @@ from converters.ir_to_onnx.refusals import RefusedBody, RefusedLayer, WrittenLay
 from converters.ir_to_onnx.registry import translation_of
 from converters.ir_to_onnx.tensors import Tensor, onnx_element
 from irexec.analysis.attributes import typed_attributes
+from irexec.dtypes.elements import F4E2M1
 from irexec.errors import IrexecError, ModelError, OpError, UnsupportedError, check
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
@@ -26,6 +27,8 @@ _MOVES = {
     "StridedSlice", "TensorIterator", "Tile", "Transpose", "Unsqueeze", "VariadicSplit",
 }  # fmt: skip
 """Operations that only move elements, or choose among them: those of a type that ONNX lacks stay in its carrier."""
+_ROUNDS = ("Convert", "ConvertLike")
+"""Operations whose translators round to f4e2m1 in its carrier."""
 _SHOWN_CONSTANT = 1 << 16
 """Elements of a constant up to which its value is at hand for translators."""
 
@@ -61,6 +64,7 @@ class ExportState:
         domains: the domains other than ai.onnx of the operators that are written, with their versions.
         variables: the tensors that ReadValue reads and Assign writes, by variable_id.
         remarks: the layers whose nodes may give other values, with the reasons.
+        operators: the operators of ai.onnx that are written.
     """
 
     opset: int
@@ -74,6 +78,7 @@ class ExportState:
     written: list[WrittenLayer] = field(default_factory=list)
     variables: dict[str, VariableTensors] = field(default_factory=dict)
     domains: dict[str, int] = field(default_factory=dict)
+    operators: set[str] = field(default_factory=set)
 
     def variable(self, variable_id: str) -> VariableTensors:
         """The tensors of a variable."""
@@ -81,7 +86,9 @@ class ExportState:
 
     def remark(self, node: Node, text: str) -> None:
         """A layer whose nodes may give other values."""
-        self.remarks.append(RefusedLayer.of(node, text))
+        remark = RefusedLayer.of(node, text)
+        if remark not in self.remarks:
+            self.remarks.append(remark)
 
 
 class GraphWriter:
@@ -162,7 +169,8 @@ class GraphWriter:
         for fact in self.ctx.facts:
             kind = fact.element
             is_carried = kind is not None and onnx_element(kind, self.state.opset) is not kind
-            check(not is_carried or node.type in _MOVES, f"ONNX of opset {self.state.opset} does not compute in {kind}")
+            is_rounded = kind is F4E2M1 and node.type in _ROUNDS
+            check(not is_carried or is_rounded or node.type in _MOVES, f"ONNX of opset {self.state.opset} does not compute in {kind}")
 
     def tensor(self, value: Value) -> Tensor:
         """The tensor of a value of this graph."""

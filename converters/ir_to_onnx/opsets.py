@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import onnx
 from onnx.defs import OpSchema
 
+from converters.ir_to_onnx.kernels import Kernel, computes, kernels_of, newest_with
 from converters.ir_to_onnx.tensors import type_name
-from irexec.dtypes.elements import BOOLEAN, ELEMENTS, F32, I32, I64, U8, U32, U64, Element
+from irexec.dtypes.elements import BOOLEAN, ELEMENTS, F32, F64, I32, I64, U8, U32, U64, Element
 from irexec.errors import InputError, OpError
 
 OLDEST_OPSET = 13
 NEWEST_OPSET = 25
-"""The newest opset of ONNX Runtime, which has its operators except those in ``_OLDER``."""
-_OLDER = {"RoiAlign": 21, "Swish": 23}
-"""Operators that ONNX Runtime lacks in newer opsets, each with the opset in which a layer is written for it."""
+"""The newest opset of ONNX Runtime."""
 
 _BY_NAME = {type_name(row): row for row in ELEMENTS if row.onnx is not None}
 
@@ -28,11 +27,6 @@ def checked_opset(opset: int | None) -> int:
     if not OLDEST_OPSET <= chosen <= newest:
         raise InputError(f"opset {chosen} cannot be written: the opsets are {OLDEST_OPSET} to {newest}")
     return chosen
-
-
-def opset_for_runtime(operators: Iterable[str]) -> int:
-    """The newest opset in which ONNX Runtime has all of these operators, or layers are written with others."""
-    return min((_OLDER[operator] for operator in operators if operator in _OLDER), default=NEWEST_OPSET)
 
 
 @functools.lru_cache(maxsize=2048)
@@ -49,12 +43,12 @@ def schema_of(type: str, opset: int, domain: str) -> OpSchema:
 
 
 def has_operator(type: str, opset: int) -> bool:
-    """Whether an opset has an operator of ai.onnx."""
+    """Whether an opset has an operator of ai.onnx, and ONNX Runtime a kernel for it there or in an older opset."""
     try:
         schema_of(type, opset, "")
     except OpError:
         return False
-    return True
+    return newest_with(type, opset) is not None
 
 
 def input_variable(schema: OpSchema, index: int) -> str:
@@ -105,3 +99,46 @@ def wider(element: Element, allowed: frozenset[Element]) -> Element:
     if found is None:
         raise OpError(f"does not take {element}")
     return found
+
+
+def computed_types(type: str, opset: int, wanted: Mapping[str, Element]) -> dict[str, Element]:
+    """The element types in which ONNX Runtime computes an operator of ai.onnx: those wanted, or wider ones.
+
+    Types without a kernel and without a wider one become f64 or f32, see ``loses_bits``. The wanted types remain if no
+    kernel accepts these either.
+
+    Args:
+        type, opset: the operator.
+        wanted: the element type of each type variable of its inputs, which the schema accepts.
+    """
+    fitting = [found for kernel in kernels_of(type, opset) if (found := _fitted(type, opset, kernel, wanted))]
+    return min(fitting, key=lambda found: _changes(wanted, found), default=dict(wanted))
+
+
+def _fitted(type: str, opset: int, kernel: Kernel, wanted: Mapping[str, Element]) -> dict[str, Element] | None:
+    found = {}
+    for variable, element in wanted.items():
+        name = variable.partition("#")[0]
+        if computes(kernel, name, element):
+            found[variable] = element
+            continue
+        allowed = kernel[name] & accepted(type, opset, "", variable)
+        try:
+            found[variable] = wider(element, allowed)
+        except OpError:
+            floats = [kind for kind in (F64, F32) if kind in allowed]
+            if not floats or element.kind == "string":
+                return None
+            found[variable] = floats[0]
+    return found
+
+
+def _changes(wanted: Mapping[str, Element], found: Mapping[str, Element]) -> tuple[int, int]:
+    """The number of types that lose bits, and the number of types that change."""
+    changed = [(element, found[name]) for name, element in wanted.items() if found[name] is not element]
+    return sum(loses_bits(*pair) for pair in changed), len(changed)
+
+
+def loses_bits(element: Element, other: Element) -> bool:
+    """Whether f64 or integers of more than 16 bits are computed in a float that does not have all their values."""
+    return other.is_float and element is not other and (element is F64 or (element.is_integer and element.bits > 16))

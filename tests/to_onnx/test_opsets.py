@@ -11,6 +11,7 @@ from converters.ir_to_onnx.registry import translation_of
 from irexec import Builder
 from irexec.testing import Case
 from tests.to_onnx.exceptions import EXCEPT, REFUSED, is_listed
+from tests.to_onnx.kernels import TABLE, table
 from tests.to_onnx.sweep import cases, expected_of, exported
 
 _RECURRENT = ("GRU", "LSTM", "RNN")
@@ -48,8 +49,15 @@ def _outcome(family: str, row: Case, opset: int) -> str:
     return ""
 
 
+def test_the_kernels_are_those_of_onnx_runtime() -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    if not onnxruntime.__version__.startswith("1.32."):
+        pytest.skip("the table is that of ONNX Runtime 1.32")
+    assert table() == TABLE.read_text("utf-8"), "python -m tests.to_onnx.kernels makes it anew"
+
+
 def test_by_default_onnx_runtime_has_every_operator() -> None:
-    """ONNX Runtime 1.32 has no Swish and no RoiAlign of opset 22."""
+    """ONNX Runtime 1.32 has no Swish of opset 25 and no RoiAlign of opset 22."""
     onnxruntime = pytest.importorskip("onnxruntime")
     x, rois, images = np.array([[[[1, -2], [3, 6]]]], np.float32), np.array([[0, 0, 1, 1]], np.float32), np.array([0])
     g = Builder()

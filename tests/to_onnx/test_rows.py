@@ -1,6 +1,6 @@
 """The law of export: a row, written as ONNX, passes the checker and gives what it gives in IR, or is refused with a reason.
 
-It runs in ONNX Runtime, and where that lacks a kernel in the reference evaluator of onnx.
+ONNX Runtime runs what is written in the default opset.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.kernels import is_computed
 from converters.ir_to_onnx.ops.elementwise import through_float
 from converters.ir_to_onnx.registry import composed, exact
 from converters.ir_to_onnx.tensors import Tensor
@@ -130,7 +131,10 @@ def gelu(ctx: ExportContext, data: Tensor, *, approximation_mode: str = "erf") -
 
 @exact("PRelu")
 def prelu(ctx: ExportContext, data: Tensor, slope: Tensor) -> Tensor:
-    """PRelu, with a slope of one element per channel reshaped to lie along axis 1; LeakyRelu of a constant scalar."""
+    """PRelu, with a slope of one element per channel reshaped to lie along axis 1; LeakyRelu of a constant scalar.
+
+    Where ONNX Runtime has no kernel for the type, Mul, Less and Where compute it.
+    """
     if slope.value is not None and slope.value.size == 1 and data.element.is_float and (slope.rank or 0) <= 1:
         return ctx.emit("LeakyRelu", data, alpha=float(slope.value.ravel()[0]))
     sizes = slope.require_shape("the slope")
@@ -143,6 +147,8 @@ def prelu(ctx: ExportContext, data: Tensor, slope: Tensor) -> Tensor:
         else:
             is_known = sizes[0] == 1 or isinstance(data.shape[1], int)
             check(is_known, "whether the slope has one element per channel is not known")
+    if not is_computed("PRelu", ctx.opset, {"T": data.element}):
+        return ctx.where(ctx.emit("Less", data, ctx.scalar(0, data)), ctx.emit("Mul", data, slope), data)
     return ctx.emit("PRelu", data, slope)
 
 

@@ -130,7 +130,7 @@ def is_finite(ctx: ExportContext, data: Tensor) -> Tensor:
 
 @composed("ErfInv")
 def erf_inv(ctx: ExportContext, data: Tensor) -> Tensor:
-    """Giles' approximation in f64, and two steps of Newton's method."""
+    """Polynomials in f64 of w = -log(1 - x * x), and of its root where w is large."""
     x = ctx.cast(data, F64)
 
     def number(value: float) -> Tensor:
@@ -140,27 +140,38 @@ def erf_inv(ctx: ExportContext, data: Tensor) -> Tensor:
         return ctx.emit("Mul", a, b)
 
     w = ctx.emit("Neg", ctx.emit("Log", times(ctx.emit("Sub", number(1), x), ctx.emit("Add", number(1), x))))
-    near, far = ctx.emit("Sub", w, number(2.5)), ctx.emit("Sub", ctx.emit("Sqrt", w), number(3))
-    y = ctx.where(ctx.emit("Less", w, number(5)), _horner(ctx, near, _NEAR), _horner(ctx, far, _FAR))
-    y = times(y, x)
-    for _ in range(2):
-        slope = times(number(2 / np.sqrt(np.pi)), ctx.emit("Exp", ctx.emit("Neg", times(y, y))))
-        error = ctx.emit("Sub", ctx.emit("Erf", y), x)
-        y = ctx.emit("Sub", y, ctx.emit("Div", error, slope))
+    root = ctx.emit("Sqrt", w)
+    mid, far = (_horner(ctx, ctx.emit("Sub", root, number(c)), row) for c, row in ((3.25, _MID), (5.05, _FAR)))
+    near = _horner(ctx, ctx.emit("Sub", w, number(3.125)), _NEAR)
+    y = ctx.where(ctx.emit("Less", w, number(16)), mid, far)
+    y = times(ctx.where(ctx.emit("Less", w, number(6.25)), near, y), x)
     edge = ctx.emit("Equal", ctx.emit("Abs", x), number(1))
     infinite = times(x, number(np.inf))
     return ctx.where(edge, ctx.cast(infinite, data.element), ctx.cast(y, data.element))
 
 
 _NEAR = (
-    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
-    0.246640727, 1.50140941,
+    2.929134269995582e-18, -7.55426354647956e-17, 1.917131023988204e-16, 5.473268339775546e-15, -4.250626154685931e-14,
+    -6.833963458411081e-14, 2.647105037759463e-12, -1.30658176164614e-11, -5.421240211186386e-11, 1.0515996003282e-09,
+    -4.112482215702939e-09, -2.90713787863303e-08, 4.234785522997498e-07, -1.365467689310132e-06,
+    -1.388252319372694e-05, 0.0001867342068843772, -0.0007407025342136235, -0.006033670871090657, 0.2401581824255912,
+    1.653654562683086,
+)  # fmt: skip
+_MID = (
+    2.224468962514272e-07, 8.902816621870887e-07, -4.200489741766651e-06, 3.481242381153746e-06, 1.256407660469029e-05,
+    -4.758323847041773e-05, 6.826147698063464e-05, 2.410090988400991e-05, -0.0003550341837041183, 0.0009532793930763844,
+    -0.001688275788970826, 0.002491442797907525, -0.003751208501456502, 0.00537091453480063, 1.005258967694136,
+    3.083885610492303,
 )  # fmt: skip
 _FAR = (
-    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
-    1.00167406, 2.83297682,
+    1.21021087951126e-09, -3.933943151253619e-09, 5.623855604869024e-09, -9.21333652762723e-09, 2.194035796726891e-08,
+    -5.65462296222256e-08, 2.015744137263849e-07, -9.063744958364577e-07, 4.193862883080482e-06, -1.837469860138816e-05,
+    7.124031456011194e-05, -0.0002003119902287638, -0.0001698580914688088, 1.010285017597288, 4.90042105144364,
 )  # fmt: skip
-"""M. Giles, Approximating the erfinv function, GPU Computing Gems 2, 2011: single precision."""
+"""Interpolations of erfinv(x) / x at Chebyshev points, from the highest power on; their relative error is below 1e-13.
+
+The variables are those of M. Giles, Approximating the erfinv function, GPU Computing Gems 2, 2011.
+"""
 
 
 def _horner(ctx: ExportContext, x: Tensor, coefficients: tuple[float, ...]) -> Tensor:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.kernels import is_computed
 from converters.ir_to_onnx.levels import rounded_levels
 from converters.ir_to_onnx.opsets import accepted
 from converters.ir_to_onnx.recognition import constant_of, recognises
@@ -123,13 +124,14 @@ def _layout(weights: PartialShape, scale: tuple[int, ...]) -> _Layout | None:
 
 
 def _is_taken(ctx: ExportContext, type: str, kind: Element, scale: Element, layout: _Layout) -> bool:
-    """Whether the operator of the opset takes the types and the blocks."""
+    """Whether the operator of the opset, and its kernel in ONNX Runtime, takes the types and the blocks."""
     if layout.block is not None and ctx.opset < _BLOCKED:
         return False
     variables = ("T", "tensor(float)") if ctx.opset < _HALVES else ("T1", "T2")
     types = accepted(type, ctx.opset, "", variables[0])
     scales = accepted(type, ctx.opset, "", variables[1])
-    return kind in types and scale in scales
+    is_taken = kind in types and scale in scales
+    return is_taken and is_computed(type, ctx.opset, dict(zip(variables, (kind, scale), strict=True)))
 
 
 def _zero_points(zero: Any, kind: Element, shape: tuple[int, ...]) -> np.ndarray | None:
