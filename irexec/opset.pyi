@@ -48,6 +48,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -164,12 +165,13 @@ class Opset1:
         mode is explicit.
 
         pdpd: its axes are aligned with the first ones of the target. Source: Broadcast-1, and OpenVINO, which writes
-        explicit as "none", for pdpd, which is not in the specification.
+        explicit as "none", for pdpd, which is not in the specification. In the other modes OpenVINO writes a scalar
+        for ``axes_mapping``.
 
         Args:
             data: any element type.
             target_shape: an integer type, rank 1.
-            axes_mapping: an integer type, rank 1.
+            axes_mapping: an integer type.
         """
 
     @staticmethod
@@ -429,6 +431,7 @@ class Opset1:
         *,
         m_pythondiv: bool = True,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -457,6 +460,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -493,6 +497,7 @@ class Opset1:
         *,
         levels: int,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -525,6 +530,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -588,6 +594,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -604,6 +611,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -769,6 +777,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -785,6 +794,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -809,6 +819,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -833,6 +844,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -849,6 +861,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -910,6 +923,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -926,6 +940,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -942,6 +957,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -958,6 +974,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -1034,6 +1051,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -1134,6 +1152,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -1499,12 +1518,13 @@ class Opset1:
         else_: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
         """Select of opset1. ``then`` where ``cond`` is true, ``else`` elsewhere.
 
-        With pdpd ``cond`` and ``else`` are broadcast to ``then`` from its first axis on. Source: Select-1.
+        With pdpd ``cond`` and ``else`` are broadcast to ``then``, from ``auto_broadcast_axis`` on. Source: Select-1.
 
         Args:
             cond: boolean.
@@ -1639,6 +1659,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -1702,6 +1723,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -1746,10 +1768,11 @@ class Opset1:
         axis: int,
         mode: Literal["max", "min"],
         sort: Literal["value", "index", "none"],
+        index_element_type: Literal["i64", "i32"] = "i32",
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> tuple[Tensor, Tensor]:
-        """TopK of opset1. The ``k`` largest or smallest values along ``axis`` and their indices (i32). Source: TopK-1.
+        """TopK of opset1. The ``k`` largest or smallest values along ``axis`` and their indices. Source: TopK-1.
 
         Args:
             data: any element type but string, rank 1 or more.
@@ -1799,6 +1822,7 @@ class Opset1:
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -1847,13 +1871,15 @@ class Opset2(Opset1):
         eps: float,
         across_channels: bool = False,
         normalize_variance: bool = True,
+        reduction_axes: Sequence[int] | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
         """MVN of opset2. (x - mean) / sqrt(variance + eps) over the spatial axes, and the channels if
         ``across_channels``.
 
-        Source: MVN-1 of the specification, first in opset 2. The reduction_axes that OpenVINO writes say the same.
+        Source: MVN-1 of the specification, first in opset 2; ``mvn_2_axes`` for the reduction_axes that OpenVINO
+        writes.
 
         Args:
             data: a floating-point type.
@@ -1955,7 +1981,7 @@ class Opset3(Opset2):
         Args:
             data: any element type.
             target_shape: an integer type, rank 1.
-            axes_mapping: an integer type, rank 1.
+            axes_mapping: an integer type.
         """
 
     @staticmethod
@@ -3928,6 +3954,7 @@ class Opset13(Opset12):
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -3952,6 +3979,7 @@ class Opset13(Opset12):
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -3968,6 +3996,7 @@ class Opset13(Opset12):
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -4171,6 +4200,7 @@ class Opset15(Opset14):
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
@@ -4187,6 +4217,7 @@ class Opset15(Opset14):
         b: Operand,
         *,
         auto_broadcast: Literal["numpy", "none", "pdpd"] = "numpy",
+        auto_broadcast_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:

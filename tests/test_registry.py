@@ -42,6 +42,23 @@ def test_every_version_is_there(type: str, since: int) -> None:
     assert resolve(type, f"opset{since}").since == since
 
 
+@pytest.mark.parametrize(
+    ("type", "version", "since"),
+    [
+        ("MVN", "opset1", 2),
+        ("ROIPooling", "opset1", 2),
+        ("ReorgYolo", "opset1", 2),
+        ("ExperimentalDetectronROIFeatureExtractor", "extension", 6),
+        ("ExperimentalDetectronPriorGridGenerator", "experimental", 6),
+        ("GRUCell", "experimental", 3),
+        ("Proposal", "extension", 4),
+    ],
+)
+def test_versions_of_model_optimizer_that_no_opset_has(type: str, version: str, since: int) -> None:
+    """OpenVINO 2026.4.1 reads all of them."""
+    assert resolve(type, version).since == since
+
+
 def test_the_readme_says_how_many() -> None:
     run = {(d.type, d.since) for d in definitions()}
     number = f"{len(run.intersection(_PAIRS))} of the {len(_PAIRS)} versions"

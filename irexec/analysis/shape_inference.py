@@ -44,14 +44,17 @@ class Inference:
         return self.facts[value]
 
     def blocked(self, graph: Graph) -> dict[Node, IrexecError]:
-        """The nodes of ``graph`` that cannot be computed, each with the failure that it depends on."""
+        """The nodes of ``graph`` that cannot be computed, each with the first failure that it depends on.
+
+        A failure of the node itself comes last: it may follow from declared types and shapes of what has failed.
+        """
         if not self.failures:
             return {}
         found: dict[Node, IrexecError] = {}
         for node in topological(graph)[0]:
             inside = (inner for body in node.bodies.values() for inner in body.graph.walk())
-            errors = [self.failures.get(node), *map(self.failures.get, inside)]
-            errors += [found.get(value.node) for value in node.inputs if value is not None]
+            errors = [found.get(value.node) for value in node.inputs if value is not None]
+            errors += [self.failures.get(node), *map(self.failures.get, inside)]
             error = next((error for error in errors if error is not None), None)
             if error is not None:
                 found[node] = error

@@ -23,6 +23,8 @@ from irexec.backend.registry import BlockOperation, block_operation, kernels
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import F16, F32, Element
 from irexec.ir.facts import Fact
+from irexec.schema.broadcasting import pdpd_start
+from irexec.schema.elementwise import alignment
 
 Make = Callable[[Task], BlockOperation | None]
 
@@ -158,16 +160,19 @@ def _converted(scratch: Scratch, argument: np.ndarray) -> np.ndarray:
 def aligned_shapes(task: Task, inputs: Sequence[int]) -> tuple[tuple[int, ...] | None, ...]:
     """The shape of each of these inputs with which NumPy broadcasts as ``auto_broadcast`` states.
 
-    With pdpd the first axis of an input is aligned with the first axis of input 0.
+    With pdpd the first axis of an input is aligned with an axis of input 0.
     """
-    if task.attributes.get("auto_broadcast", "numpy") != "pdpd":
+    mode, axis = alignment(task.attributes)
+    if mode != "pdpd":
         return (None,) * len(inputs)
     rank = len(task.shape(0))
-    return tuple(None if i == 0 or not task.shape(i) else _from_the_left(task.shape(i), rank) for i in inputs)
+    return tuple(None if i == 0 or not task.shape(i) else _from_axis(task.shape(i), rank, axis) for i in inputs)
 
 
-def _from_the_left(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    return shape[:rank] + (1,) * (rank - len(shape))
+def _from_axis(shape: tuple[int, ...], rank: int, axis: int | None) -> tuple[int, ...]:
+    """``shape`` with axes of size 1 at its end, so that it ends at the last axis of an input of this rank."""
+    count = rank - pdpd_start(rank, len(shape), axis)
+    return shape[:count] + (1,) * (count - len(shape))
 
 
 def scalar_constant(task: Task, index: int) -> np.floating | None:

@@ -19,7 +19,7 @@ from irexec.backend.chain import Epilogue, Groups, merged
 from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
-from irexec.schema.shape_rules import normalize_axes
+from irexec.schema.shape_rules import mvn_2_axes, normalize_axes
 
 # Elements that are normalized at once.
 _CACHED = 1 << 16
@@ -75,7 +75,7 @@ def _by_length(eps: float, adds: bool) -> Callable[[np.ndarray], np.ndarray]:
 @kernels("MVN", since=2)
 def _mvn_2(task: Task) -> list[Candidate]:
     a = task.attributes
-    axes = range(1 if a["across_channels"] else 2, len(task.shape(0)))
+    axes = mvn_2_axes(len(task.shape(0)), a["across_channels"], a["reduction_axes"])
     return _normalizations(task, axes, Formula(True, _by_variance(a["eps"], True) if a["normalize_variance"] else None))
 
 

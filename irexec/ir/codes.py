@@ -150,9 +150,16 @@ ATTRIBUTE_OUT_OF_RANGE = _code(
     "Use a value that the message allows.",
 )
 UNKNOWN_ATTRIBUTE = _code(
-    "IR106", "warning", "unknown attribute", "the operation has no such attribute; it is ignored",
+    "IR106", "warning", "unknown attribute", "the operation has no such attribute; it is ignored, as by OpenVINO",
     '<layer id="4" name="add" type="Add" version="opset1">\n  <data colour="red"/>\n</layer>',
     "Remove the attribute, or correct its name: an optional attribute with a misspelt name has its default value.",
+)
+UNSUPPORTED_ATTRIBUTE = _code(
+    "IR108", "error", "unsupported part of an attribute",
+    "the attribute belongs to another one, which it changes, and irexec does not have it",
+    '<layer id="4" name="add" type="Add" version="opset1">\n'
+    '  <data auto_broadcast="pdpd" auto_broadcast.offset="1"/>\n</layer>',
+    "Correct the name, or remove the attribute; of auto_broadcast only auto_broadcast.auto_broadcast_axis exists.",
 )
 WRONG_INPUTS = _code(
     "IR107", "error", "inputs do not fit",

@@ -83,18 +83,23 @@ define("SquaredDifference", 1, _squared_difference, "(a - b) squared; integers w
 
 @op("Divide", since=1, symbolic=True)
 def divide_1(
-    a: NumericTensor, b: NumericTensor, *, m_pythondiv: bool = True, auto_broadcast: Broadcasting = "numpy"
+    a: NumericTensor,
+    b: NumericTensor,
+    *,
+    m_pythondiv: bool = True,
+    auto_broadcast: Broadcasting = "numpy",
+    auto_broadcast_axis: int | None = None,
 ) -> np.ndarray:
     """a / b. Integers are rounded down, or towards zero if ``m_pythondiv`` is false.
 
     Source: Divide-1. OpenVINO's reference rounds down where m_pythondiv is true, its CPU plugin truncates.
     The result of dividing an integer by 0 is not specified; here it is 0.
     """
-    a, b = align(a, b, auto_broadcast, 0)
+    a, b = align(a, b, auto_broadcast, auto_broadcast_axis)
     with np.errstate(all="ignore"):
         return divide(a, b, m_pythondiv)
 
 
 @divide_1.shape_rule
-def _divide_1_facts(a: Fact, b: Fact, *, auto_broadcast: Broadcasting) -> Fact:
-    return Fact(unify_elements(a, b), broadcast([a.shape, b.shape], auto_broadcast, 0))
+def _divide_1_facts(a: Fact, b: Fact, *, auto_broadcast: Broadcasting, auto_broadcast_axis: int | None) -> Fact:
+    return Fact(unify_elements(a, b), broadcast([a.shape, b.shape], auto_broadcast, auto_broadcast_axis))

@@ -26,7 +26,7 @@ from irexec.reference.limits import check_memory
 from irexec.reference.padding import Mode as PadMode
 from irexec.reference.padding import padded
 from irexec.schema.broadcasting import broadcast
-from irexec.schema.inputs import SCALAR, AnyTensor, IntegerVector
+from irexec.schema.inputs import SCALAR, AnyTensor, IntegerTensor, IntegerVector
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import open_shape, unify_elements, vector_length
 
@@ -83,14 +83,15 @@ def _check_explicit(shape: Shape, target: Shape, axes: tuple[int, ...] | None) -
 def broadcast_1(
     data: AnyTensor,
     target_shape: IntegerVector,
-    axes_mapping: IntegerVector | None = None,
+    axes_mapping: IntegerTensor | None = None,
     *,
     mode: Literal["numpy", "explicit", "pdpd", "none"] = "numpy",
 ) -> np.ndarray:
     """``data`` repeated to ``target_shape``; ``axes_mapping`` has the positions of its axes if mode is explicit.
 
     pdpd: its axes are aligned with the first ones of the target. Source: Broadcast-1, and OpenVINO, which writes
-    explicit as "none", for pdpd, which is not in the specification.
+    explicit as "none", for pdpd, which is not in the specification. In the other modes OpenVINO writes a scalar for
+    ``axes_mapping``.
     """
     target = integers(target_shape, "target_shape")
     if mode == "pdpd":
@@ -129,8 +130,11 @@ def _broadcast_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None =
     if target is None or data.shape is None:
         return Fact(data.element, target)
     if mode in ("explicit", "none"):
-        check(axes_mapping is not None, "mode explicit needs axes_mapping")
-        _check_explicit(data.shape, target, None if axes_mapping is None else axes_mapping.ints("axes_mapping"))
+        if axes_mapping is None:
+            raise OpError("mode explicit needs axes_mapping")
+        rank = 1 if axes_mapping.shape is None else len(axes_mapping.shape)
+        check(rank == 1, f"axes_mapping has rank {rank}, expected 1")
+        _check_explicit(data.shape, target, axes_mapping.ints("axes_mapping"))
     elif mode == "pdpd":
         check(len(data.shape) <= len(target), f"data {shape_text(data.shape)} has more axes than {shape_text(target)}")
         _check_explicit(data.shape, target, tuple(range(len(data.shape))))

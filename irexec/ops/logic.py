@@ -45,23 +45,30 @@ define("BitwiseRightShift", 15, _shift(np.right_shift), "a >> b; the sign is kep
 
 @op("Select", since=1, symbolic=True)
 def select_1(
-    cond: BooleanTensor, then: AnyTensor, else_: AnyTensor, *, auto_broadcast: Broadcasting = "numpy"
+    cond: BooleanTensor,
+    then: AnyTensor,
+    else_: AnyTensor,
+    *,
+    auto_broadcast: Broadcasting = "numpy",
+    auto_broadcast_axis: int | None = None,
 ) -> np.ndarray:
     """``then`` where ``cond`` is true, ``else`` elsewhere.
 
-    With pdpd ``cond`` and ``else`` are broadcast to ``then`` from its first axis on. Source: Select-1.
+    With pdpd ``cond`` and ``else`` are broadcast to ``then``, from ``auto_broadcast_axis`` on. Source: Select-1.
     """
     if auto_broadcast == "pdpd":
-        cond, else_ = align(then, cond, "pdpd", 0)[1], align(then, else_, "pdpd", 0)[1]
+        cond, else_ = (align(then, one, auto_broadcast, auto_broadcast_axis)[1] for one in (cond, else_))
     return np.where(cond.astype(np.bool_), then, else_)
 
 
 @select_1.shape_rule
-def _select_1_facts(cond: Fact, then: Fact, else_: Fact, *, auto_broadcast: Broadcasting) -> Fact:
+def _select_1_facts(
+    cond: Fact, then: Fact, else_: Fact, *, auto_broadcast: Broadcasting, auto_broadcast_axis: int | None
+) -> Fact:
     kind = unify_elements(then, else_)
     if auto_broadcast == "pdpd":
-        shape = broadcast([then.shape, else_.shape], "pdpd", 0)
-        return Fact(kind, broadcast([shape, cond.shape], "pdpd", 0))
+        shape = broadcast([then.shape, else_.shape], "pdpd", auto_broadcast_axis)
+        return Fact(kind, broadcast([shape, cond.shape], "pdpd", auto_broadcast_axis))
     return Fact(kind, broadcast([cond.shape, then.shape, else_.shape], auto_broadcast))
 
 

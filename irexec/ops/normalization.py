@@ -12,11 +12,11 @@ from irexec.ir.dims import ANY, Size
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.reference.windows import pad, windows
-from irexec.schema.attributes import Positive
+from irexec.schema.attributes import Ints, Positive
 from irexec.schema.elementwise import unchanged
 from irexec.schema.inputs import VECTOR, AxesTensor, FloatTensor, IntegerVector, Rank
 from irexec.schema.registry import op
-from irexec.schema.shape_rules import normalize_axes, unify_elements, unify_sizes
+from irexec.schema.shape_rules import mvn_2_axes, normalize_axes, unify_elements, unify_sizes
 
 ChannelsTensor = Annotated[FloatTensor, Rank(2, None)]
 FloatVector = Annotated[FloatTensor, VECTOR]
@@ -45,15 +45,20 @@ def _mvn(data: np.ndarray, axes: tuple[int, ...], normalize_variance: bool, eps:
     return centered / (np.sqrt(variance + epsilon) if inside else np.sqrt(variance) + epsilon)
 
 
-@op("MVN", since=2, widen=True, tolerance=1e-5, ignores=("reduction_axes",))
+@op("MVN", since=2, widen=True, tolerance=1e-5)
 def mvn_2(
-    data: FloatTensor, *, across_channels: bool = False, normalize_variance: bool = True, eps: float
+    data: FloatTensor,
+    *,
+    across_channels: bool = False,
+    normalize_variance: bool = True,
+    eps: float,
+    reduction_axes: Ints | None = None,
 ) -> np.ndarray:
     """(x - mean) / sqrt(variance + eps) over the spatial axes, and the channels if ``across_channels``.
 
-    Source: MVN-1 of the specification, first in opset 2. The reduction_axes that OpenVINO writes say the same.
+    Source: MVN-1 of the specification, first in opset 2; ``mvn_2_axes`` for the reduction_axes that OpenVINO writes.
     """
-    axes = tuple(range(1 if across_channels else 2, data.ndim))
+    axes = tuple(mvn_2_axes(data.ndim, across_channels, reduction_axes))
     return _mvn(data, axes, normalize_variance, eps, True)
 
 

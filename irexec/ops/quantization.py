@@ -31,6 +31,7 @@ def fake_quantize_1(
     *,
     levels: Annotated[int, AtLeast(2)],
     auto_broadcast: Broadcasting = "numpy",
+    auto_broadcast_axis: int | None = None,
 ) -> np.ndarray:
     """The nearest of ``levels`` levels from input_low to input_high, mapped to output_low..output_high.
 
@@ -39,7 +40,8 @@ def fake_quantize_1(
     ``zero_level``). Source: FakeQuantize-1 and openvino ``reference/fake_quantize.hpp``.
     """
     low, high, out_low, out_high = (
-        align(data, bound, auto_broadcast, 0)[1] for bound in (input_low, input_high, output_low, output_high)
+        align(data, bound, auto_broadcast, auto_broadcast_axis)[1]
+        for bound in (input_low, input_high, output_low, output_high)
     )
     with np.errstate(all="ignore"):
         inside = level_values(nearest_levels(data, low, high, levels), out_low, out_high, levels)
@@ -50,12 +52,19 @@ def fake_quantize_1(
 
 @fake_quantize_1.shape_rule
 def _fake_quantize_1_facts(
-    data: Fact, input_low: Fact, input_high: Fact, output_low: Fact, output_high: Fact, *, auto_broadcast: Broadcasting
+    data: Fact,
+    input_low: Fact,
+    input_high: Fact,
+    output_low: Fact,
+    output_high: Fact,
+    *,
+    auto_broadcast: Broadcasting,
+    auto_broadcast_axis: int | None,
 ) -> Fact:
     kind = unify_elements(data, input_low, input_high, output_low, output_high)
     for bound in (input_low, input_high, output_low, output_high):
         if auto_broadcast != "numpy":
-            broadcast([data.shape, bound.shape], auto_broadcast, 0)
+            broadcast([data.shape, bound.shape], auto_broadcast, auto_broadcast_axis)
         elif data.shape is not None and bound.shape is not None:
             text = f"bound {shape_text(bound.shape)} cannot be broadcast to data {shape_text(data.shape)}"
             check(broadcastable_to(bound.shape, data.shape), text)

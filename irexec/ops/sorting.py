@@ -24,23 +24,13 @@ Count1 = Annotated[np.ndarray, element_set("i8, i32 or i64", I8, I32, I64), SCAL
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopK1Attributes:
-    """Attributes of version 1; indices are i32."""
+class TopKAttributes:
+    """Attributes of versions 1 and 3. The specification has no ``index_element_type`` of version 1; OpenVINO writes
+    and reads it."""
 
     axis: int
     mode: Literal["max", "min"]
     sort: Literal["value", "index", "none"]
-
-    @property
-    def index_element(self) -> Element:
-        """The element type of the indices."""
-        return I32
-
-
-@dataclass(frozen=True, kw_only=True)
-class TopKAttributes(TopK1Attributes):
-    """Attributes of version 3."""
-
     index_element_type: IndexType = "i32"
 
     @property
@@ -56,7 +46,7 @@ class TopK11Attributes(TopKAttributes):
     stable: bool = False
 
 
-def _top(data: np.ndarray, k: np.ndarray, attributes: TopK1Attributes) -> tuple[np.ndarray, np.ndarray]:
+def _top(data: np.ndarray, k: np.ndarray, attributes: TopKAttributes) -> tuple[np.ndarray, np.ndarray]:
     """The order of sorting: among equal values the lower index comes first; NaN comes last in both modes."""
     axis = normalize_axis(attributes.axis, data.ndim)
     size, count = data.shape[axis], integer(k, "k")
@@ -75,8 +65,8 @@ def _top(data: np.ndarray, k: np.ndarray, attributes: TopK1Attributes) -> tuple[
 
 
 @op("TopK", since=1)
-def topk_1(data: Data, k: Count1, *, attributes: TopK1Attributes) -> tuple[np.ndarray, np.ndarray]:
-    """The ``k`` largest or smallest values along ``axis`` and their indices (i32). Source: TopK-1."""
+def topk_1(data: Data, k: Count1, *, attributes: TopKAttributes) -> tuple[np.ndarray, np.ndarray]:
+    """The ``k`` largest or smallest values along ``axis`` and their indices. Source: TopK-1."""
     return _top(data, k, attributes)
 
 
@@ -95,7 +85,7 @@ def topk_11(data: Data, k: Count, *, attributes: TopK11Attributes) -> tuple[np.n
 @topk_1.shape_rule
 @topk_3.shape_rule
 @topk_11.shape_rule
-def _topk_shapes(data: Fact, k: Fact, *, attributes: TopK1Attributes) -> tuple[Fact, Fact]:
+def _topk_shapes(data: Fact, k: Fact, *, attributes: TopKAttributes) -> tuple[Fact, Fact]:
     stable = isinstance(attributes, TopK11Attributes) and attributes.stable
     check(not stable or attributes.sort != "none", "stable needs an order: sort must be value or index")
     if data.shape is None:

@@ -11,11 +11,12 @@ from irexec.ir.dims import PartialShape, Size, high, join, low, may_equal, meet,
 Broadcasting = Literal["numpy", "none", "pdpd"]
 
 
-def broadcast(shapes: Sequence[PartialShape], mode: Broadcasting = "numpy", axis: int = -1) -> PartialShape:
+def broadcast(shapes: Sequence[PartialShape], mode: Broadcasting = "numpy", axis: int | None = None) -> PartialShape:
     """The shape of an element-wise result.
 
     numpy: shapes are aligned at their last axes, sizes 1 are broadcast. none: shapes are equal. pdpd: the second is
-    aligned with the first from ``axis`` on (-1: at the last axes) and broadcast to it; the first is not broadcast.
+    aligned with the first from ``axis`` on and broadcast to it; the first is not broadcast. ``axis`` -1 aligns the last
+    axes; None is 0, as OpenVINO reads pdpd that is written without its axis.
     """
     if mode == "none":
         return _equal_shapes(shapes)
@@ -33,6 +34,16 @@ def broadcast(shapes: Sequence[PartialShape], mode: Broadcasting = "numpy", axis
         raise OpError(f"shapes {' and '.join(map(shape_text, known))} cannot be broadcast together") from None
 
 
+def pdpd_start(first: int, second: int, axis: int | None) -> int:
+    """The axis of the first input with which pdpd aligns axis 0 of the second.
+
+    Args:
+        first, second: ranks of the two inputs.
+        axis: ``auto_broadcast_axis`` of the layer; None if it is not written.
+    """
+    return first - second if axis == -1 else axis or 0
+
+
 def _equal_shapes(shapes: Sequence[PartialShape]) -> PartialShape:
     known = [shape for shape in shapes if shape is not None]
     if not known:
@@ -44,10 +55,10 @@ def _equal_shapes(shapes: Sequence[PartialShape]) -> PartialShape:
     return result
 
 
-def _pdpd(first: PartialShape, second: PartialShape, axis: int) -> PartialShape:
+def _pdpd(first: PartialShape, second: PartialShape, axis: int | None) -> PartialShape:
     if first is None or second is None:
         return first
-    start = len(first) - len(second) if axis == -1 else axis
+    start = pdpd_start(len(first), len(second), axis)
     trimmed = tuple(second)
     while trimmed and len(trimmed) + start > len(first) and trimmed[-1] == 1:
         trimmed = trimmed[:-1]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import numpy as np
 
 from irexec.dtypes.elements import BOOLEAN, Element
 from irexec.ir.facts import Fact
-from irexec.schema.broadcasting import Broadcasting, broadcast
+from irexec.schema.broadcasting import Broadcasting, broadcast, pdpd_start
 from irexec.schema.inputs import NUMERIC, ElementSet
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import unify_elements
@@ -25,13 +25,18 @@ def tested(data: Fact) -> Fact:
     return Fact(BOOLEAN, data.shape)
 
 
-def align(a: np.ndarray, b: np.ndarray, mode: str, axis: int = -1) -> tuple[np.ndarray, np.ndarray]:
-    """The two arrays reshaped so that NumPy's broadcasting does what ``auto_broadcast`` asks."""
+def align(a: np.ndarray, b: np.ndarray, mode: str, axis: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """The two arrays reshaped so that NumPy's broadcasting does what ``auto_broadcast`` and its axis ask."""
     if mode != "pdpd" or b.ndim == 0:
         return a, b
-    start = a.ndim - b.ndim if axis == -1 else axis
+    start = pdpd_start(a.ndim, b.ndim, axis)
     sizes = b.shape[: a.ndim - start]
     return a, b.reshape(sizes + (1,) * (a.ndim - start - len(sizes)))
+
+
+def alignment(attributes: Mapping[str, Any]) -> tuple[str, int | None]:
+    """``auto_broadcast`` and the axis of pdpd among the attributes of a layer: the last arguments of ``align``."""
+    return attributes.get("auto_broadcast", "numpy"), attributes.get("auto_broadcast_axis")
 
 
 def define(
@@ -52,8 +57,10 @@ def define(
         result: the element type of the result; None for the type of the inputs.
     """
 
-    def kernel(a: np.ndarray, b: np.ndarray, *, auto_broadcast: Broadcasting = "numpy") -> np.ndarray:
-        a, b = align(a, b, auto_broadcast, 0)
+    def kernel(
+        a: np.ndarray, b: np.ndarray, *, auto_broadcast: Broadcasting = "numpy", auto_broadcast_axis: int | None = None
+    ) -> np.ndarray:
+        a, b = align(a, b, auto_broadcast, auto_broadcast_axis)
         return np.asarray(function(a, b))
 
     kernel.__doc__ = f"{doc} Source: {type}-{since}."
@@ -61,6 +68,6 @@ def define(
     definition = op(type, since, **flags)(kernel)
 
     @definition.shape_rule
-    def shape_rule(a: Fact, b: Fact, *, auto_broadcast: Broadcasting = "numpy") -> Fact:
+    def shape_rule(a: Fact, b: Fact, *, auto_broadcast: Broadcasting, auto_broadcast_axis: int | None) -> Fact:
         shared = unify_elements(a, b)
-        return Fact(result or shared, broadcast([a.shape, b.shape], auto_broadcast, 0))
+        return Fact(result or shared, broadcast([a.shape, b.shape], auto_broadcast, auto_broadcast_axis))

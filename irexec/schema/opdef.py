@@ -216,9 +216,10 @@ class OpDef:
                 values[attribute.parameter] = attribute.default
         for name in texts:
             if name not in self.by_name and name not in self.ignores:
-                problems.append(
-                    AttributeProblem(codes.UNKNOWN_ATTRIBUTE, f"attribute {name!r} is not known to {self.type}")
-                )
+                # OpenVINO writes a structure as several attributes, whose names begin with that of the first.
+                is_part = name.rpartition(".")[0] in self.by_name
+                code = codes.UNSUPPORTED_ATTRIBUTE if is_part else codes.UNKNOWN_ATTRIBUTE
+                problems.append(AttributeProblem(code, f"attribute {name!r} is not known to {self.type}"))
         return ParsedAttributes(self._grouped(values), tuple(problems))
 
     def arguments(self, attributes: Mapping[str, Any]) -> dict[str, Any]:

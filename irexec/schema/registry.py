@@ -31,6 +31,24 @@ from irexec.schema.plugins import plugins
 NEWEST_OPSET = 17
 """The newest opset whose operations are known; what a later one means by a name cannot be known."""
 
+_FROM_OPSET_2 = ("MVN", "ROIPooling", "ReorgYolo")
+_EXPERIMENTAL = (
+    "ExperimentalDetectronDetectionOutput",
+    "ExperimentalDetectronGenerateProposalsSingleImage",
+    "ExperimentalDetectronPriorGridGenerator",
+    "ExperimentalDetectronROIFeatureExtractor",
+    "ExperimentalDetectronTopKROIs",
+    "GRUCell",
+    "RNNCell",
+    "Proposal",
+)
+OTHER_VERSIONS: dict[tuple[str, str], str] = {
+    **{(type, "opset1"): "opset2" for type in _FROM_OPSET_2},
+    **{(type, version): "opset6" for type in _EXPERIMENTAL for version in ("experimental", "extension")},
+}
+"""The opset of a (type, version) that no opset has, as OpenVINO's reader takes it: Model Optimizer of 2020 and 2021
+wrote these versions. Source: openvino ``ir_deserializer.cpp``, ``create_node``."""
+
 _REGISTRY: dict[str, dict[int | str, OpDef]] = {}
 _CACHED: list[Any] = []
 
@@ -89,6 +107,7 @@ def resolve(type: str, version: str) -> OpDef:
     Raises:
         UnsupportedError: the type is not known, or was not yet known in that opset.
     """
+    version = OTHER_VERSIONS.get((type, version), version)
     versions = _versions(type)
     if versions is None:
         raise UnsupportedError(f"{type} of {version or 'no version'} is not supported (the type is not known)")

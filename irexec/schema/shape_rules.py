@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from irexec.dtypes.elements import Element
 from irexec.errors import check
@@ -106,3 +106,12 @@ def group_count(data: Fact, groups: Size, inputs: Size) -> Size:
         top is None or minimum <= top // smallest, f"{channels} channels of data do not divide into groups of {inputs}"
     )
     return meet(groups, span(minimum, None if top is None else top // smallest))
+
+
+def mvn_2_axes(rank: int, across_channels: bool, reduction_axes: Sequence[int] | None) -> range:
+    """The axes that MVN-2 normalizes along.
+
+    Of the ``reduction_axes`` that OpenVINO writes it reads only whether axis 1 is among them; they take the place of
+    ``across_channels``. Source: openvino ``mvn.cpp``, ``v0::MVN::clone_with_new_inputs``.
+    """
+    return range(1 if (1 in reduction_axes if reduction_axes else across_channels) else 2, rank)

@@ -60,5 +60,9 @@ def _attribute(parameter: str, hint: Any, default: Any, group: str | None = None
     return Attribute(_IR_NAMES.get(parameter, parameter), parameter, parse, default, choices, hint, group)
 
 
-# Attributes that IR spells with a hyphen, or as a word that Python reserves.
-_IR_NAMES = {"exclude_pad": "exclude-pad", "lambda_": "lambda"}
+# Attributes that IR spells with a hyphen or a dot, or as a word that Python reserves.
+_IR_NAMES = {
+    "exclude_pad": "exclude-pad",
+    "lambda_": "lambda",
+    "auto_broadcast_axis": "auto_broadcast.auto_broadcast_axis",
+}

@@ -62,6 +62,16 @@ class CaseGenerator:
         ones = [1 if self.chance(0.3) else size for size in shape]
         return ones[self.size(0, len(ones)) if self.chance(0.4) else 0 :]
 
+    def pdpd_axis(self, shape: Sequence[int]) -> int | None:
+        """``auto_broadcast_axis`` for a first input of this shape."""
+        return self.pick(None, -1, *range(len(shape)))
+
+    def aligned(self, shape: Sequence[int], axis: int | None) -> Shape:
+        """A shape that pdpd broadcasts to the given one from ``axis`` on: sizes become 1, axes at the other end go."""
+        if axis == -1:
+            return self.shrunk(shape)
+        return self.shrunk(shape[axis or 0 :][::-1])[::-1]
+
     def pair(self, maximum: int = 4) -> tuple[Shape, Shape]:
         """Two shapes that broadcast together."""
         whole = self.shape(0, maximum)

@@ -78,6 +78,9 @@ ROWS = [
     Damage("negative pads", C, 106, 'pads_begin="0, 0"', 'pads_begin="-1, 0"', "IR105", POOL, 105),
     Damage("unknown auto_pad", C, 27, '"explicit"', '"implicit"', "IR105", CONV, 26),
     Damage("unknown attribute", C, 63, "auto_broadcast=", 'colour="red" auto_broadcast=', "IR106", ADD, 62, RUNS),
+    Damage(
+        "part of an attribute", C, 63, "auto_broadcast=", 'auto_broadcast.offset="1" auto_broadcast=', "IR108", ADD, 62
+    ),
     Damage("keep_dims that is not a boolean", C, 177, '"true"', '"maybe"', "IR104", MEAN, 176),
     Damage(
         "more outputs than the operation has",

@@ -27,9 +27,17 @@ def _transform(element: str) -> irexec.Model:
     return irexec.Model([opset.dft(x, np.array([0], np.int64))], [x])
 
 
+def _mapped(mode: str) -> irexec.Model:
+    x = opset.parameter([3], "f32", name="x")
+    axes = np.array([1 if mode == "explicit" else 0], np.int64)
+    return irexec.Model([opset.broadcast(x, np.array([2, 3], np.int64), axes, mode=mode)], [x])
+
+
 @pytest.mark.parametrize(
     ("make", "argument", "message"),
     [
+        (_mapped, "explicit", None),
+        (_mapped, "numpy", "axes_mapping is given, though mode is not explicit"),
         (_transform, "f16", None),
         (_transform, "f64", "data is f64, expected bf16, f16 or f32"),
         (_parts, "2", None),

@@ -3,7 +3,7 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
-from tests.support.cases import emptied, odd
+from tests.support.cases import PDPD_AXIS, emptied, odd
 
 A, B = random("f32", 2, 3), random("f32", 2, 3, low=0.5, high=2, seed=1)
 BINARY = (
@@ -46,6 +46,24 @@ for op in BINARY:
             if op == "Mod"
             else None,
             id="pdpd from axis 0",
+        ),
+        *(
+            case(
+                op,
+                1,
+                random("f32", 2, 3, 4),
+                random("f32", *sizes, low=0.5, high=2, seed=1),
+                auto_broadcast="pdpd",
+                **{PDPD_AXIS: axis},
+                gives=np.fmod(
+                    random("f32", 2, 3, 4).array,
+                    random("f32", *sizes, low=0.5, high=2, seed=1).array.reshape(aligned),
+                )
+                if op == "Mod"
+                else None,
+                id=f"pdpd from axis {axis}",
+            )
+            for sizes, axis, aligned in (((3,), 1, (1, 3, 1)), ((3, 4), -1, (1, 3, 4)))
         ),
         case(op, 1, random("f16", 2, 3, low=0.5, high=2), random("f16", 2, 3, low=0.5, high=2, seed=1), id="f16"),
         case(op, 1, random("bf16", 2, 3, low=0.5, high=2), random("bf16", 2, 3, low=0.5, high=2, seed=1), id="bf16"),

@@ -136,6 +136,10 @@ for mode, begin, end in (("reflect", -1, 2), ("symmetric", -2, 3), ("edge", -3, 
 ROWS += [
     # OpenVINO always writes axes_mapping, and runs pdpd on data of as many axes alone; of fewer, by its rule for element-wise operations.
     case("Broadcast", 1, random("f32", 3, 1), [3, 4], typed("u8", [0]), mode="pdpd", id="pdpd"),
+    case("Broadcast", 1, random("f32", 3, 1), [3, 4], typed("u8", 0), mode="numpy", id="numpy as OpenVINO writes it"),
+    refuses(
+        "Broadcast", 1, "f32[2]", [2, 3], 0, mode="explicit", says="axes_mapping has rank 0", id="scalar axes_mapping"
+    ),
     case("Broadcast", 1, [1.0, 2.0], [2, 3], mode="pdpd", gives=[[1.0] * 3, [2.0] * 3], id="pdpd, more axes"),
     facts_case("Broadcast", 1, "f32[?,1]", [3, 4], typed("u8", [0]), mode="pdpd", id="pdpd, dynamic"),
     refuses("Broadcast", 1, "f32[3]", [2, 3], mode="pdpd", says="does not fit", id="pdpd that does not fit"),

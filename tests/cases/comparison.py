@@ -3,13 +3,18 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
-from tests.support.cases import emptied, halves
+from tests.support.cases import PDPD_AXIS, emptied, halves
 
 # OpenVINO turns a > b into b < a, and with it whose axes pdpd aligns: for these NumPy on shapes aligned by hand.
 FIRST, SECOND = random("i32", 2, 3, 4, high=2, low=0), random("i32", 2, 1, high=2, low=0)
 PDPD_BY_HAND = {
     "Greater": np.greater(FIRST.array, SECOND.array.reshape(2, 1, 1)),
     "GreaterEqual": np.greater_equal(FIRST.array, SECOND.array.reshape(2, 1, 1)),
+}
+SQUARE = random("i32", 3, 3, low=0, high=2)
+FROM_1 = {
+    "Greater": SQUARE.array > np.arange(3),
+    "GreaterEqual": SQUARE.array >= np.arange(3),
 }
 ROWS = []
 for op in ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"):
@@ -26,6 +31,16 @@ for op in ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"):
         case(op, 1, typed("u8", [1, 2, 255]), typed("u8", [3, 2, 1]), id="u8"),
         case(op, 1, typed("i64", [[1, 2], [3, 4]]), 2, id="scalar on the right"),
         case(op, 1, FIRST, SECOND, auto_broadcast="pdpd", gives=PDPD_BY_HAND.get(op), id="pdpd"),
+        case(
+            op,
+            1,
+            SQUARE,
+            typed("i32", [0, 1, 2]),
+            auto_broadcast="pdpd",
+            **{PDPD_AXIS: 1},
+            gives=FROM_1.get(op),
+            id="pdpd from axis 1",
+        ),
         case(op, 1, [1.0, 2.0], [1.0, 3.0], auto_broadcast="none", id="none"),
         case(op, 1, random("f32", 0), random("f32", 1), gives=np.zeros(0, np.bool_), id="empty"),
         facts_case(op, 1, "f32[?,3]", "f32[2,1]", id="dynamic"),

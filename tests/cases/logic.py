@@ -3,7 +3,7 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
-from tests.support.cases import emptied, halves
+from tests.support.cases import PDPD_AXIS, emptied, halves
 
 T, F = typed("boolean", [True, True, False, False]), typed("boolean", [True, False, True, False])
 NAN = float("nan")
@@ -66,6 +66,16 @@ ROWS += [
         auto_broadcast="pdpd",
         id="pdpd",
     ),
+    case(
+        "Select",
+        1,
+        random("boolean", 3, 1),
+        random("f32", 2, 3, 4),
+        random("f32", 3, seed=1),
+        auto_broadcast="pdpd",
+        **{PDPD_AXIS: 1},
+        id="pdpd from axis 1",
+    ),
     case("Select", 1, random("boolean", 2, 3), random("f16", 2, 3), random("f16", 2, 3, seed=1), id="f16"),
     case("Select", 1, random("boolean", 3), random("boolean", 3, seed=1), random("boolean", 3, seed=2), id="booleans"),
     case(
@@ -103,6 +113,16 @@ for op, since in (
     aligned = function[op.removeprefix("Bitwise")](left.array, right.array.reshape(2, 1, 1))
     ROWS += [
         case(op, since, left, right, auto_broadcast="pdpd", gives=aligned, id="pdpd"),
+        case(
+            op,
+            since,
+            typed("u8", [[5], [6]]),
+            typed("u8", [1, 2]),
+            auto_broadcast="pdpd",
+            **{PDPD_AXIS: 0},
+            gives=function[op.removeprefix("Bitwise")](np.uint8([[5], [6]]), np.uint8([[1], [2]])),
+            id="pdpd from axis 0",
+        ),
         case(op, since, typed("u8", 5), typed("u8", [[1], [2]]), id="scalar"),
     ]
 ROWS += [

@@ -123,6 +123,19 @@ for across in ("true", "false"):
                 id=f"across {across}, variance {variance}",
             )
         )
+for across, axes in (("false", "1, 2, 3"), ("true", "2, 3"), ("false", "1"), ("true", "3")):
+    ROWS.append(
+        case(
+            "MVN",
+            2,
+            X,
+            across_channels=across,
+            normalize_variance="true",
+            reduction_axes=axes,
+            eps="1e-3",
+            id=f"across {across}, reduction_axes {axes}",
+        )
+    )
 for mode in ("inside_sqrt", "outside_sqrt"):
     ROWS += [
         case("MVN", 6, X, [2, 3], normalize_variance="true", eps="1e-2", eps_mode=mode, id=f"{mode}"),

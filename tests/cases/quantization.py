@@ -4,7 +4,7 @@ import numpy as np
 
 from irexec.dtypes.elements import element
 from irexec.testing import Case, case, facts_case, random, refuses, typed
-from tests.support.cases import emptied, halves
+from tests.support.cases import PDPD_AXIS, emptied, halves
 from tests.support.exact_levels import fake_quantize
 
 X = random("f32", 2, 3, 4, low=-3, high=3)
@@ -117,6 +117,8 @@ ROWS += [
     # By the specification's formula, on ranges aligned with the data from the front.
     case("FakeQuantize", 1, [[-3.0, 0.4], [0.6, 3.0]], [-1.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [1.0, 1.0], levels="3", auto_broadcast="pdpd",
          gives=[[-1.0, 0.0], [0.5, 1.0]], id="pdpd"),
+    case("FakeQuantize", 1, [[-3.0, 0.4], [0.6, 3.0]], [-1.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [1.0, 1.0], levels="3", auto_broadcast="pdpd",
+         **{PDPD_AXIS: 1}, gives=[[-1.0, 0.5], [1.0, 1.0]], id="pdpd from axis 1"),
     # By the formula: NaN is on neither side of a range, and no level is near it.
     case("FakeQuantize", 1, [np.nan, np.inf, -np.inf], -2.0, 2.0, 0.0, 1.0, levels="5", gives=[np.nan, 1.0, 0.0], id="NaN and infinities"),
 ]  # fmt: skip

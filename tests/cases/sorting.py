@@ -100,6 +100,17 @@ for exclusive in ("false", "true"):
             )
         )
 ROWS += [
+    case(
+        "TopK",
+        1,
+        [5.0, 3.0, 9.0],
+        2,
+        axis="0",
+        mode="max",
+        sort="value",
+        index_element_type="i64",
+        id="i64 indices of version 1",
+    ),
     facts_case("TopK", 11, "f32[2,1..9]", 3, axis="1", mode="max", sort="value", id="axis bounded"),
     refuses(
         "TopK",

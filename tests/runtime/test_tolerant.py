@@ -97,3 +97,17 @@ def test_an_unknown_layer_in_a_body_blocks_the_layer_that_has_the_body() -> None
     assert compiled.run(np.float32([-1, 2]), "a")["a"].tolist() == [0, 2]
     with pytest.raises(UnsupportedError, match=r"loop/body > 'inner'"):
         compiled.run(np.float32([-1, 2]), "loop")
+
+
+@pytest.mark.parametrize("tolerant", [True, False])
+def test_f16_after_an_unknown_layer_is_not_blamed(tolerant: bool) -> None:
+    """Its declared type is f16, where a known layer would give f32 to the Add."""
+    text = UNKNOWN.replace("f32", "f16").replace("FP32", "FP16").replace('name="c" type="ReLU"', 'name="c" type="Add"')
+    text = text.replace(
+        '<edge from-layer="3"', '<edge from-layer="1" from-port="1" to-layer="3" to-port="2"/><edge from-layer="3"'
+    ).replace(
+        'type="Add" version="opset1"><input><port id="0"/>',
+        'type="Add" version="opset1"><input><port id="0"/><port id="2"/>',
+    )
+    with pytest.raises(UnsupportedError, match=r"layer 2 'b' .*MyAct of extension"):
+        CompiledModel(irexec.Model.of(io.read_text(text)), tolerant=tolerant)(np.float16(X))

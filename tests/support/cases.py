@@ -16,6 +16,10 @@ from irexec.testing import Case, Row, Typed, typed
 _IS_INSTALLED = find_spec("sentencepiece") is not None
 
 
+PDPD_AXIS = "auto_broadcast.auto_broadcast_axis"
+"""The axis of pdpd, as OpenVINO writes it."""
+
+
 def _is_runnable(type: str) -> bool:
     """False for operations that need a library of an extra which is not installed."""
     return _IS_INSTALLED or not type.startswith("Sentencepiece")

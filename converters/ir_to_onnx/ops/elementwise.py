@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +12,15 @@ from converters.ir_to_onnx.registry import add, composed, exact
 from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import BOOLEAN, F64, I64, Element
 from irexec.errors import check
+from irexec.schema.broadcasting import pdpd_start
 
 
-def aligned(ctx: ExportContext, a: Tensor, b: Tensor, mode: str, axis: int = 0) -> Tensor:
-    """``b`` reshaped so that NumPy's broadcasting does what ``auto_broadcast`` asks."""
-    if mode != "pdpd" or b.shape == ():
+def aligned(ctx: ExportContext, a: Tensor, b: Tensor, auto_broadcast: str, auto_broadcast_axis: int | None) -> Tensor:
+    """``b`` reshaped so that NumPy's broadcasting does what ``auto_broadcast`` and its axis ask."""
+    if auto_broadcast != "pdpd" or b.shape == ():
         return b
     rank, sizes = a.require_rank("the first input"), b.require_shape("the second input")
-    start = rank - len(sizes) if axis == -1 else axis
+    start = pdpd_start(rank, len(sizes), auto_broadcast_axis)
     extra = len(sizes) - (rank - start)
     for size in sizes[rank - start :] if extra > 0 else ():
         check(size == 1, "the second input has more axes than the first, and they are not of size 1")
@@ -190,8 +192,8 @@ _BINARY = {
 
 
 def _binary(type: str, onnx: str) -> None:
-    def translate(ctx: ExportContext, a: Tensor, b: Tensor, *, auto_broadcast: str) -> Tensor:
-        return ctx.emit(onnx, a, aligned(ctx, a, b, auto_broadcast))
+    def translate(ctx: ExportContext, a: Tensor, b: Tensor, **alignment: Any) -> Tensor:
+        return ctx.emit(onnx, a, aligned(ctx, a, b, **alignment))
 
     add(type, "exact", onnx, translate)
 
@@ -201,22 +203,22 @@ for _type, _onnx in _BINARY.items():
 
 
 @composed("NotEqual")
-def not_equal(ctx: ExportContext, a: Tensor, b: Tensor, *, auto_broadcast: str) -> Tensor:
+def not_equal(ctx: ExportContext, a: Tensor, b: Tensor, **alignment: Any) -> Tensor:
     """Not(Equal(a, b))."""
-    return ctx.emit("Not", ctx.emit("Equal", a, aligned(ctx, a, b, auto_broadcast)))
+    return ctx.emit("Not", ctx.emit("Equal", a, aligned(ctx, a, b, **alignment)))
 
 
 @exact("BitwiseAnd", "BitwiseOr", "BitwiseXor")
-def bitwise(ctx: ExportContext, a: Tensor, b: Tensor, *, auto_broadcast: str) -> Tensor:
+def bitwise(ctx: ExportContext, a: Tensor, b: Tensor, **alignment: Any) -> Tensor:
     """BitwiseAnd, BitwiseOr, BitwiseXor (opset 18); And, Or, Xor of booleans."""
-    b = aligned(ctx, a, b, auto_broadcast)
+    b = aligned(ctx, a, b, **alignment)
     return ctx.emit(ctx.node.type.removeprefix("Bitwise") if a.element is BOOLEAN else ctx.node.type, a, b)
 
 
 @composed("BitwiseLeftShift", "BitwiseRightShift")
-def shift(ctx: ExportContext, a: Tensor, b: Tensor, *, auto_broadcast: str) -> Tensor:
+def shift(ctx: ExportContext, a: Tensor, b: Tensor, **alignment: Any) -> Tensor:
     """BitShift of unsigned types; of signed ones multiplied by a power of 2, or divided by it and rounded down."""
-    b = aligned(ctx, a, b, auto_broadcast)
+    b = aligned(ctx, a, b, **alignment)
     left = ctx.node.type == "BitwiseLeftShift"
     if a.element.kind == "unsigned":
         return ctx.emit("BitShift", a, b, direction="LEFT" if left else "RIGHT")
@@ -228,9 +230,9 @@ def shift(ctx: ExportContext, a: Tensor, b: Tensor, *, auto_broadcast: str) -> T
 
 
 @exact("Divide")
-def divide(ctx: ExportContext, a: Tensor, b: Tensor, *, m_pythondiv: bool, auto_broadcast: str) -> Tensor:
+def divide(ctx: ExportContext, a: Tensor, b: Tensor, *, m_pythondiv: bool, **alignment: Any) -> Tensor:
     """Div; signed integers that are rounded down are composed."""
-    b = aligned(ctx, a, b, auto_broadcast)
+    b = aligned(ctx, a, b, **alignment)
     if a.element.kind == "signed" and m_pythondiv:
         return floor_divide(ctx, a, b)
     return ctx.emit("Div", a, b)
@@ -246,15 +248,15 @@ def floor_divide(ctx: ExportContext, a: Tensor, b: Tensor) -> Tensor:
 
 
 @exact("Mod")
-def mod(ctx: ExportContext, a: Tensor, b: Tensor, *, auto_broadcast: str) -> Tensor:
+def mod(ctx: ExportContext, a: Tensor, b: Tensor, **alignment: Any) -> Tensor:
     """Mod with fmod = 1."""
-    return ctx.emit("Mod", a, aligned(ctx, a, b, auto_broadcast), fmod=1)
+    return ctx.emit("Mod", a, aligned(ctx, a, b, **alignment), fmod=1)
 
 
 @exact("FloorMod")
-def floor_mod(ctx: ExportContext, a: Tensor, b: Tensor, *, auto_broadcast: str) -> Tensor:
+def floor_mod(ctx: ExportContext, a: Tensor, b: Tensor, **alignment: Any) -> Tensor:
     """Mod; of floats composed: Mod with fmod = 1, plus b where the signs differ."""
-    b = aligned(ctx, a, b, auto_broadcast)
+    b = aligned(ctx, a, b, **alignment)
     if not a.element.is_float:
         return ctx.emit("Mod", a, b)
     rest = ctx.emit("Mod", a, b, fmod=1)
@@ -264,9 +266,9 @@ def floor_mod(ctx: ExportContext, a: Tensor, b: Tensor, *, auto_broadcast: str) 
 
 
 @exact("Power")
-def power(ctx: ExportContext, a: Tensor, b: Tensor, *, auto_broadcast: str) -> Tensor:
+def power(ctx: ExportContext, a: Tensor, b: Tensor, **alignment: Any) -> Tensor:
     """Pow; integers are computed in f64."""
-    b = aligned(ctx, a, b, auto_broadcast)
+    b = aligned(ctx, a, b, **alignment)
     if a.element.is_float:
         return ctx.emit("Pow", a, b)
     result = ctx.emit("Pow", ctx.cast(a, F64), ctx.cast(b, F64))
@@ -275,15 +277,15 @@ def power(ctx: ExportContext, a: Tensor, b: Tensor, *, auto_broadcast: str) -> T
 
 
 @composed("SquaredDifference")
-def squared_difference(ctx: ExportContext, a: Tensor, b: Tensor, *, auto_broadcast: str) -> Tensor:
+def squared_difference(ctx: ExportContext, a: Tensor, b: Tensor, **alignment: Any) -> Tensor:
     """(a - b) * (a - b)."""
-    difference = ctx.emit("Sub", a, aligned(ctx, a, b, auto_broadcast))
+    difference = ctx.emit("Sub", a, aligned(ctx, a, b, **alignment))
     return ctx.emit("Mul", difference, difference)
 
 
 @exact("Select")
-def select(ctx: ExportContext, cond: Tensor, then: Tensor, else_: Tensor, *, auto_broadcast: str) -> Tensor:
+def select(ctx: ExportContext, cond: Tensor, then: Tensor, else_: Tensor, **alignment: Any) -> Tensor:
     """Where."""
-    if auto_broadcast == "pdpd":
-        cond, else_ = aligned(ctx, then, cond, "pdpd"), aligned(ctx, then, else_, "pdpd")
+    if alignment["auto_broadcast"] == "pdpd":
+        cond, else_ = aligned(ctx, then, cond, **alignment), aligned(ctx, then, else_, **alignment)
     return ctx.where(cond, then, else_)

@@ -10,6 +10,7 @@ from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.registry import composed, exact
 from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import F32
+from irexec.schema.shape_rules import mvn_2_axes
 
 
 def standardized(
@@ -59,10 +60,13 @@ def _layer_normalized(ctx: ExportContext, data: Tensor, axes: Sequence[int], eps
 
 
 @composed("MVN", since=2)
-def mvn_2(ctx: ExportContext, data: Tensor, *, across_channels: bool, normalize_variance: bool, eps: float) -> Tensor:
+def mvn_2(
+    ctx: ExportContext, data: Tensor, *, across_channels: bool, normalize_variance: bool, eps: float,
+    reduction_axes: Sequence[int] | None,
+) -> Tensor:  # fmt: skip
     """Same as MVN-6, over the spatial axes, and the channels if asked for."""
     rank = data.require_rank("the data")
-    axes = list(range(1 if across_channels else 2, rank))
+    axes = list(mvn_2_axes(rank, across_channels, reduction_axes))
     if not axes:
         return ctx.emit("Sub", data, data)
     return standardized(ctx, data, axes, eps, True, normalize_variance)

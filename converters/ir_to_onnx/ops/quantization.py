@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,10 +32,10 @@ class _Scaling:
 @composed("FakeQuantize")
 def fake_quantize(
     ctx: ExportContext, data: Tensor, input_low: Tensor, input_high: Tensor, output_low: Tensor, output_high: Tensor, *,
-    levels: int, auto_broadcast: str,
+    levels: int, **alignment: Any,
 ) -> Tensor:  # fmt: skip
     """QuantizeLinear and DequantizeLinear of 255 or 256 levels if one is 0; others by Sub, Mul, Round and Where."""
-    bounds = [aligned(ctx, data, x, auto_broadcast) for x in (input_low, input_high, output_low, output_high)]
+    bounds = [aligned(ctx, data, x, **alignment) for x in (input_low, input_high, output_low, output_high)]
     if levels in _BYTES and data.element is F32:
         into, out = _scaling(data, bounds[0], bounds[1], levels), _scaling(data, bounds[2], bounds[3], levels)
         if into is not None and out is not None:

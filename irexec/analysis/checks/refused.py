@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from irexec.analysis.attributes import typed_attribute
 from irexec.analysis.shape_inference import UNKNOWN, Inference
 from irexec.ir import codes
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import ModelGraph, Node
+from irexec.schema.registry import resolve
 
 
 def refused_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
@@ -41,7 +43,14 @@ def _signal(node: Node, facts: list[Fact]) -> str | None:
     )
 
 
+def _mapping(node: Node, facts: list[Fact]) -> str | None:
+    """OpenVINO refuses an axes_mapping that Broadcast-3 would not read. Source: openvino ``broadcast.cpp``."""
+    is_read = typed_attribute(node, "mode") == "explicit" or resolve(node.type, node.version).since == 1
+    return None if is_read or len(facts) < 3 else "axes_mapping is given, though mode is not explicit"
+
+
 _CHECKS: Mapping[str, Callable[[Node, list[Fact]], str | None]] = {
     "VariadicSplit": _parts,
+    "Broadcast": _mapping,
     **dict.fromkeys(("DFT", "IDFT", "RDFT", "IRDFT"), _signal),
 }

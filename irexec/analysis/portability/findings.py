@@ -16,7 +16,7 @@ from irexec.ir import codes
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import ModelGraph, Node
 from irexec.messages import counted
-from irexec.schema.registry import opset_number, resolve
+from irexec.schema.registry import OTHER_VERSIONS, opset_number, resolve
 
 
 def portability_findings(model: ModelGraph, inference: Inference, release: Release | None = None) -> Iterator[Finding]:
@@ -107,7 +107,7 @@ def release_findings(model: ModelGraph, inference: Inference, release: Release) 
 
 
 def _operation(node: Node, release: Release) -> Iterator[Finding]:
-    written = opset_number(node.version)
+    written = opset_number(OTHER_VERSIONS.get((node.type, node.version), node.version))
     try:
         definition = resolve(node.type, node.version)
     except UnsupportedError:

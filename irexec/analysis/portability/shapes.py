@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from irexec.errors import OpError
 from irexec.ir.dims import Size, high, low
+from irexec.schema.broadcasting import pdpd_start
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
@@ -18,11 +19,13 @@ def may_be(size: Size, value: int) -> bool:
 
 
 def is_aligned_at_the_start(layer: ExaminedLayer) -> bool:
-    """True if an element-wise operation has ``pdpd`` and a second operand of lower rank with a size above 1."""
+    """True if pdpd aligns axes of the second operand, one of them of a size above 1, before the last ones of the
+    first."""
     first, second = layer.shape(0), layer.shape(1)
     if layer["auto_broadcast"] != "pdpd" or first is None or second is None:
         return False
-    return len(second) < len(first) and any(size != 1 for size in second)
+    is_before_the_end = pdpd_start(len(first), len(second), layer["auto_broadcast_axis"]) < len(first) - len(second)
+    return is_before_the_end and any(size != 1 for size in second)
 
 
 def aligned_at_the_end(layer: ExaminedLayer) -> bool:

@@ -127,7 +127,7 @@ def _bitwise_xor(layer: Layer) -> Any:
 
 def _logical(layer: Layer, name: str) -> Any:
     layer.refuse_unless(layer.element().kind == "boolean", "no older operation works on the bits of integers")
-    return getattr(ONE, name)(*layer.inputs, auto_broadcast=layer["auto_broadcast"])
+    return getattr(ONE, name)(*layer.inputs, **layer.attributes)
 
 
 @rewrites("BitwiseNot", 13)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from irexec.authoring.downgrade.layer import ONE, Inexact, Layer, rewrites
+from irexec.analysis.portability.releases import NOT_ASKED
+from irexec.authoring.downgrade.layer import ONE, Inexact, Layer, respells, rewrites
 from irexec.authoring.ends import constant
 
 
@@ -84,9 +85,14 @@ def _top_k_11(layer: Layer) -> Any:
     return layer.same(3, leave=["stable"])
 
 
+@respells(NOT_ASKED, "TopK")
+def _top_k_1(layer: Layer) -> Any:
+    return _top_k_3(layer) if layer.since == 1 and layer["index_element_type"] != "i32" else None
+
+
 @rewrites("TopK", 3)
 def _top_k_3(layer: Layer) -> Any:
-    """Indices of TopK-1 are i32."""
+    """Old releases give i32 for the indices of TopK-1, whatever ``index_element_type`` is."""
     element = layer["index_element_type"]
     values, indices = layer.same(1, leave=["index_element_type"])
     return values, indices if element == "i32" else ONE.convert(indices, destination_type=element)

@@ -10,6 +10,7 @@ import numpy as np
 from irexec.authoring.downgrade.layer import ONE, Layer, rewrites
 from irexec.authoring.ends import constant
 from irexec.authoring.tensor import Tensor
+from irexec.schema.shape_rules import mvn_2_axes
 
 
 @rewrites("MVN", 6)
@@ -27,7 +28,7 @@ def _mvn_6(layer: Layer) -> Any:
 
 @rewrites("MVN", 2)
 def _mvn_2(layer: Layer) -> Any:
-    axes = list(range(1 if layer["across_channels"] else 2, layer.rank()))
+    axes = list(mvn_2_axes(layer.rank(), layer["across_channels"], layer["reduction_axes"]))
     (x,) = layer.inputs
     centred = ONE.subtract(x, ONE.reduce_mean(x, axes, keep_dims=True))
     if not layer["normalize_variance"]:

@@ -16,6 +16,7 @@ from irexec.authoring.downgrade.layer import ONE, Layer, respells
 from irexec.authoring.downgrade.normalization import attention
 from irexec.authoring.ends import constant
 from irexec.authoring.tensor import Tensor
+from irexec.schema.broadcasting import pdpd_start
 
 _UNMENDED = Release(2027, 0)
 """Behind the newest release, 2026.4, which still does the same."""
@@ -27,12 +28,15 @@ _PDPD = (
 )  # fmt: skip
 
 
+_NUMPY: Any = {"auto_broadcast": "numpy", "auto_broadcast_axis": None}
+
+
 @respells(Release(2022, 1), "Xor")
 def _xor(layer: Layer) -> Any:
     """The plugin has LogicalXor alone, which is the same."""
     if layer["auto_broadcast"] == "pdpd" and layer.rank(0) >= layer.rank(1):
         return ONE.logical_xor(layer.inputs[0], _with_axes_at_the_end(layer, 1))
-    return ONE.logical_xor(*layer.inputs, auto_broadcast=layer["auto_broadcast"])
+    return ONE.logical_xor(*layer.inputs, **layer.attributes)
 
 
 @respells(NOT_ASKED, "ScatterUpdate")
@@ -190,36 +194,38 @@ def _tile(layer: Layer) -> Any:
 
 @respells(NOT_ASKED, "FakeQuantize")
 def _ranges_aligned_at_the_start(layer: Layer) -> Any:
-    """With axes of size 1 at their end, ranges are aligned from the first axis on."""
+    """With axes of size 1 at their end, ranges are aligned at the last axes."""
     if layer["auto_broadcast"] != "pdpd":
         return None
     ranges = [_with_axes_at_the_end(layer, index) for index in range(1, 5)]
-    return layer.same(layer.since, layer.inputs[0], *ranges, auto_broadcast="numpy")
+    return layer.same(layer.since, layer.inputs[0], *ranges, **_NUMPY)
 
 
 @respells(NOT_ASKED, *_PDPD)
 def _aligned_at_the_start(layer: Layer) -> Any:
-    """With axes of size 1 at its end, the second input is aligned from the first axis on."""
+    """With axes of size 1 at its end, the second input is aligned at the last axis."""
     if layer["auto_broadcast"] != "pdpd":
         return None
     if layer.rank(0) < layer.rank(1):
         return None
-    return layer.same(layer.since, layer.inputs[0], _with_axes_at_the_end(layer, 1), auto_broadcast="numpy")
+    return layer.same(layer.since, layer.inputs[0], _with_axes_at_the_end(layer, 1), **_NUMPY)
 
 
 def _with_axes_at_the_end(layer: Layer, index: int, of: int = 0) -> Tensor:
-    """An input with as many axes as another one; a scalar as it is."""
-    missing = list(range(layer.rank(index), layer.rank(of))) if layer.rank(index) else []
+    """An input of pdpd with its last axis at the last one of another input; a scalar as it is."""
+    rank = layer.rank(index)
+    end = layer.rank(of) - pdpd_start(layer.rank(of), rank, layer["auto_broadcast_axis"])
+    missing = list(range(rank, end)) if rank else []
     return ONE.unsqueeze(layer.inputs[index], missing) if missing else layer.inputs[index]
 
 
 @respells(NOT_ASKED, "Select")
 def _select(layer: Layer) -> Any:
-    """Condition and the other value are aligned from the first axis of the first value on."""
+    """Condition and the other value are aligned at the last axes of the first value."""
     if layer["auto_broadcast"] != "pdpd":
         return None
     condition, other = (_with_axes_at_the_end(layer, index, 1) for index in (0, 2))
-    return layer.same(layer.since, condition, layer.inputs[1], other, auto_broadcast="numpy")
+    return layer.same(layer.since, condition, layer.inputs[1], other, **_NUMPY)
 
 
 _ACTIVATIONS = {"LSTMCell": ("sigmoid", "tanh", "tanh"), "GRUCell": ("sigmoid", "tanh"), "RNNCell": ("tanh",)}

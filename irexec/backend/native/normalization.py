@@ -21,6 +21,7 @@ from irexec.backend.native.rows import TILE, Target, axes_for, source_of, target
 from irexec.backend.normalization import constant_axes, groups_of
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
+from irexec.schema.shape_rules import mvn_2_axes
 
 _MODES = ("center", "inside_sqrt", "outside_sqrt", "add", "max")
 """The computations of normalization.c, in its order."""
@@ -122,8 +123,9 @@ class NativeNormalization(NativeKernel):
 
 @kernels("MVN", since=2)
 def _mvn_2(task: Task) -> Iterator[Candidate]:
-    axes = range(1 if task.attributes["across_channels"] else 2, len(task.shape(0)))
-    return _normalizations(task, axes, "inside_sqrt" if task.attributes["normalize_variance"] else "center")
+    a = task.attributes
+    axes = mvn_2_axes(len(task.shape(0)), a["across_channels"], a["reduction_axes"])
+    return _normalizations(task, axes, "inside_sqrt" if a["normalize_variance"] else "center")
 
 
 @kernels("MVN", since=6)

@@ -7,13 +7,13 @@ import numpy as np
 from irexec.bounds.algebra import floats, hull, settled
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
-from irexec.schema.elementwise import align
+from irexec.schema.elementwise import align, alignment
 
 
 def aligned(layer: Layer, a: Interval, b: Interval) -> tuple[Interval, Interval]:
     """Both operands broadcast to the shape of the result."""
-    mode = layer.attributes.get("auto_broadcast", "numpy")
-    parts = [align(getattr(a, end), getattr(b, end), mode, 0) for end in ("exact", "low", "high")]
+    mode = alignment(layer.attributes)
+    parts = [align(getattr(a, end), getattr(b, end), *mode) for end in ("exact", "low", "high")]
     first, second = (Interval(parts[0][i], parts[1][i], parts[2][i]) for i in (0, 1))
     return _kept(a, first), _kept(b, second)
 

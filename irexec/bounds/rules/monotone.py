@@ -10,7 +10,7 @@ import numpy as np
 from irexec.bounds.algebra import floats, settled
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
-from irexec.schema.elementwise import align
+from irexec.schema.elementwise import align, alignment
 from irexec.schema.moves import MOVES
 
 _PLACES = {"GatherTree": (0, 1, 2, 3), "ReverseSequence": (1,)}
@@ -58,7 +58,7 @@ def _lenient(layer: Layer, inputs: tuple[Interval | None, ...], found: Bound) ->
         return found.open_where(np.ones(found.exact.shape, bool))
     marks = [np.isnan(floats(one.exact)) for one in inputs if one is not None and one.exact.dtype.kind == "f"]
     if len(marks) == 2:
-        marks = list(align(marks[0], marks[1], layer.attributes.get("auto_broadcast", "numpy"), 0))
+        marks = list(align(marks[0], marks[1], *alignment(layer.attributes)))
     mark = np.broadcast_to(np.logical_or.reduce(np.broadcast_arrays(*marks)), found.exact.shape)
     return found.open_where(mark)
 

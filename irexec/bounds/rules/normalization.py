@@ -15,7 +15,7 @@ from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.functions import relative
 from irexec.reference.windows import pad, windows
-from irexec.schema.shape_rules import normalize_axes
+from irexec.schema.shape_rules import mvn_2_axes, normalize_axes
 
 
 @rule("BatchNormInference")
@@ -43,7 +43,7 @@ def mvn(layer: Layer, x: Interval, *axes: Interval) -> Bound:
     if axes:
         along = tuple(dict.fromkeys(normalize_axes(axes[0].exact.ravel().tolist(), rank)))
     else:
-        along = tuple(range(1 if layer.attributes["across_channels"] else 2, rank))
+        along = tuple(mvn_2_axes(rank, layer.attributes["across_channels"], layer.attributes["reduction_axes"]))
     is_inside = layer.attributes.get("eps_mode", "inside_sqrt") == "inside_sqrt"
     epsilon = layer.attributes["eps"] if layer.attributes["normalize_variance"] else None
     return normalized(layer.algebra, x, along, epsilon, is_inside)

@@ -8,7 +8,7 @@ from irexec.bounds.algebra import Algebra, floats, joined, settled
 from irexec.bounds.interval import Bound, Interval
 from irexec.bounds.registry import Layer, rule
 from irexec.reference.quantization import round_e4m3, round_e5m2
-from irexec.schema.elementwise import align
+from irexec.schema.elementwise import align, alignment
 
 
 @rule("FakeQuantize")
@@ -23,9 +23,9 @@ def fake_quantize(
     is the first or the last. Bounds in the wrong order, equal or not finite have no bound.
     """
     of, last = layer.algebra, layer.attributes["levels"] - 1
-    mode = layer.attributes.get("auto_broadcast", "numpy")
+    mode = alignment(layer.attributes)
     low, high, out_low, out_high = (
-        one.moved(lambda array: align(x.exact, array, mode, 0)[1]) for one in (low, high, out_low, out_high)
+        one.moved(lambda array: align(x.exact, array, *mode)[1]) for one in (low, high, out_low, out_high)
     )
     exact = floats(layer.run(*(floats(one.exact) for one in (x, low, high, out_low, out_high)))[0])
     with np.errstate(all="ignore"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from irexec.testing import Case, Typed, typed
 from irexec.testing.case_generator import FLOATS, INTEGERS, NUMBERS, CaseGenerator, Shape, Table, model
@@ -12,19 +13,20 @@ _ARITHMETIC = ("Add", "Subtract", "Multiply", "Maximum", "Minimum", "SquaredDiff
 _QUOTIENTS = ("Divide", "Mod", "FloorMod")
 _COMPARISONS = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
 _WIDE = (*FLOATS, *INTEGERS)
+AXIS = "auto_broadcast.auto_broadcast_axis"
 
 
-def _shapes(gen: CaseGenerator) -> tuple[Shape, Shape, str | None]:
-    """Two shapes and how they broadcast."""
+def _shapes(gen: CaseGenerator) -> tuple[Shape, Shape, dict[str, Any]]:
+    """Two shapes, and the attributes that say how they broadcast."""
     mode = gen.pick(None, "numpy", "numpy", "none", "pdpd")
     if mode == "none":
         shape = gen.shape()
-        return shape, shape, mode
+        return shape, shape, {"auto_broadcast": mode}
     if mode == "pdpd":
-        # Only what aligns at the front: the axis itself is not written.
         first = gen.shape(1)
-        return first, first[: gen.size(0, len(first))], mode
-    return *gen.pair(), mode
+        axis = gen.pdpd_axis(first)
+        return first, gen.aligned(first, axis), {"auto_broadcast": mode, AXIS: axis}
+    return *gen.pair(), {"auto_broadcast": mode}
 
 
 def _divisor(divisor: Typed) -> Typed:
@@ -41,7 +43,7 @@ def binary(gen: CaseGenerator, type: str, since: int) -> Case:
     a, b, mode = _shapes(gen)
     kind = gen.pick(*_WIDE, *(("boolean",) if type in ("Equal", "NotEqual") else ()))
     random_tensor = gen.special if gen.chance() else gen.steps
-    return model(type, since, random_tensor(a, kind), random_tensor(b, kind), auto_broadcast=mode)
+    return model(type, since, random_tensor(a, kind), random_tensor(b, kind), **mode)
 
 
 @RANDOM_CASES.row(*((type, 1) for type in _QUOTIENTS))
@@ -49,38 +51,34 @@ def quotient(gen: CaseGenerator, type: str, since: int) -> Case:
     a, b, mode = _shapes(gen)
     kind = gen.pick(*_WIDE)
     extra = {"m_pythondiv": gen.pick(None, True, False)} if type == "Divide" else {}
-    return model(
-        type, since, gen.steps(a, kind, -20, 20), _divisor(gen.steps(b, kind, -6, 6)), auto_broadcast=mode, **extra
-    )
+    return model(type, since, gen.steps(a, kind, -20, 20), _divisor(gen.steps(b, kind, -6, 6)), **mode, **extra)
 
 
 @RANDOM_CASES.row(("Power", 1))
 def power(gen: CaseGenerator, type: str, since: int) -> Case:
     a, b, mode = _shapes(gen)
     kind = gen.pick(*_WIDE)
-    return model(
-        type, since, gen.steps(a, kind, -4, 4), gen.steps(b, kind, 0 if kind[0] in "iu" else -3, 3), auto_broadcast=mode
-    )
+    return model(type, since, gen.steps(a, kind, -4, 4), gen.steps(b, kind, 0 if kind[0] in "iu" else -3, 3), **mode)
 
 
 @RANDOM_CASES.row(("LogicalAnd", 1), ("LogicalOr", 1), ("LogicalXor", 1), ("Xor", 1))
 def logical(gen: CaseGenerator, type: str, since: int) -> Case:
     a, b, mode = _shapes(gen)
-    return model(type, since, gen.tensor(a, "boolean"), gen.tensor(b, "boolean"), auto_broadcast=mode)
+    return model(type, since, gen.tensor(a, "boolean"), gen.tensor(b, "boolean"), **mode)
 
 
 @RANDOM_CASES.row(("BitwiseAnd", 13), ("BitwiseOr", 13), ("BitwiseXor", 13))
 def bitwise(gen: CaseGenerator, type: str, since: int) -> Case:
     a, b, mode = _shapes(gen)
     kind = gen.pick(*INTEGERS, "boolean")
-    return model(type, since, gen.tensor(a, kind, -100, 100), gen.tensor(b, kind, -100, 100), auto_broadcast=mode)
+    return model(type, since, gen.tensor(a, kind, -100, 100), gen.tensor(b, kind, -100, 100), **mode)
 
 
 @RANDOM_CASES.row(("BitwiseLeftShift", 15), ("BitwiseRightShift", 15))
 def shift(gen: CaseGenerator, type: str, since: int) -> Case:
     a, b, mode = _shapes(gen)
     kind = gen.pick(*INTEGERS)
-    return model(type, since, gen.tensor(a, kind, 0, 100), gen.tensor(b, kind, 0, 6), auto_broadcast=mode)
+    return model(type, since, gen.tensor(a, kind, 0, 100), gen.tensor(b, kind, 0, 6), **mode)
 
 
 @RANDOM_CASES.row(("LogicalNot", 1), ("BitwiseNot", 13))
@@ -91,12 +89,13 @@ def negation(gen: CaseGenerator, type: str, since: int) -> Case:
 @RANDOM_CASES.row(("Select", 1))
 def select(gen: CaseGenerator, type: str, since: int) -> Case:
     whole = gen.shape()
-    mode = gen.pick(None, "numpy", "none", "pdpd")
+    mode, axis = gen.pick(None, "numpy", "none", "pdpd"), None
     kind = gen.pick(*_WIDE, "boolean")
     if mode == "none":
         shapes = [whole] * 3
     elif mode == "pdpd":
-        shapes = [whole, whole, gen.pick(whole, [1] * len(whole))]
+        axis = gen.pdpd_axis(whole)
+        shapes = [gen.aligned(whole, axis), whole, gen.aligned(whole, axis)]
     else:
         shapes = [gen.shrunk(whole), gen.shrunk(whole), gen.shrunk(whole)]
     condition, then, otherwise = shapes
@@ -106,7 +105,7 @@ def select(gen: CaseGenerator, type: str, since: int) -> Case:
         gen.tensor(condition, "boolean"),
         gen.tensor(then, kind),
         gen.tensor(otherwise, kind),
-        auto_broadcast=mode,
+        **{"auto_broadcast": mode, AXIS: axis},
     )
 
 

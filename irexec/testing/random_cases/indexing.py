@@ -118,7 +118,7 @@ def top_k(gen: CaseGenerator, type: str, since: int) -> Case:
     stable = since == 11 and gen.chance()
     data = gen.steps(shape, _SORTED) if stable else gen.distinct(shape, _SORTED)
     sort = gen.pick("value", "value" if stable else "index")
-    extra = {} if since == 1 else {"index_element_type": gen.pick(*_TYPES)}
+    extra = {"index_element_type": gen.pick(None, *_TYPES)}
     if since == 11:
         extra["stable"] = stable
     k = typed(gen.pick("i64", "i32", "i8"), gen.size(1, shape[axis]))

@@ -8,6 +8,7 @@ import numpy as np
 
 from irexec.testing import Case, Typed, typed
 from irexec.testing.case_generator import CaseGenerator, Table, model
+from irexec.testing.random_cases.elementwise import AXIS
 
 RANDOM_CASES = Table()
 _FLOATS = ("f32", "f32", "f32", "f16", "bf16")
@@ -23,6 +24,7 @@ def mvn(gen: CaseGenerator, type: str, since: int) -> Case:
             since,
             gen.tensor(gen.shape(2, 5, 0), _FLOATS),
             across_channels=across,
+            reduction_axes=gen.pick(None, [2, 3], [1, 2, 3], [1], [-1]),
             normalize_variance=normalize,
             eps=eps,
         )
@@ -91,9 +93,12 @@ def group_normalization(gen: CaseGenerator, type: str, since: int) -> Case:
 @RANDOM_CASES.row(("FakeQuantize", 1))
 def fake_quantize(gen: CaseGenerator, type: str, since: int) -> Case:
     shape, kind = gen.shape(0, 4, 0), gen.pick("f32", "f32", "f16")
+    mode, axis = gen.pick(None, "numpy", "none", "pdpd"), gen.pdpd_axis(shape)
 
     def bound(low: float, high: float) -> Typed:
         limits = gen.pick([], [1] * len(shape), gen.shrunk(shape))
+        if mode in ("none", "pdpd"):
+            limits = shape if mode == "none" else gen.aligned(shape, axis)
         return gen.tensor(limits, kind, low, high)
 
     lows, highs = bound(-3, -0.1), bound(0.1, 3)
@@ -106,6 +111,7 @@ def fake_quantize(gen: CaseGenerator, type: str, since: int) -> Case:
         bound(-3, 3),
         bound(-3, 3),
         levels=gen.pick(2, 3, 16, 255, 256),
+        **{"auto_broadcast": mode, AXIS: axis if mode == "pdpd" else None},
     )
 
 
