@@ -174,6 +174,16 @@ class TranslationContext:
         """The value converted to another element type."""
         return value if self.element(value) is to else self.emit("Convert", value, destination_type=to)
 
+    def gather_as(self, value: Value, indices: Value, axis: int, to: Element) -> Value:
+        """Slices along an axis, converted to another element type.
+
+        OpenVINO's CPU plugin writes beyond its memory in a Gather of types below 8 bits other than u4 and i4; they are
+        converted first.
+        """
+        if self.element(value).bits < 8 and self.element(value).name not in ("u4", "i4"):
+            value = self.convert(value, to)
+        return self.convert(self.emit("Gather", value, indices, self.constant(axis)), to)
+
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """The value reshaped; one size may be -1. A constant stays a constant with the same bytes."""
         if self.shape_if_known(value) == tuple(shape):

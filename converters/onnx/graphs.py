@@ -20,9 +20,10 @@ def domain_of(node: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProt
 
 
 def opsets_of(model: onnx.ModelProto) -> dict[str, int]:
-    """The opset of each domain. Models often use the domains of ONNX Runtime without importing them."""
+    """The opset of each domain. Models often use the domains of runtimes without importing them."""
     found = {_ALIASES.get(opset.domain, opset.domain): opset.version for opset in model.opset_import}
-    return {"": 1, "com.microsoft": 1, "com.microsoft.nchwc": 1, "com.ms.internal.nhwc": found.get("", 1)} | found
+    of_runtimes = dict.fromkeys(("com.microsoft", "com.microsoft.nchwc", "org.openvinotoolkit"), 1)
+    return {"": 1, "com.ms.internal.nhwc": found.get("", 1)} | of_runtimes | found
 
 
 def opset_of(node: onnx.NodeProto, opsets: Mapping[str, int]) -> int:

@@ -32,6 +32,7 @@ from irexec.schema.loader import Loader
 from irexec.schema.plugins import plugins
 
 AI_ONNX_ML, COM_MICROSOFT = "ai.onnx.ml", "com.microsoft"
+OPENVINO = "org.openvinotoolkit"
 NHWC, NCHWC = "com.ms.internal.nhwc", "com.microsoft.nchwc"
 
 # ONNX's name of the type of an attribute, by type hint.
@@ -98,6 +99,18 @@ def translates(
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for type in types:
             add(type, since, domain, function, without=without)
+        return function
+
+    return register
+
+
+def openvino_operator(*types: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``translates`` for operators of OpenVINO's domain; exporters write them without a domain too."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for type in types:
+            add(type, 1, OPENVINO, function)
+            add(type, 1, "", function)
         return function
 
     return register

@@ -258,6 +258,11 @@ def may_equal(a: Size, b: Size) -> bool:
     return (top_b is None or low(a) <= top_b) and (top_a is None or low(b) <= top_a)
 
 
+def are_equal(a: Size, b: Size) -> bool:
+    """Whether the two are certainly equal: the same int, or the same symbol."""
+    return a == b and (isinstance(a, int) or a.name is not None)
+
+
 def meet(a: Size, b: Size) -> Size:
     """Intersection of two descriptions of one size.
 

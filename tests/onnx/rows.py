@@ -64,8 +64,10 @@ class Row:
                 helper.make_opsetid("", self.opset),
                 helper.make_opsetid(MICROSOFT, 1),
                 helper.make_opsetid(ML, self.ml),
+                *([helper.make_opsetid(self.domain, 1)] if self.domain not in ("", MICROSOFT, ML) else []),
             ],
-            ir_version=10,
+            # The version of the time; ONNX 1.23 writes none below 3.
+            ir_version=3 if self.opset < 10 else 10,
         )
 
 

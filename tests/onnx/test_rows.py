@@ -1,4 +1,4 @@
-"""Operators that the backend suite lacks: converted, written, read and run, against recorded results of ONNX Runtime."""
+"""Operators that the backend suite lacks: converted, written, read and run, against recorded results of their runtimes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from irexec import io
 from irexec.ir.dims import ANY
 from tests.onnx.rows import ROWS as NUMERIC_ROWS
 from tests.onnx.rows import Row
+from tests.onnx.runtime_rows import RUNTIME_ROWS
 from tests.onnx.string_rows import STRING_ROWS
 
-ROWS = [*NUMERIC_ROWS, *STRING_ROWS]
+ROWS = [*NUMERIC_ROWS, *STRING_ROWS, *RUNTIME_ROWS]
 _GOLDENS = np.load(Path(__file__).parent.parent / "data" / "onnx_rows.npz")
 
 

@@ -66,8 +66,9 @@ def prelu_7(ctx: TranslationContext, x: Value, slope: Value) -> Value:
     return ctx.emit("Select", ctx.emit("Less", x, ctx.constant(0, x)), ctx.emit("Multiply", x, slope), x)
 
 
-@translates("ThresholdedRelu", since=10)
+@translates("ThresholdedRelu")
 def thresholded_relu(ctx: TranslationContext, x: Value, *, alpha: float = 1.0) -> Value:
+    """On trial before opset 10."""
     return ctx.emit("Select", ctx.emit("Greater", x, ctx.constant(alpha, x)), x, ctx.constant(0, x))
 
 

@@ -12,7 +12,7 @@ from converters.onnx.limits import check_unrolled
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError
-from irexec.ir.dims import Size
+from irexec.ir.dims import are_equal
 from irexec.ir.graph import Value
 from irexec.schema.inputs import VECTOR
 
@@ -31,17 +31,12 @@ def gather_elements(ctx: TranslationContext, x: Value, indices: Value, *, axis: 
     sliced = [
         i
         for i, (have, want) in enumerate(zip(sizes, index_sizes, strict=True))
-        if i != normal_axis and not _are_equal(have, want)
+        if i != normal_axis and not are_equal(have, want)
     ]
     if sliced:
         stops = ctx.emit("Gather", ctx.shape_of(indices), ctx.constant(sliced), ctx.constant(0))
         x = ctx.emit("Slice", x, [0] * len(sliced), stops, [1] * len(sliced), sliced)
     return ctx.emit("GatherElements", x, indices, axis=normal_axis)
-
-
-def _are_equal(left: Size, right: Size) -> bool:
-    """Whether two sizes are certainly equal: the same int, or the same symbol."""
-    return left == right and (isinstance(left, int) or left.name is not None)
 
 
 @translates("GatherND", since=11)

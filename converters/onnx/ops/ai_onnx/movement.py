@@ -11,6 +11,7 @@ from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_unrolled
 from converters.onnx.registry import translates
+from irexec.dtypes.elements import I64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.messages import counted
@@ -36,7 +37,9 @@ def concat_4(ctx: TranslationContext, *inputs: Value, axis: int) -> Value:
 def split_1(
     ctx: TranslationContext, x: Value, lengths: Value | None = None, *, axis: int = 0, split: list[int] | None = None
 ) -> tuple[Value, ...]:
-    return _split(ctx, x, axis, ctx.constant(list(split)) if split else lengths, len(ctx.outputs))
+    """The lengths as an input have the element type of the data: ``split`` is an attribute from opset 2 on."""
+    given = None if lengths is None else ctx.convert(lengths, I64)
+    return _split(ctx, x, axis, ctx.constant(list(split)) if split else given, len(ctx.outputs))
 
 
 @translates("Split", since=13)

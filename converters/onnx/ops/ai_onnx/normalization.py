@@ -160,6 +160,18 @@ def rms_normalized(
     return ctx.emit("Multiply", ctx.convert(normal, ctx.element(scale)), scale), rms
 
 
+@translates("MeanVarianceNormalization")
+def mean_variance_normalization_1(
+    ctx: TranslationContext, x: Value, *, across_channels: int = 0, normalize_variance: int = 1
+) -> Value:
+    """The operator on trial: over all axes but the channels, or over all.
+
+    Source: ONNX Runtime, and the default axes of opset 9; OpenVINO's reader normalizes each sample on its own.
+    """
+    axes = [axis for axis in range(ctx.rank(x)) if axis != 1 or across_channels]
+    return ctx.emit("MVN", x, axes, normalize_variance=bool(normalize_variance), eps=1e-9, eps_mode="outside_sqrt")
+
+
 @translates("MeanVarianceNormalization", since=9)
 def mean_variance_normalization(ctx: TranslationContext, x: Value, *, axes: list[int] | None = None) -> Value:
     return _mvn(ctx, x, [0, 2, 3] if axes is None else list(axes), 1e-9, "outside_sqrt")

@@ -29,7 +29,9 @@ def _broadcastable(ctx: TranslationContext, parameter: Value, x: Value, axis: in
         raise OpError(f"block_size is {block}, expected 0 or more")
     if block:
         normal_axis = ctx.axis(axis, rank)
-        return ctx.emit("Gather", parameter, block_indices(ctx, x, normal_axis, block), ctx.constant(normal_axis))
+        # Floats of 8 bits or less, and integers, of zero points are exact in f32.
+        kind = ctx.element(parameter) if ctx.element(parameter).bits >= 8 else F32
+        return ctx.gather_as(parameter, block_indices(ctx, x, normal_axis, block), normal_axis, kind)
     if ctx.rank(parameter) != 1:
         found = f"the scale or zero point {ctx.fact(parameter)}"
         raise OpError(f"{found} is neither a scalar nor a vector, and block_size is not given")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import numpy as np
+
+from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
+from converters.onnx.limits import check_unrolled
 from converters.onnx.ops.ai_onnx.broadcasting import PadMode, pad_11
 from converters.onnx.ops.ai_onnx.generation import range_11
 from converters.onnx.ops.ai_onnx.grid_sample import grid_sample
 from converters.onnx.ops.ai_onnx.indexing import gather_nd, trilu, unique
 from converters.onnx.registry import COM_MICROSOFT, translates
+from irexec.errors import OpError
 from irexec.ir.graph import Value
+from irexec.schema.inputs import Rank
 
 translates("GatherND", domain=COM_MICROSOFT, without=["batch_dims"])(gather_nd)
 translates("Trilu", domain=COM_MICROSOFT)(trilu)
@@ -43,3 +51,33 @@ def contrib_pad(
 @translates("Inverse", domain=COM_MICROSOFT)
 def inverse(ctx: TranslationContext, x: Value) -> Value:
     return ctx.emit("Inverse", x, adjoint=False)
+
+
+@translates("NGramRepeatBlock", domain=COM_MICROSOFT)
+def n_gram_repeat_block(
+    ctx: TranslationContext, input_ids: Annotated[Value, Rank(2)], scores: Annotated[Value, Rank(2)], *,
+    ngram_size: int,
+) -> Value:  # fmt: skip
+    """-inf as the score of each token that would repeat ``ngram_size`` tokens of the text, (batch, length)."""
+    if ngram_size < 1:
+        raise OpError(f"ngram_size is {ngram_size}, expected 1 or more")
+    check_unrolled(ngram_size, "the tokens to compare")
+    length = Expression(ctx, ctx.size(input_ids, 1)).unsqueeze(0)
+    count = (length - (ngram_size - 1)).maximum(0)
+
+    def tokens(first: Expression, number: Expression) -> Expression:
+        stop = (first + number).value
+        return Expression(ctx, ctx.emit("Slice", input_ids, first.value, stop, [1], [1]))
+
+    repeats: Expression | None = None
+    for i in range(ngram_size - 1):
+        last = (length - (ngram_size - 1 - i)).maximum(0)
+        same = tokens(Expression(ctx, ctx.constant([i])), count).equals(tokens(last, count.minimum(1)))
+        repeats = same if repeats is None else repeats & same
+    banned = tokens(Expression(ctx, ctx.constant([ngram_size - 1])), count)
+    low, high = (Expression(ctx, ctx.constant(value, scores)) for value in (-np.inf, np.inf))
+    new = low if repeats is None else repeats.select(low, high)
+    updates = ctx.full(new.value, ctx.shape_of(banned.value)) if repeats is None else new.value
+    return ctx.emit(
+        "ScatterElementsUpdate", scores, banned.value, updates, ctx.constant(1), reduction="min", use_init_val=True
+    )

@@ -26,7 +26,7 @@ from converters.onnx.ops.com_microsoft.quantization import matmul_integer_to_flo
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I64
 from irexec.errors import ConversionError, OpError
-from irexec.ir.dims import Size
+from irexec.ir.dims import Size, are_equal
 from irexec.ir.graph import Value
 from irexec.schema.inputs import Rank
 
@@ -37,31 +37,50 @@ def _hide(ctx: TranslationContext, mask: Mask, kept: Expression, like: Value, fi
     mask.add(ctx, kept.select(zero, Expression(ctx, ctx.constant(max(filter_value, -3.4e38), like))).value, finite=True)
 
 
-def _raw_mask(ctx: TranslationContext, given: Value, key: Value) -> Expression:
-    """True for used keys, (batch, 1, 1 or length, keys), from a mask per key or from bounds per sample."""
+def _raw_mask(ctx: TranslationContext, given: Value, key: Value, *, has_starts: bool) -> Expression:
+    """True for used keys, (batch, 1, 1 or length, keys), from a mask per key or from bounds per sample.
+
+    With ``has_starts`` bounds may be ends followed by starts, and a matrix of one column hides no key. Source: ONNX
+    Runtime's Attention; its MultiHeadAttention refuses both.
+    """
     rank = ctx.rank(given, "the mask")
     mask = Expression(ctx, ctx.convert(given, I64))
     if rank == 1:
-        return _by_length(ctx, mask, key)
+        return _by_length(ctx, mask, key, has_starts=has_starts)
     if rank == 4:
         raise ConversionError(f"a mask of shape {ctx.fact(given)} cannot be converted", unsupported=True)
-    return (mask > 0).unsqueeze(*([1, 2] if rank == 2 else [1]))
+    kept = mask > 0
+    columns = ctx.sizes(given)[-1]
+    if rank == 2 and has_starts and (not isinstance(columns, int) or columns == 1):
+        kept = kept | Expression(ctx, ctx.size(given, 1)).equals(1)
+    return kept.unsqueeze(*([1, 2] if rank == 2 else [1]))
 
 
-def _by_length(ctx: TranslationContext, bounds: Expression, key: Value) -> Expression:
-    """True for used keys. One value per sample is the end of its keys; of 2 * batch values, the second half are
-    starts."""
+def _by_length(ctx: TranslationContext, bounds: Expression, key: Value, *, has_starts: bool) -> Expression:
+    """True for used keys. The first value per sample is the end of its keys, the second, if there is one, the start.
+
+    Of 3 * batch + 2 values, which have the positions of packed sequences too, the ends alone have an effect.
+    """
     batch, count = ctx.sizes(key)[0], ctx.sizes(bounds.value)[0]
     along = positions(ctx, key, 2)
-    if not isinstance(batch, int) or not isinstance(count, int) or count == batch:
+    if are_equal(batch, count):
         return along < bounds.unsqueeze(1, 2, 3)
-    if count != 2 * batch:
-        raise ConversionError(f"a mask of {count} values for {batch} samples cannot be converted", unsupported=True)
-    ends, starts = (
-        Expression(ctx, part).unsqueeze(1, 2, 3)
-        for part in ctx.emit("Split", bounds.value, ctx.constant(0), num_splits=2)
-    )
-    return (along < ends) & (along >= starts)
+    if isinstance(batch, int) and isinstance(count, int):
+        accepted = (batch, 2 * batch, 3 * batch + 2) if has_starts else (batch, 3 * batch + 2)
+        if count not in accepted:
+            raise ConversionError(f"a mask of {count} values for {batch} samples cannot be converted", unsupported=True)
+    samples = Expression(ctx, ctx.unsqueeze(ctx.size(key, 0), [0]))
+    ends = Expression(ctx, ctx.emit("Slice", bounds.value, [0], samples.value, [1], [0]))
+    used = along < ends.unsqueeze(1, 2, 3)
+    if not has_starts or (isinstance(batch, int) and isinstance(count, int) and count != 2 * batch):
+        return used
+    # Without starts the second part consists of the zeros that are appended, as no key precedes position 0.
+    padded = ctx.emit("Concat", bounds.value, ctx.full(ctx.constant(0), samples.value), axis=0)
+    starts = Expression(ctx, ctx.emit("Slice", padded, samples.value, (samples + samples).value, [1], [0]))
+    if not isinstance(batch, int) or not isinstance(count, int):
+        total = Expression(ctx, ctx.unsqueeze(ctx.size(bounds.value, 0), [0]))
+        starts = total.equals(samples + samples).select(starts, Expression(ctx, ctx.constant([0])))
+    return used & (along >= starts.unsqueeze(1, 2, 3))
 
 
 def _scale(scale: float) -> float | None:
@@ -112,7 +131,7 @@ def _from_projected(
         key, value = with_past(ctx, old[0], key), with_past(ctx, old[1], value)
     mask = Mask()
     if mask_index is not None:
-        _hide(ctx, mask, _raw_mask(ctx, mask_index, key), query, given.mask_filter_value)
+        _hide(ctx, mask, _raw_mask(ctx, mask_index, key, has_starts=True), query, given.mask_filter_value)
     if attention_bias is not None:
         mask.add(ctx, attention_bias)
     if given.unidirectional:
@@ -145,7 +164,7 @@ def multi_head_attention(
     heads = Heads(heads.query, keys, values)
     mask = Mask()
     if key_padding_mask is not None:
-        _hide(ctx, mask, _raw_mask(ctx, key_padding_mask, keys), heads.query, mask_filter_value)
+        _hide(ctx, mask, _raw_mask(ctx, key_padding_mask, keys, has_starts=False), heads.query, mask_filter_value)
     if attention_bias is not None:
         mask.add(ctx, attention_bias)
     if unidirectional:
@@ -188,7 +207,7 @@ def _split_bias(ctx: TranslationContext, bias: Value, widths: list[Size | None])
     query, _, value = widths
     if not isinstance(query, int):
         raise OpError("the width of the queries is not known")
-    lengths = [query, query, value if isinstance(value, int) else query]
+    lengths = [query, query, value if isinstance(value, int) else -1]
     return list(ctx.emit("VariadicSplit", bias, ctx.constant(0), lengths))
 
 
@@ -319,12 +338,22 @@ def _grouped(
     # A query always sees its own key.
     mask.restrict(visible(ctx, query, heads.key, before, window - 1 if window > 0 else -1), sees=True)
     if bias is not None:
-        mask.add(ctx, bias)
+        mask.add(ctx, _for_whole_cache(ctx, bias, heads.key))
     if softcap:
         y, _ = Scores(ctx, heads, mask, _scale(scale), softcap).stages()
     else:
         y = attend(ctx, heads, mask, _scale(scale))
     return (join_heads(ctx, y), *caches)
+
+
+def _for_whole_cache(ctx: TranslationContext, bias: Value, key: Value) -> Value:
+    """A bias of the keys in use with zeros for the entries of the cache after them, which no query sees."""
+    if are_equal(ctx.sizes(bias, "attention_bias")[-1], ctx.sizes(key)[2]):
+        return bias
+    missing = Expression(ctx, ctx.size(key, 2)) - Expression(ctx, ctx.size(bias, ctx.rank(bias) - 1))
+    ends = ctx.emit("Concat", [0] * (ctx.rank(bias) - 1), missing.unsqueeze(0).value, axis=0)
+    padded: Value = ctx.emit("Pad", bias, [0] * ctx.rank(bias), ends, ctx.constant(0, bias), pad_mode="constant")
+    return padded
 
 
 @translates("QAttention", domain=COM_MICROSOFT)

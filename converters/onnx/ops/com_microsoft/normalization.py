@@ -46,7 +46,7 @@ def embed_layer_normalization(
     position_embedding: Value, segment_embedding: Value | None, gamma: Value, beta: Value, mask: Value | None = None,
     position_ids: Value | None = None, *, epsilon: float = 1e-12, mask_index_type: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The normalized sum of word, position and segment embeddings; the number of unmasked words; and the sum."""
+    """The normalized sum of word, position and segment embeddings; the number of ones in each mask; and the sum."""
     axis = ctx.constant(0)
     if position_ids is None:
         position_ids = positions(ctx, input_ids, 1).unsqueeze(0).value
@@ -63,7 +63,8 @@ def embed_layer_normalization(
     if mask is None:
         counted = ctx.full(ctx.constant(0, I32), ctx.unsqueeze(ctx.size(input_ids, 0), [0]))
     else:
-        counted = ctx.emit("ReduceSum", ctx.convert(mask, I32), [1], keep_dims=False)
+        is_word = ctx.emit("Equal", mask, ctx.constant(1, mask))
+        counted = ctx.emit("ReduceSum", ctx.convert(is_word, I32), [1], keep_dims=False)
     return y, counted, total
 
 

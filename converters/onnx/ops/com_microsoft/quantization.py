@@ -277,7 +277,7 @@ def gather_block_quantized(
     block = block_indices(ctx, data, normal_quantize_axis, block_size)
 
     def gathered(part: Value) -> Value:
-        chosen = ctx.convert(ctx.emit("Gather", part, indices, ctx.constant(first)), ctx.element(scales))
+        chosen = ctx.gather_as(part, indices, first, ctx.element(scales))
         return chosen if part is data else ctx.emit("Gather", chosen, block, ctx.constant(block_axis))
 
     zero = ctx.constant(default_zero, scales) if zero_points is None else gathered(zero_points)
