@@ -133,6 +133,7 @@ _ONLY = {
         "irexec/tools/engines/engine.py",
         "irexec/io/folders.py",
         "irexec/io/temporary.py",
+        "irexec/integrations/open_inference.py",
     ),
     "google": ("converters/onnx/", "irexec/integrations/model_extensions.py"),
 }

@@ -74,8 +74,8 @@ _SERVER = OptionGroup(
 @COMPUTE("compute", only=("precision",))
 @LIMITS(
     "limits",
-    only=("threads", "max_memory"),
     threads="Number of threads of each run; default: the cores that a job has.",
+    timeout="Stop a run after this time, and answer 504.",
 )
 @flag("--json", "as_json", "A line of versioned JSON once the server listens.")
 def serve(
@@ -108,7 +108,7 @@ def serve(
         for path in paths.values():
             note_mapping(path)
     with render.progress("loading"):
-        served = [ServedModel(name, path, options) for name, path in paths.items()]
+        served = [ServedModel(name, path, options, limits.timeout) for name, path in paths.items()]
 
     def started(http: str, grpc: str | None) -> None:
         if as_json:

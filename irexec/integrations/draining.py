@@ -18,6 +18,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+from irexec.integrations import middleware
 from irexec.integrations.middleware import Message, Receive, Send
 
 _IDLE = 0.5
@@ -55,6 +56,10 @@ def draining_server(app: Any, **options: Any) -> Any:
 
     closing = ClosingConnections(app)
 
+    config = uvicorn.Config(closing, **options)
+    config.load()
+    config.http_protocol_class = _giving_up(config.http_protocol_class)
+
     class Server(uvicorn.Server):  # type: ignore[misc]  # uvicorn is an extra, which mypy does not see
         @contextlib.contextmanager
         def capture_signals(self) -> Iterator[None]:
@@ -74,7 +79,43 @@ def draining_server(app: Any, **options: Any) -> Any:
             state = self.lifespan.state
             return self.config.http_protocol_class(config=self.config, server_state=self.server_state, app_state=state)
 
-    return Server(uvicorn.Config(closing, **options))
+    return Server(config)
+
+
+def _giving_up(protocol: Any) -> Any:
+    """A protocol of uvicorn that closes a connection whose request has begun, and stops before its headers end.
+
+    uvicorn itself closes connections that are idle after an answer.
+    """
+
+    class Protocol(protocol):  # type: ignore[misc]  # as above
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            super().connection_lost(exc)
+            self._stop()
+
+        def _watch(self) -> None:
+            is_read = self.cycle is not None and not self.cycle.response_complete
+            if is_read:
+                self._stop()
+            elif self._timer is None:
+                self._timer = self.loop.call_later(middleware.STALLED, self.transport.close)
+
+        def _stop(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return Protocol
 
 
 async def stop_listening(servers: list[asyncio.Server]) -> list[socket.socket]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, NoReturn
 
 from irexec.integrations.model_extensions import VERSION
 from irexec.messages import cut, visible
@@ -25,8 +27,13 @@ async def _refuse(send: Send, status: int, message: str, *headers: tuple[bytes, 
     await send({"type": "http.response.body", "body": body})
 
 
+STALLED = 30.0
+"""Seconds without a byte after which a request that has begun is given up."""
+
+
 class LimitedBodies:
-    """ASGI middleware that answers 413 to a body of more than ``limit`` bytes, with or without a declared length."""
+    """ASGI middleware that answers 413 to a body of more than ``limit`` bytes, with or without a declared length, and
+    408 to a body that stops arriving."""
 
     def __init__(self, app: Callable[[Message, Receive, Send], Awaitable[None]], limit: int) -> None:
         self._app, self._limit = app, limit
@@ -35,34 +42,55 @@ class LimitedBodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        body = _Body(receive, send, self._limit)
         length = dict(scope["headers"]).get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self._limit:
-            await self._refuse(send)
-            return
+        with contextlib.suppress(_RefusedError):
+            if length.isdigit() and int(length) > self._limit:
+                body.refuse_length()
+            await self._app(scope, body.receive, body.send)
+        if body.refusal is not None:
+            await _refuse(send, *body.refusal, (b"connection", b"close"))
+
+
+class _Body:
+    """The body of a request, and the answer to it unless it is refused.
+
+    Attributes:
+        refusal: status and message.
+    """
+
+    def __init__(self, receive: Receive, send: Send, limit: int) -> None:
+        self._receive, self._send, self._limit = receive, send, limit
+        self._read, self._is_whole = 0, False
+        self.refusal: tuple[int, str] | None = None
+
+    async def receive(self) -> Message:
         try:
-            await self._app(scope, self._counted(receive), send)
-        except _TooLongError:
-            await self._refuse(send)
+            # After the body, the end of the connection is waited for.
+            message = await asyncio.wait_for(self._receive(), None if self._is_whole else STALLED)
+        except TimeoutError:
+            self._refuse(408, f"nothing of the request arrived for {STALLED:g} s")
+        self._is_whole = not message.get("more_body", False)
+        self._read += len(message.get("body", b""))
+        if self._read > self._limit:
+            self.refuse_length()
+        return message
 
-    def _counted(self, receive: Receive) -> Receive:
-        read = 0
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer: the application answers what was raised, too."""
+        if self.refusal is None:
+            await self._send(message)
 
-        async def counted() -> Message:
-            nonlocal read
-            message = await receive()
-            read += len(message.get("body", b""))
-            if read > self._limit:
-                raise _TooLongError
-            return message
+    def refuse_length(self) -> NoReturn:
+        self._refuse(413, f"the request has more than {self._limit} bytes")
 
-        return counted
-
-    async def _refuse(self, send: Send) -> None:
-        await _refuse(send, 413, f"the request has more than {self._limit} bytes", (b"connection", b"close"))
+    def _refuse(self, status: int, message: str) -> NoReturn:
+        self.refusal = status, message
+        raise _RefusedError
 
 
-class _TooLongError(Exception):
-    """The body is longer than allowed."""
+class _RefusedError(Exception):
+    """The body is refused."""
 
 
 Log = Callable[[str], None]

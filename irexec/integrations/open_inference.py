@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import logging
 import math
 import signal
@@ -28,11 +29,19 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.model import Port
-from irexec.errors import InputError, IrexecError, ModelError
+from irexec.errors import InputError, IrexecError, ModelError, RunTimeoutError
 from irexec.integrations.draining import RefusedCalls, draining_server
 from irexec.integrations.extras import not_importable
 from irexec.integrations.middleware import LimitedBodies, LoggedRequests, logging_interceptor
-from irexec.integrations.model_extensions import EXTENSIONS, PLATFORM, VERSION, Extensions, grpc_handler, http_routes
+from irexec.integrations.model_extensions import (
+    EXTENSIONS,
+    PLATFORM,
+    VERSION,
+    Extensions,
+    UnknownModelError,
+    grpc_handler,
+    http_routes,
+)
 from irexec.integrations.pages import add_pages
 from irexec.integrations.tensors import array_of, datatype_of, infer_request, sizes_of
 from irexec.tools.serving.batcher import Batcher, TooManyRequestsError
@@ -41,6 +50,9 @@ from irexec.tools.serving.statistics import ModelStatistics
 
 Ran = Callable[[int, int, float], None]
 """Receives the requests, items and seconds of each run."""
+
+# Without so_reuseport two servers can listen on one port, and share its requests.
+_GRPC_OPTIONS = (("grpc.so_reuseport", 0), ("grpc.server_handshake_timeout_ms", 30_000))
 
 _GRACE = 30
 """Seconds that requests under way have to be answered when the server ends."""
@@ -164,16 +176,32 @@ def _on_signals(stop: asyncio.Event) -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in numbers}
 
     def end(number: int, frame: FrameType | None) -> None:
-        signal.signal(number, signal.SIG_DFL)
+        for each in numbers:
+            signal.signal(each, signal.SIG_DFL)
         loop.call_soon_threadsafe(stop.set)
 
     for number in numbers:
         signal.signal(number, end)
+        _end_by_second(number)
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _end_by_second(number: int) -> None:
+    """Let the system itself end the process by a second signal, if it can: the first one sets its default.
+
+    A handler of Python waits for a function of C that holds the interpreter's lock. Source: sysv_signal(3).
+    """
+    try:
+        handler = ctypes.cast(ctypes.pythonapi.PyOS_getsig, ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int))(number)
+        install = ctypes.CDLL(None).sysv_signal
+    except (AttributeError, OSError, TypeError):
+        return
+    install.argtypes, install.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
+    install(number, handler)
 
 
 def _http_server(dataplane: Any, options: ServeOptions, extensions: Extensions, executor: ThreadPoolExecutor) -> Any:
@@ -187,6 +215,9 @@ def _http_server(dataplane: Any, options: ServeOptions, extensions: Extensions, 
     async def refuse(request: Any, error: Exception) -> Any:
         return JSONResponse({"error": _unreadable(error)}, 400)
 
+    async def late(request: Any, error: Exception) -> Any:
+        return JSONResponse({"error": str(error)}, 504)
+
     app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     # First, since /v2/models/stats would be a model of this name.
     http_routes(app, extensions)
@@ -197,7 +228,7 @@ def _http_server(dataplane: Any, options: ServeOptions, extensions: Extensions, 
         (errors.InvalidInput, errors.invalid_input_handler), (errors.ModelNotFound, errors.model_not_found_handler),
         (errors.ModelNotReady, errors.model_not_ready_handler),
         (NotImplementedError, errors.not_implemented_error_handler),
-        (RequestValidationError, refuse), (Exception, errors.generic_exception_handler),
+        (RequestValidationError, refuse), (RunTimeoutError, late), (Exception, errors.generic_exception_handler),
     ):  # fmt: skip
         app.add_exception_handler(kind, handler)
     app.add_middleware(LimitedBodies, limit=options.max_request)
@@ -223,17 +254,13 @@ async def _grpc_server(
         return None, None
     from grpc import aio
     from kserve.protocol.grpc import grpc_predict_v2_pb2_grpc
-    from kserve.protocol.grpc.interceptors import ExceptionToStatusInterceptor
 
     limits = [(f"grpc.max_{which}_message_length", options.max_request) for which in ("receive", "send")]
     logs = () if options.log is None else (logging_interceptor(options.log),)
-    # Without so_reuseport two servers can listen on one port, and share its requests.
-    server = aio.server(
-        interceptors=(interceptor, *logs, ExceptionToStatusInterceptor()), options=[*limits, ("grpc.so_reuseport", 0)]
-    )
+    server = aio.server(interceptors=(interceptor, *logs, _status_interceptor()), options=[*limits, *_GRPC_OPTIONS])
     # First, since the handler of the protocol has calls of these names that are not implemented.
     server.add_generic_rpc_handlers((grpc_handler(extensions),))
-    grpc_predict_v2_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(_servicer(dataplane), server)
+    grpc_predict_v2_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(_servicer(dataplane, extensions), server)
     try:
         port = server.add_insecure_port(f"{options.host}:{options.grpc_port}")
     except RuntimeError:
@@ -244,14 +271,48 @@ async def _grpc_server(
     return server, port
 
 
-def _servicer(dataplane: Any) -> Any:
+def _status_interceptor() -> Any:
+    """The interceptor that answers exceptions; that of the SDK fails for those of its own without a reason."""
+    from grpc import StatusCode
+    from kserve import errors
+    from kserve.protocol.grpc.interceptors import ExceptionToStatusInterceptor
+
+    statuses = {
+        NotImplementedError: StatusCode.UNIMPLEMENTED,
+        UnknownModelError: StatusCode.NOT_FOUND,
+        errors.ModelNotFound: StatusCode.NOT_FOUND,
+        errors.ModelNotReady: StatusCode.UNAVAILABLE,
+        RunTimeoutError: StatusCode.DEADLINE_EXCEEDED,
+        errors.InvalidInput: StatusCode.INVALID_ARGUMENT,
+    }
+
+    class Interceptor(ExceptionToStatusInterceptor):  # type: ignore[misc]  # kserve is an extra
+        async def handle_exception(self, ex: Exception, request: Any, context: Any, method: str) -> None:
+            status = next((status for kind, status in statuses.items() if isinstance(ex, kind)), None)
+            if status is not None:
+                await context.abort(status, str(ex))
+            await super().handle_exception(ex, request, context, method)
+
+    return Interceptor()
+
+
+def _servicer(dataplane: Any, extensions: Extensions) -> Any:
     from kserve.protocol.grpc import grpc_predict_v2_pb2 as messages
     from kserve.protocol.grpc.servicer import InferenceServicer
 
     class Servicer(InferenceServicer):  # type: ignore[misc]  # kserve is an extra, which mypy does not see
-        """The SDK's servicer, with the versions of models in their metadata."""
+        """The SDK's servicer, with the versions of models in their metadata and requests."""
+
+        async def ModelReady(self, request: Any, context: Any) -> Any:
+            extensions.model(request.name, request.version)
+            return await super().ModelReady(request, context)
+
+        async def ModelInfer(self, request: Any, context: Any) -> Any:
+            extensions.model(request.model_name, request.model_version)
+            return await super().ModelInfer(request, context)
 
         async def ModelMetadata(self, request: Any, context: Any) -> Any:
+            extensions.model(request.name, request.version)
             return messages.ModelMetadataResponse(**await dataplane.model_metadata(request.name))
 
     return Servicer(dataplane, _Fixed())
@@ -331,6 +392,8 @@ def _model_class() -> Any:
                 wanted = _wanted(self._served, payload.request_outputs)
             except TooManyRequestsError as error:
                 raise ModelNotReady(self.name, str(error)) from None
+            except RunTimeoutError:
+                raise
             except IrexecError as error:
                 raise InvalidInput(str(error)) from None
             outputs = [_output(InferOutput, name, results[name], payload.from_grpc) for name in wanted]

@@ -57,7 +57,7 @@ def array_of(tensor: Any, port: Port | None) -> np.ndarray:
         raise InputError(f"{what} has datatype {kind!r}, expected {', '.join(_DTYPES)} or {_BYTES}")
     if port is not None and port.element is not None and kind != datatype_of(port.element):
         raise InputError(f"{what} has datatype {kind}, the model expects {datatype_of(port.element)} ({port})")
-    if len(shape) > _AXES or not all(isinstance(size, int) and 0 <= size < 1 << 31 for size in shape):
+    if len(shape) > _AXES or not all(type(size) is int and 0 <= size < 1 << 31 for size in shape):
         raise InputError(
             f"{what} has shape [{listed([repr(size) for size in shape], 8)}], expected at most {_AXES} sizes of 0 and "
             "more"
@@ -176,7 +176,10 @@ def infer_request(body: bytes, headers: Mapping[str, str], model: str) -> Any:
 
 def _parsed(text: bytes) -> dict[str, Any]:
     try:
-        request = json.loads(text)
+        request = json.loads(text.decode())
+        if rb"\ud" in text.lower():
+            # Half of a pair of surrogates is no character, and no answer can have it.
+            json.dumps(request, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InputError(f"the request is not JSON: {error}") from None
     if not isinstance(request, dict):

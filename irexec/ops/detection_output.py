@@ -12,6 +12,7 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, Size, exact_quotient, low, may_equal, meet
 from irexec.ir.facts import Fact
 from irexec.reference.detection import DetectionLimits, clip_to_unit, decode, detect
+from irexec.reference.limits import check_time
 from irexec.schema.attributes import Ints, Positive
 from irexec.schema.inputs import FloatTensor, Rank
 from irexec.schema.registry import op
@@ -135,6 +136,7 @@ def _detect(
         scores[objectness < np.float32(attributes.objectness_score)] = np.arange(classes) == limits.background
     rows = []
     for image in range(images):
+        check_time()
         used = count if attributes.normalized else _used(proposals[image % len(proposals), 0].reshape(count, 5)[:, 0])
         of_image, candidates = scores[image, :used].T, boxes[image, :, :used]
         found, indices = detect(of_image, candidates, limits)

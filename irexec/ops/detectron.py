@@ -13,6 +13,7 @@ from irexec.ir.dims import ANY, Shape, Size, may_equal
 from irexec.ir.facts import Fact
 from irexec.messages import counted
 from irexec.ops.proposals import TOLERANCE, check_corners
+from irexec.reference.limits import check_time
 from irexec.reference.proposals import (
     MAX_LOG_SCALE,
     areas,
@@ -193,6 +194,7 @@ def detection_output_6(
     threshold, max_overlap = as_f32(attributes.score_threshold), as_f32(attributes.nms_threshold)
     found = [np.zeros((2, 0), np.int64)]
     for number in range(1, attributes.num_classes):
+        check_time()
         candidates = np.flatnonzero(points[:, number] > threshold)
         order = candidates[descending(points[candidates, number])]
         kept = order[suppress(boxes[order, number], sizes[order, number], max_overlap, 1, limit)]

@@ -10,6 +10,7 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, PartialShape, Shape, Size, high, may_equal, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
+from irexec.reference.limits import check_time
 from irexec.reference.products import inverse, matmul
 from irexec.schema.broadcasting import broadcast
 from irexec.schema.inputs import NUMERIC, FloatTensor, IntegerVector, Rank
@@ -105,6 +106,7 @@ def grouped_matmul_17(
         return np.array(products, mat_a.dtype).reshape(len(stops), mat_a.shape[0], mat_b.shape[1])
     result = np.zeros((mat_a.shape[0], mat_b.shape[2]), mat_a.dtype)
     for rows, matrix in zip(groups, mat_b, strict=True):
+        check_time()
         np.matmul(mat_a[rows], matrix, out=result[rows])
     return result
 

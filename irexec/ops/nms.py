@@ -25,6 +25,7 @@ from irexec.reference.boxes import (
     suppress_in_blocks,
     suppress_softly,
 )
+from irexec.reference.limits import check_time
 from irexec.schema.inputs import ONE_ELEMENT, SCALAR, FloatTensor, IntegerElement, IntegerScalar, Rank, element_set
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import sizes_of
@@ -124,6 +125,7 @@ def _select(images: Sequence[BoxSet], scores: np.ndarray, thresholds: Thresholds
         cache = OverlapCache(boxes, np.float32(0) if thresholds.sigma > 0 else thresholds.iou)
         # There may be any number of classes where there are no boxes, since then their scores take no memory.
         for number, row in enumerate(scores[batch] if scores.size else ()):
+            check_time()
             chosen, values = _select_class(row, cache, thresholds, len(scores[batch]))
             lead = np.broadcast_to([batch, number], (chosen.size, 2))
             triplets.append(np.concatenate([lead, chosen[:, None]], 1))

@@ -17,6 +17,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.ops.nms import BOX_TYPES, IndexType, limit_to, shared_sizes, up_to
 from irexec.reference.boxes import AxisAligned, OverlapCache, decays, descending, suppress_adaptively
+from irexec.reference.limits import check_time
 from irexec.schema.attributes import AtLeast
 from irexec.schema.inputs import IndexTensor, Rank
 from irexec.schema.registry import op
@@ -180,6 +181,7 @@ def _decayed(boxes: np.ndarray, scores: np.ndarray, attributes: MatrixNmsAttribu
             np.float32
         )
 
+    check_time()
     order = descending(scores, scores > np.float32(attributes.score_threshold))[: _limit(attributes.nms_top_k)]
     lowered = decays(boxes[order], attributes.normalized, decay) * scores[order]
     kept = lowered > np.float32(attributes.post_threshold)
@@ -217,6 +219,7 @@ def _select(boxes: np.ndarray, scores: np.ndarray, attributes: MulticlassNmsAttr
     overlaps = functools.cache(lambda index: _overlaps(boxes[index], attributes))
     classes = []
     for number, row in _classes(scores, attributes.background_class):
+        check_time()
         order = descending(row, row >= np.float32(attributes.score_threshold))[: _limit(attributes.nms_top_k)]
         cache = overlaps(number % len(boxes))
         chosen = suppress_adaptively(order, row.size, cache, attributes.iou_threshold, attributes.nms_eta)

@@ -11,6 +11,7 @@ from irexec.dtypes.elements import element
 from irexec.errors import check
 from irexec.ir.dims import Size, high, may_equal, span
 from irexec.ir.facts import Fact
+from irexec.reference.limits import check_time
 from irexec.reference.proposals import (
     MAX_LOG_SCALE,
     areas,
@@ -97,6 +98,7 @@ def _propose(
     rois = np.zeros((n, limit, 5), probs.dtype)
     best = np.zeros((n, limit), probs.dtype)
     for index in range(n):
+        check_time()
         found, points = _propose_for_image(boxes, deltas[index], scores[index], image.tolist(), attributes)
         rois[index, : len(found), 0], rois[index, : len(found), 1:], best[index, : len(found)] = index, found, points
         # The first unused row is marked by -1.
@@ -217,6 +219,7 @@ def generate_proposals_9(
     points = points.transpose(0, 2, 3, 1)
     rois, best = [np.zeros((0, 4), info.dtype)], [np.zeros(0, info.dtype)]
     for image, change, score in zip(info.tolist(), deltas, points, strict=True):
+        check_time()
         found, order = _generate_for_image(boxes, change, score, image, attributes)
         rois.append(found)
         best.append(score.ravel()[order])

@@ -58,6 +58,10 @@ def string_tensor_unpack_15(data: StringTensor) -> tuple[np.ndarray, np.ndarray,
     Source: StringTensorUnpack-15.
     """
     strings = encoded(data)
+    total = sum(map(len, strings))
+    check(total < 1 << 31, "the strings have more than 2 GiB of bytes")
+    # Joined, and copied for NumPy.
+    check_memory((2, total), np.dtype(np.uint8), "the bytes of the strings")
     ends = np.cumsum([len(string) for string in strings], dtype=np.int32).reshape(data.shape)
     lengths = np.array([len(string) for string in strings], np.int32).reshape(data.shape)
     return (ends - lengths).astype(np.int32), ends, np.frombuffer(b"".join(strings), np.uint8).copy()

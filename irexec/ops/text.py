@@ -13,7 +13,7 @@ from irexec.dtypes.limits import lowest
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, PartialShape, Size, high, low, may_equal, span
 from irexec.ir.facts import Fact
-from irexec.reference.limits import check_memory
+from irexec.reference.limits import Growth, check_memory
 from irexec.reference.regular_expressions import regular_expression
 from irexec.schema.attributes import Positive
 from irexec.schema.broadcasting import broadcast
@@ -26,6 +26,8 @@ Number = Annotated[np.ndarray, element_set("a numeric type or boolean", *NUMERIC
 Case = Literal["NONE", "LOWER", "UPPER"]
 TokenizerMode = Literal["separators", "tokens", "characters"]
 
+_OF_PART = 64
+"""Bytes of a short string of Python."""
 _BEGIN, _END = "\x02", "\x03"
 
 
@@ -39,6 +41,9 @@ def _array(values: list[str], shape: tuple[int, ...]) -> np.ndarray:
 def string_concat(a: StringTensor, b: StringTensor) -> np.ndarray:
     """Each string of ``a`` followed by that of ``b``; the shapes are broadcast as NumPy does. Source: ONNX
     StringConcat-20."""
+    lengths = [np.array([len(text) for text in one.ravel().tolist()], np.int64).reshape(one.shape) for one in (a, b)]
+    total = int(np.add(*lengths).sum())
+    check_memory((total,), np.dtype(np.uint8), "the joined strings")
     return np.asarray(np.asarray(a, object) + np.asarray(b, object), object)
 
 
@@ -65,6 +70,9 @@ def string_split(data: StringTensor, delimiter: String, *, maxsplit: int = -1) -
 
 def _parts(data: np.ndarray, delimiter: np.ndarray, maxsplit: int) -> list[list[str]]:
     separator = str(delimiter.reshape(())) or None
+    growth = Growth("the parts of the strings")
+    for text in data.ravel().tolist():
+        growth.add(_OF_PART * (text.count(separator) if separator else len(text) // 2))
     return [text.split(separator, max(maxsplit, -1)) for text in data.ravel().tolist()]
 
 
@@ -236,6 +244,7 @@ def _tokens(data: np.ndarray, patterns: np.ndarray, mode: TokenizerMode, mark: b
 
 def _split(text: str, patterns: list[str], mode: TokenizerMode) -> list[str]:
     if mode == "characters":
+        check_memory((len(text),), np.dtype(object), "the tokens of the strings")
         return list(text)
     if mode == "tokens":
         return [text[start:end] for one in patterns for start, end in regular_expression(one).find_all(text)]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from irexec.errors import check
+from irexec.reference.limits import check_time
 
 # RE2's programs have a limit, too.
 _MAX_STEPS = 100_000
@@ -48,6 +49,7 @@ class Program:
         found: int | None = None
         active = self._closure([self.start], text, start)
         for position in range(start, len(text) + 1):
+            check_time()
             if 0 in active:
                 found = position
             if not active or position == len(text):

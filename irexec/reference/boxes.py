@@ -161,6 +161,7 @@ class OverlapCache:
 
     def of(self, box: int) -> tuple[np.ndarray, np.ndarray]:
         """The indices of the other boxes that overlap ``box``, and their IoU with it."""
+        check_time()
         if not self.cached and isinstance(self.boxes, AxisAligned) and self.boxes.areas.size <= _FEW:
             self._compare_all(self.boxes)
         found = self.cached.get(box)
@@ -302,6 +303,7 @@ def decays(boxes: np.ndarray, normalized: bool, decay: Callable[[np.ndarray, np.
     # Usually boxes that do not overlap lower no score; then only pairs that do are evaluated.
     all_count = bool((decay(np.zeros(2, np.float32), np.array([0, 1], np.float32)) < 1).any())
     for rows in _blocks(count):
+        check_time()
         before = np.arange(rows.stop) < np.arange(rows.start, rows.stop)[:, None]
         overlaps = np.where(before, _overlap_matrix(coordinates[:, rows], coordinates[:, : rows.stop], normalized), 0)
         max_overlap[rows] = np.fmax.reduce(overlaps, 1)

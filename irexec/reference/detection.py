@@ -172,6 +172,7 @@ def _suppressed_by_pairs(
         check_time()
         data, left, found = sets.tobytes(), int.from_bytes(members.tobytes(), "little"), []
         while left:
+            check_time()
             best = (left & -left).bit_length() - 1
             found.append(best)
             left &= ~(1 << best | int.from_bytes(data[best * size : (best + 1) * size], "little"))

@@ -59,6 +59,25 @@ def check_memory(shape: Sequence[int], dtype: np.dtype, what: str) -> None:
         check_address(size, text)
 
 
+class Growth:
+    """Memory of a result that Python builds piece by piece, whose size is not known before.
+
+    Args:
+        what: its name in messages.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what, self._pending = what, 0
+
+    def add(self, size: int) -> None:
+        """Raise OpError if there is not enough memory for as many bytes as were added since the last check."""
+        self._pending += size
+        if self._pending >= SMALL:
+            pending, self._pending = self._pending, 0
+            check_time()
+            check_memory((pending,), np.dtype(np.uint8), self._what)
+
+
 def check_address(size: int, what: str) -> None:
     """Raise OpError if ``size`` bytes are more than any memory has; ``what`` says what takes them."""
     if size > ADDRESSABLE:

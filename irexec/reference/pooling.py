@@ -75,6 +75,7 @@ def max_pool_indices(x: np.ndarray, w: SlidingWindows, axis: int, start: float) 
     best = np.full(shape, start, x.dtype)
     found = np.full(shape, -1, np.int64)
     for tap in itertools.product(*map(range, w.kernel)):
+        check_time()
         index = (slice(None), slice(None), *tap_slices(tap, w.counts, w.strides, w.dilations))
         value, position = padded_values[index], padded_positions[index]
         better = (position >= 0) & ((value > best) | (found < 0) | (np.isnan(best) & ~np.isnan(value)))

@@ -15,10 +15,13 @@ from typing import NoReturn
 
 from irexec.errors import OpError, check
 from irexec.reference.automata import WORD, Part, Program, Ranges, Test, all_of, any_of, asserts, repeats, tests, within
+from irexec.reference.limits import Growth
 
 # RE2's own limit of the count in {n,m}.
 _MAX_COUNT = 1000
 _MAX_DEPTH = 100
+_OF_MATCH = 128
+"""Bytes that callers keep of a match."""
 
 _PERL: dict[str, Ranges] = {
     "d": [("0", "9")],
@@ -53,10 +56,11 @@ class RegularExpression:
 
     def find_all(self, text: str) -> Iterator[tuple[int, int]]:
         """The longest match at the first position that has one, then in the rest; empty matches are left out."""
-        start = 0
+        start, growth = 0, Growth("the matches of a regular expression")
         while start < len(text):
             end = self._program.longest(text, start)
             if end is not None and end > start:
+                growth.add(_OF_MATCH)
                 yield start, end
             start = end if end is not None and end > start else start + 1
 

@@ -81,6 +81,7 @@ def _pool(result: np.ndarray, pooling: BoxPooling) -> None:
         f"the bins of the boxes have {points} points, {values} values, expected {_MAX_VALUES} at most",
     )
     for part in blocks(len(result), result[0].size):
+        check_time()
         block = pooling.take(part)
         passes = int(block.rows_per_bin.max()) * int(block.columns_per_bin.max())
         if passes <= max(_FEW_POINTS, min(_FEW_PER_BOX * len(result[part]), _MAX_PASSES)):

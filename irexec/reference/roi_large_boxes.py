@@ -28,6 +28,7 @@ def pool_large_boxes(result: np.ndarray, pooling: BoxPooling, separable: np.ndar
         separable: the result of ``are_separable`` for each box, (R,).
     """
     for index in np.flatnonzero(pooling.points > 0).tolist():
+        check_time()
         box = pooling.take(slice(index, index + 1))
         if separable[index]:
             result[index] = _mean(box, result.shape[1:3])

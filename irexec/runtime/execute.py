@@ -98,6 +98,8 @@ def _targets(plan: Plan, inputs: Sequence[np.ndarray], run: _Run) -> list[np.nda
             runner.run_all(plan.steps, frame)
         else:
             runner.run_observed(plan.steps, frame)
+        # The last step may have taken too long, too.
+        run.limits.check_time(plan.steps[-1].node.name if plan.steps else "")
         if variables.written:
             run.state.update(variables.written)
         arrays = [slots[slot] for slot in plan.targets]

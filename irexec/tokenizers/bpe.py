@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from irexec.errors import OpError
+from irexec.reference.limits import check_time
 from irexec.tokenizers.vocabulary import Vocabulary
 
 KEPT = 100_000
@@ -65,6 +66,7 @@ class Merger:
         """The longest base token at each position; bytes that have none are replaced or left out."""
         found, at = [], 0
         while at < len(text):
+            check_time()
             token, end = self.base.longest(text, at)
             if token < 0:
                 token, end = self._without_token(text[at]), at + 1
@@ -86,6 +88,7 @@ class Merger:
         heapq.heapify(queue)
         order = len(ids)
         while queue:
+            check_time()
             _, _, left, right, new = heapq.heappop(queue)
             if not word.are_adjacent(left, right):
                 continue

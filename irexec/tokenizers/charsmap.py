@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from irexec.errors import check
+from irexec.reference.limits import Growth, check_time
 from irexec.tokenizers.packed import raw_bytes, text
 
 SPACE, ESCAPED = " ", "\u2581"
@@ -29,13 +30,16 @@ class Rules(Protocol):
 
 def _pieces(string: str, rules: Rules) -> Iterator[str]:
     """The replacements of a text, one after the other; a byte that is not UTF-8 becomes U+FFFD."""
-    at = 0
+    at, growth = 0, Growth("the normalized string")
     while at < len(string):
+        if not at & 0xFFF:
+            check_time()
         found = rules.match(string, at)
         if found is None:
             yield REPLACEMENT if "\udc80" <= string[at] <= "\udcff" else string[at]
             at += 1
         else:
+            growth.add(len(found[0]))
             yield found[0]
             at += found[1]
 

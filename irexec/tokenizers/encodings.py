@@ -12,6 +12,7 @@ from irexec.dtypes.elements import BOOLEAN
 from irexec.errors import OpError
 from irexec.ir.dims import meet_shapes
 from irexec.ir.facts import Fact
+from irexec.reference.limits import Growth
 from irexec.schema.extension import operation
 from irexec.schema.inputs import VECTOR
 from irexec.tokenizers.packed import (
@@ -63,11 +64,13 @@ def chars_to_bytes(
 ) -> Packed:
     """The strings of each row joined, and their characters turned back to bytes; see BytesToChars."""
     strings = unpack(begins, ends, chars)
+    growth = Growth("the bytes of the strings")
     table = {ord(char.decode()): byte for byte, char in enumerate(_alphabet())}
     found = []
     for row in rows(ragged_begins, ragged_ends, len(strings)):
         try:
             found.append(bytes(_byte(table, ord(char)) for i in row for char in strings[i].decode()))
+            growth.add(len(found[-1]))
         except UnicodeDecodeError as error:
             raise OpError(f"chars are not UTF-8: {error.reason}") from None
     return pack(found, ragged_begins.shape)

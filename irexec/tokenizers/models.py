@@ -12,6 +12,7 @@ from irexec.dtypes.elements import F32, I32, U8
 from irexec.errors import check
 from irexec.ir.dims import meet_shapes
 from irexec.ir.facts import Fact
+from irexec.reference.limits import Growth, check_time
 from irexec.schema.extension import operation
 from irexec.schema.inputs import ONE_ELEMENT, VECTOR, IndexTensor, Tensor, element_set
 from irexec.tokenizers.bpe import Merger, MergerOptions
@@ -29,11 +30,14 @@ def _tokenized(
     words = unpack(*strings)
     ids: list[int] = []
     counts = []
+    growth = Growth("the token ids")
     for row in rows(*ragged, len(words)):
         before = len(ids)
         for i in row:
+            check_time()
             ids.extend(tokenize(words[i]))
         counts.append(len(ids) - before)
+        growth.add(8 * counts[-1])
     return *row_offsets(counts, ragged[0].shape), np.array(ids, np.int32)
 
 
@@ -72,6 +76,7 @@ def wordpiece_tokenizer(
         found: list[int] = []
         at, pieces = 0, first
         while at < len(word) and len(word) <= max_bytes_per_word:
+            check_time()
             token, at = pieces.longest(word, at)
             if token < 0:
                 return [other]
@@ -219,6 +224,7 @@ def trie_tokenizer(
     def tokenize(string: bytes) -> Sequence[int]:
         found, at = [], 0
         while at < len(string):
+            check_time()
             token, end = vocabulary.longest(string, at)
             check(end > at, f"no token of the vocabulary begins with byte 0x{string[at]:02X}")
             found.append(token)

@@ -79,19 +79,23 @@ def _replaced(raw: bytes, pattern: Pattern, replacement: str, everywhere: bool) 
     """The string with its matches replaced; as it is where OpenVINO's buffer for the result is too small."""
     string = text(raw)
     parts: list[str] = []
-    end, returned = 0, 0
+    end = size = room = 0
     for match in pattern.matches(string, None if everywhere else 1):
         new = expand(pattern, match, replacement)
         if new is None:
             return raw
-        # One more than the last group that takes part in the first match.
-        returned = returned or 1 + max(i for i in range(len(pattern.groups)) if pattern.span(match, i) is not None)
+        if not parts:
+            # One more than the last group that takes part in the first match.
+            returned = 1 + max(i for i in range(len(pattern.groups)) if pattern.span(match, i) is not None)
+            room = 4 * (len(raw) + returned * len(raw_bytes(replacement)))
         parts += [string[end : match.start()], new]
+        size += len(raw_bytes(parts[-2])) + len(raw_bytes(new))
+        if size >= room:
+            return raw
         end = match.end()
     if not parts:
         return raw
     result = raw_bytes("".join([*parts, string[end:]]))
-    room = 4 * (len(raw) + returned * len(raw_bytes(replacement)))
     return result if len(result) < room else raw
 
 

@@ -12,6 +12,7 @@ from irexec.dtypes.elements import BOOLEAN, I32, U8
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Shape
 from irexec.ir.facts import Fact
+from irexec.reference.limits import Growth, check_memory, check_time
 from irexec.schema.inputs import ONE_ELEMENT, VECTOR, element_set
 
 Offsets = Annotated[np.ndarray, element_set("i32", I32)]
@@ -32,9 +33,16 @@ def unpack(begins: np.ndarray, ends: np.ndarray, chars: np.ndarray) -> list[byte
         OpError: an offset is outside of chars, or an end is before its begin.
     """
     check_offsets(begins, ends, len(chars), "chars")
+    # The same bytes can be those of any number of strings.
+    check_memory((_total(begins, ends),), chars.dtype, "the bytes of the strings")
     text = chars.tobytes()
     spans = zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)
     return [text[begin:end] for begin, end in spans]
+
+
+def _total(begins: np.ndarray, ends: np.ndarray) -> int:
+    """Number of elements between begins and ends."""
+    return int(ends.sum(dtype=np.int64) - begins.sum(dtype=np.int64))
 
 
 def check_offsets(begins: np.ndarray, ends: np.ndarray, size: int, of: str) -> None:
@@ -51,6 +59,8 @@ def pack(strings: Sequence[bytes], shape: Sequence[int]) -> Packed:
     """Begins, ends and chars of strings, one after the other."""
     ends = np.cumsum([len(string) for string in strings], dtype=np.int64)
     check(not len(ends) or int(ends[-1]) < 1 << 31, "the strings have more than 2 GiB of bytes")
+    # Joined, and copied for NumPy.
+    check_memory((2, *ends[-1:].tolist()), np.dtype(np.uint8), "the bytes of the strings")
     begins = np.concatenate([np.zeros(1, np.int64), ends])[: len(strings)]
     chars = np.frombuffer(b"".join(strings), np.uint8).copy()
     return begins.astype(np.int32).reshape(shape), ends.astype(np.int32).reshape(shape), chars
@@ -64,10 +74,13 @@ def converted(
     skipped = [False] * len(strings) if skips is None else skips.ravel().tolist()
     check(len(skipped) == len(strings), f"there are {len(skipped)} skips for {len(strings)} strings")
     known: dict[bytes, bytes] = {}
+    growth = Growth("the bytes of the strings")
     for i, (string, skip) in enumerate(zip(strings, skipped, strict=True)):
         if not skip:
             if string not in known:
+                check_time()
                 known[string] = convert(string)
+                growth.add(len(known[string]))
             strings[i] = known[string]
     return pack(strings, begins.shape)
 
@@ -79,6 +92,8 @@ def rows(ragged_begins: np.ndarray, ragged_ends: np.ndarray, size: int) -> list[
         OpError: a row is outside of the ``size`` elements of the flat tensor.
     """
     check_offsets(ragged_begins, ragged_ends, size, "the flat tensor")
+    # Rows may overlap.
+    check_memory((_total(ragged_begins, ragged_ends),), np.dtype(np.int64), "the elements of the rows")
     return list(starmap(range, zip(ragged_begins.ravel().tolist(), ragged_ends.ravel().tolist(), strict=True)))
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from irexec.errors import OpError
 from irexec.messages import cut
-from irexec.reference.limits import check_time
+from irexec.reference.limits import Growth, check_time
 from irexec.tokenizers.isolated import Isolated
 from irexec.tokenizers.pattern_cost import longest_texts
 from irexec.tokenizers.unicode_classes import Ranges, complement, of_escape, of_property, union
@@ -52,12 +52,16 @@ class Pattern:
             RunTimeoutError: the run takes too long.
         """
         check_time()
+        growth = Growth("the matches of the pattern")
         if self.expression is not None and len(string) <= self.longest[not string.isascii()]:
-            yield from itertools.islice(self.expression.finditer(string), maximum)
+            for match in itertools.islice(self.expression.finditer(string), maximum):
+                growth.add(_OF_MATCH)
+                yield match
             return
         answer, _ = self.isolated.ask("find", string, maximum, seconds=SECONDS)
         spans = answer.tolist()
         for first in range(0, len(spans), 2 * sum(map(len, self.groups))):
+            growth.add(_OF_MATCH)
             yield _Spans(string, spans, first)
 
     def span(self, match: Match, number: int) -> tuple[int, int] | None:
@@ -102,6 +106,8 @@ class _Spans(NamedTuple):
 
 SECONDS = 60
 """Limit of the time of one search. OpenVINO's matcher ends after ten million steps, and takes that for no match."""
+_OF_MATCH = 128
+"""Bytes that callers keep of a match."""
 _LARGE = 1 << 20
 """Characters of a translated pattern from which on it is compiled in a process of its own, too: half a second."""
 

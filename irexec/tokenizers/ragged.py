@@ -86,7 +86,8 @@ def _ragged_to_dense_facts(
 def ragged_to_sparse(begins: Offsets, ends: Offsets) -> np.ndarray:
     """The row and the column of each element."""
     check(bool((ends >= begins).all()), "an end is before its begin")
-    lengths = (ends - begins).ravel()
+    lengths = (ends.astype(np.int64) - begins).ravel()
+    check_memory((int(lengths.sum()), 4), np.dtype(np.int64), "the rows and columns of the elements")
     row = np.repeat(np.arange(lengths.size), lengths)
     column = np.arange(row.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return np.stack([row, column], axis=1).astype(np.int32)
@@ -103,6 +104,7 @@ def ragged_to_ragged(row_ids: Annotated[Offsets, VECTOR], size: Number) -> tuple
     """Begins and ends of ``size`` rows; ``row_ids`` has the row of each element, in ascending order."""
     check(bool((row_ids >= 0).all()), "a row id is negative")
     check(bool((np.diff(row_ids) >= 0).all()), "row ids are not in ascending order")
+    check_memory((_size(size), 4), np.dtype(np.int64), "the begins and ends of the rows")
     numbers = np.arange(_size(size))
     begins, ends = np.searchsorted(row_ids, numbers, "left"), np.searchsorted(row_ids, numbers, "right")
     return begins.astype(np.int32), ends.astype(np.int32)
@@ -156,6 +158,7 @@ def combine_segments(
     pieces = [_pieces(*segment, number) for segment in segments]
     joined = [piece for row in zip(*pieces, strict=True) for piece in row]
     lengths = np.array([len(piece) for piece in joined], np.int64).reshape(number, len(segments))
+    check_memory((int(lengths.sum()), 2), np.dtype(np.int64), "the joined rows")
     values = np.concatenate([segments[0][2][:0], *joined])
     begins, ends = row_offsets(lengths.sum(axis=1).tolist(), shape)
     return begins, ends, values, begins.copy(), ends.copy(), np.repeat(np.tile(ids, number), lengths.ravel())
@@ -188,6 +191,7 @@ def _pieces(begins: np.ndarray, ends: np.ndarray, values: np.ndarray, number: in
     """The values of each of ``number`` rows."""
     check_offsets(begins.ravel(), ends.ravel(), len(values), "values")
     found = [values[b:e] for b, e in zip(begins.ravel().tolist(), ends.ravel().tolist(), strict=True)]
+    check_memory((number,), np.dtype(object), "the joined rows")
     check(len(found) in (1, number), f"a ragged tensor has {len(found)} rows, another {number}")
     return found if len(found) == number else found * number
 

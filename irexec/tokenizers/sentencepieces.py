@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Annotated, Any
 
 import numpy as np
@@ -135,10 +135,11 @@ def _special(
 
 def _sparse(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Indices, values and shape of the matrix of rows of different lengths."""
-    indices = [(i, j) for i, row in enumerate(rows) for j in range(len(row))]
-    values = [token for row in rows for token in row]
-    shape = len(rows), max(map(len, rows), default=0)
-    return np.array(indices, np.int64).reshape(-1, 2), np.array(values, np.int32), np.array(shape, np.int64)
+    lengths = np.array([len(row) for row in rows], np.int64)
+    row = np.repeat(np.arange(lengths.size), lengths)
+    column = np.arange(row.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    values = np.fromiter(chain.from_iterable(rows), np.int32, row.size)
+    return np.stack([row, column], 1), values, np.array([len(rows), lengths.max(initial=0)], np.int64)
 
 
 @sentencepiece_tokenizer.shape_rule

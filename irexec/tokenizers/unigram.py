@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from irexec.errors import check
+from irexec.reference.limits import check_time
 from irexec.tokenizers.vocabulary import Vocabulary
 
 KEPT = 100_000
@@ -59,6 +60,7 @@ class Lattice:
         path = [(np.float32(0), -1, self.unknown)] * (size + 1)
         at = 0
         while at < size:
+            check_time()
             score = path[at][0]
             step = min(_length(word[at]), size - at)
             is_known = False

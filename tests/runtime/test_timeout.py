@@ -47,7 +47,7 @@ def test_a_chain_of_steps_ends_at_the_next_layer(clock: itertools.count[int]) ->
     with pytest.raises(irexec.RunTimeoutError, match="'relu5'"):
         compiled.run({"x": X}, timeout=5)
     assert compiled.run({"x": X}, timeout=11)[0].shape == (1, 4)
-    with pytest.raises(irexec.RunTimeoutError, match="'relu3'"):
+    with pytest.raises(irexec.RunTimeoutError, match="'relu2'"):
         compiled.profile({"x": X}, 5, timeout=13)
     with pytest.raises(irexec.RunTimeoutError, match="'relu5'"):
         compiled.session().values({"x": X}, [x], timeout=5)
@@ -92,9 +92,39 @@ def _product_of_integers(builder: irexec.Builder) -> Any:
     )
 
 
+def _boxes(type: str, coordinates: int = 4, **attributes: Any) -> Any:
+    """A suppression of 20 boxes in each of 40 classes, apart and of equal score."""
+
+    def build(builder: irexec.Builder) -> Any:
+        x = builder.parameter("f32", (1, 40, 20), "x")
+        boxes = np.ones((1, 20, coordinates), np.float32)
+        boxes[0, :, :2] = 5 * np.arange(20)[:, None]
+        boxes[0, :, 2:4] = 1 if coordinates == 5 else boxes[0, :, :2] + 1
+        limits = [np.array(20), np.float32(0.5), np.float32(0)] if "NMS" in type or "NonMax" in type else []
+        return builder.emit(type, boxes, x, *limits, name="long", **attributes)
+
+    return build
+
+
+def _texts(type: str, *constants: Any, **attributes: Any) -> Any:
+    def build(builder: irexec.Builder) -> Any:
+        x = builder.parameter("f32", (60,), "x")
+        text = builder.emit("AsString", x, version="irexec")
+        return builder.emit(
+            type, text, *(np.array(one, object) for one in constants), name="long", version="irexec", **attributes
+        )
+
+    return build
+
+
 @pytest.mark.parametrize(
-    "build", [_sequence, _regions, _large_region, _transposed, _small_products, _product_of_integers]
-)
+    "build",
+    [
+        _sequence, _regions, _large_region, _transposed, _small_products, _product_of_integers,
+        _boxes("NonMaxSuppression"), _boxes("NMSRotated", 5), _boxes("MulticlassNms"), _boxes("MatrixNms"),
+        _texts("RegexFullMatch", "1*"), _texts("StringTokenizer", ["1"], "", mode="separators"),
+    ],
+)  # fmt: skip
 def test_a_long_kernel_ends_before_it_is_done(build: Any, clock: itertools.count[int]) -> None:
     builder = irexec.Builder("m")
     results = build(builder)

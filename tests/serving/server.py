@@ -19,9 +19,11 @@ class Server:
         http, grpc: HOST:PORT of each protocol.
     """
 
-    def __init__(self, models: Mapping[str, str], options: Sequence[str] = ()) -> None:
+    def __init__(self, models: Mapping[str, str], options: Sequence[str] = (), before: str = "") -> None:
+        """``before`` is code of Python that runs first."""
         named = [f"{name}={path}" for name, path in models.items()]
-        command = [sys.executable, "-m", "irexec", "serve", *named, "--port", "0", "--grpc-port", "0", *options]
+        program = f"{before}\nfrom irexec.cli.main import main\nmain()"
+        command = [sys.executable, "-c", program, "serve", *named, "--port", "0", "--grpc-port", "0", *options]
         environment = os.environ | {"PYTHONPATH": str(ROOT)}
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment

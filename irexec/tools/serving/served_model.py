@@ -25,6 +25,7 @@ class ServedModel:
         name: of the model in requests.
         path: an .xml or .onnx.
         options: how it is read and run.
+        timeout: seconds that a run may take; None for any.
 
     Attributes:
         inputs, outputs: its ports.
@@ -34,8 +35,8 @@ class ServedModel:
         InputError: it has variables, whose state requests would share.
     """
 
-    def __init__(self, name: str, path: str, options: PredictorOptions) -> None:
-        self.name, self.path = name, path
+    def __init__(self, name: str, path: str, options: PredictorOptions, timeout: float | None = None) -> None:
+        self.name, self.path, self._timeout = name, path, timeout
         found = described(path, options)
         self._compiled = CompiledModel(
             found.model,
@@ -91,15 +92,19 @@ class ServedModel:
         """The number of items of a request."""
         return next((array.shape[0] for array in inputs.values() if array.ndim), 1)
 
+    def _results(self, inputs: Arrays) -> dict[str, np.ndarray]:
+        return dict(self._compiled.session().run(inputs, timeout=self._timeout))
+
     def run(self, requests: Sequence[Arrays]) -> list[dict[str, np.ndarray]]:
         """The results of each request, by one run for all of them.
 
         Raises:
             NodeError: the model refuses the values.
+            RunTimeoutError: the run takes too long.
         """
         if len(requests) == 1:
-            return [dict(self._compiled.session()(requests[0]))]
+            return [self._results(requests[0])]
         joined = {port.name: np.concatenate([request[port.name] for request in requests]) for port in self.inputs}
         ends = np.cumsum([self.items(request) for request in requests])[:-1]
-        results = {name: np.split(array, ends) for name, array in self._compiled.session()(joined).items()}
+        results = {name: np.split(array, ends) for name, array in self._results(joined).items()}
         return [{name: parts[i] for name, parts in results.items()} for i in range(len(requests))]
