@@ -21,7 +21,7 @@ from irexec.backend.blocks import finish_block, result_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.constants import ConstantStore
 from irexec.backend.eligibility import is_row_major
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.kernel import SHARES, Kernel, KernelContext, Task
 from irexec.backend.scratch import Scratch
 from irexec.reference.windows import SlidingWindows
 
@@ -188,7 +188,6 @@ class DepthwiseTiling:
         axis = self.horizontal
         rows = self.images * self.groups * self.outputs * self.vertical.count
         cost = self.images * self.groups * self.group_cost + rows * axis.count * _COPY * (axis.stride > 1)
-        # The choice of a kernel must not depend on the number of threads, which decides on the number of blocks.
         blocks = -(-rows * axis.kernel * axis.size * self.dtype.itemsize // _CACHED)
         cost += blocks * _CALL * (8 + 2 * axis.kernel)
         pixels = self.images * self.groups * self.vertical.size * axis.size
@@ -210,18 +209,18 @@ class DepthwiseProducts(Kernel):
         self._center = self._horizontal.center or 0
         self._source = task.constants[1]
         self._epilogue = Epilogue(task.chain, task.output_shape(), ((0,), (1,), (2, 3)))
-        self._split(task.threads, self._images * self._groups * tiling.group_cost)
+        self._split(self._images * self._groups * tiling.group_cost)
         self.algorithm = f"depthwise by products of {self._rows} rows"
         self.splits = self._blocks > 1
         self.workspace = self._bytes()
 
-    def _split(self, threads: int, cost: float) -> None:
-        """Blocks of several groups, or of chunks of one large group; two blocks for each thread if that pays."""
+    def _split(self, cost: float) -> None:
+        """Blocks of several groups, or of chunks of one large group."""
         row = self._outputs * self._horizontal.kernel * self._horizontal.size * self._dtype.itemsize
         size = row * self._vertical.count
         self._chunks = self._vertical.chunks(self._rows, max(1, _CACHED // (row * self._rows)))
         self._together = size <= _CACHED
-        shared = 1 if threads == 1 else max(1, min(threads, int(cost / _WORTH)) // self._images)
+        shared = max(1, min(SHARES, int(cost / _WORTH)) // self._images)
         self._step = max(1, min(-(-self._groups // shared), _CACHED // size))
         self._slices = -(-self._groups // self._step)
         self._blocks = self._images * self._slices * (1 if self._together else len(self._chunks))

@@ -15,13 +15,13 @@ from irexec.backend.blocks import finish_block, result_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import longest, split
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.kernel import SHARES, Kernel, KernelContext, Task
 from irexec.backend.scratch import Scratch
 from irexec.reference.windows import SlidingWindows
 
 # Bytes of sums that a block works on; its data lie beside them in the L2 cache.
 _CACHED = 384 << 10
-# Multiplications that are worth several threads.
+# Multiplications that are worth several shares.
 _WORTH = 400_000
 # Nanoseconds: of a block's calls, of an inner loop, of a weight at an element, of an element that is copied or
 # transposed.
@@ -38,9 +38,9 @@ def _blocks(task: Task, windows: SlidingWindows, dtype: np.dtype) -> list[slice]
     images, channels, counts = *task.shape(0)[:2], windows.counts
     step = max(1, _CACHED // (math.prod(counts[1:]) * channels * dtype.itemsize))
     is_worth_it = math.prod(counts) * math.prod(windows.kernel) * channels >= _WORTH
-    if task.threads > 1 and images == 1 and is_worth_it:
-        step = min(step, -(-counts[0] // task.threads))
-    return split(counts[0], step, task.threads, _sums_cost(channels, windows))
+    if images == 1 and is_worth_it:
+        step = min(step, -(-counts[0] // SHARES))
+    return split(counts[0], step, SHARES)
 
 
 class DepthwiseWindows(Kernel):

@@ -23,6 +23,13 @@ from irexec.schema.opdef import OpDef
 Order = tuple[int, ...]
 """The axes of a tensor from the outermost to the innermost in memory; (0, 1, 2, ...) is C order."""
 
+SHARES = 4
+"""Shares that kernels of NumPy cut a product into, on any number of threads.
+
+BLAS adds in another order where a block has another size or begins elsewhere, so that blocks that followed the number
+of threads would have other bits with each of them. Four equal shares suit two and four threads, and cost little on one.
+"""
+
 
 @dataclass(frozen=True)
 class KernelOptions:

@@ -19,7 +19,7 @@ import numpy as np
 
 from irexec.backend.chain import Epilogue, Groups, merged
 from irexec.backend.constants import ConstantSource, ConstantStore
-from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task
+from irexec.backend.kernel import SHARES, Candidate, Kernel, KernelContext, Order, Task
 from irexec.backend.product_cost import (
     COPY,
     LONGEST_BLOCK,
@@ -196,14 +196,14 @@ class Cut:
     features: int
 
     @staticmethod
-    def of(g: LinearGeometry, weights: MatrixWeights, limit: int, itemsize: int, threads: int) -> Cut:
+    def of(g: LinearGeometry, weights: MatrixWeights, limit: int, itemsize: int) -> Cut:
         """The cut for blocks whose output has at most ``limit`` bytes."""
         by_tokens = weights.limit is None and (g.tokens > 512 or g.tokens >= g.features)
         length, other = (g.tokens, g.features) if by_tokens else (g.features, g.tokens)
         work = 2 * g.tokens * g.features * g.inner
         count, worth = max(-(-length * other * itemsize // limit), work // LONGEST_BLOCK), work // 100 // _WORTH_A_BLOCK
-        if threads > 1 and g.sheets < threads:
-            count = max(count, min(-(-threads // g.sheets), worth))
+        if g.sheets < SHARES:
+            count = max(count, min(-(-SHARES // g.sheets), worth))
         size = min(-(-length // max(count, 1) // 16) * 16 or 1, weights.limit or length, length)
         tokens, features = (size, other) if by_tokens else (other, size)
         return Cut(by_tokens, -(-length // size), tokens, features)
@@ -232,7 +232,7 @@ class LinearKernel(Kernel):
     def candidate(cls, task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> Candidate:
         """The kernel with its estimate."""
         dtype = _dtype(task, geometry)
-        cut = Cut.of(geometry, weights, cls.limit, dtype.itemsize, task.threads)
+        cut = Cut.of(geometry, weights, cls.limit, dtype.itemsize)
         return Candidate(
             cls.estimate(geometry, weights, cut, dtype.itemsize),
             partial(cls, task, geometry, weights),
@@ -253,7 +253,7 @@ class LinearKernel(Kernel):
         sheets, tokens, features = geometry.groups
         groups = (sheets, features, tokens) if self._by_features else geometry.groups
         self.epilogue = Epilogue(chain, task.output_shape(), groups)
-        cut = Cut.of(geometry, weights, self.limit, dtype.itemsize, task.threads)
+        cut = Cut.of(geometry, weights, self.limit, dtype.itemsize)
         self.blocks, self.block_shape = cut.blocks(geometry), (cut.tokens, cut.features)
         super().__init__(
             reads=(geometry.activation,),

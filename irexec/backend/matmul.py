@@ -14,7 +14,7 @@ import numpy as np
 from irexec.backend.chain import Epilogue
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.compressed_linear import compressed_kernels
-from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task
+from irexec.backend.kernel import SHARES, Candidate, Kernel, KernelContext, Order, Task
 from irexec.backend.linear import LinearGeometry, MatrixWeights, contiguous, linear_kernels, suits_blas
 from irexec.backend.product_cost import COPY, LONGEST_BLOCK, product_cost
 from irexec.backend.registry import kernels
@@ -117,7 +117,7 @@ class MatrixProducts(Kernel):
         self._vectors, self._leading = sizes.vectors, sizes.leading
         self._rows, self._columns, self._inner = sizes.rows, sizes.columns, sizes.inner
         self._is_right_shared = math.prod(task.shape(1)[:-2]) == 1
-        self.blocks = list(self._cut(task.threads))
+        self.blocks = list(self._cut())
         # The output's axes, with one of no axis for what a vector lacks.
         out, last = task.output_shape(), len(self._leading)
         rows, columns = (() if self._vectors[0] else (last,)), (() if self._vectors[1] else (len(out) - 1,))
@@ -131,13 +131,13 @@ class MatrixProducts(Kernel):
             splits=len(self.blocks) > 1,
         )
 
-    def _cut(self, threads: int) -> Iterator[tuple[slice, ...]]:
+    def _cut(self) -> Iterator[tuple[slice, ...]]:
         """A slice of each leading axis, and of the rows."""
         rows, size = self._rows, self._rows * self._columns * 4
         work = 2 * rows * self._columns * self._inner
         count = min(-(-size // _CACHED) if self.task.chain is not None else 1, -(-rows // _MINIMUM_ROWS))
-        if threads > 1 and math.prod(self._leading) < threads:
-            count = max(count, min(threads, work // _WORTH_A_BLOCK, -(-rows // _MINIMUM_ROWS)))
+        if math.prod(self._leading) < SHARES:
+            count = max(count, min(SHARES, work // _WORTH_A_BLOCK, -(-rows // _MINIMUM_ROWS)))
         count = max(count, min(work // LONGEST_BLOCK, -(-rows // _MINIMUM_ROWS)))
         step = -(-rows // max(count, 1))
         # Several matrices in a block, if they are small.

@@ -8,19 +8,24 @@ from collections.abc import Callable, Hashable
 
 from irexec.compile.steps import Plan
 
+PLANS, STEPS = 64, 16_384
+"""Plans that are stored, and steps of all of them: a step takes some kilobytes."""
+
 
 class PlanCache:
-    """Plans by key. A thread that makes a plan does not stop the others.
+    """Plans by key. A plan that was dropped is made again: nothing but its key decides on it.
+
+    A thread that makes a plan does not stop the others.
 
     Args:
         size: maximum number of stored plans.
-        remembered: maximum number of stored keys without a plan.
+        steps: maximum number of their steps, unless it is one plan.
     """
 
-    def __init__(self, size: int = 8, remembered: int = 64) -> None:
-        self._size, self._remembered = size, remembered
+    def __init__(self, size: int = PLANS, steps: int = STEPS) -> None:
+        self._size, self._most_steps = size, steps
         self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
-        self._asked: OrderedDict[Hashable, None] = OrderedDict()
+        self._steps = 0
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -34,20 +39,6 @@ class PlanCache:
         found = self._find(key)
         return self._keep(key, make()) if found is None else found
 
-    def is_worth_a_plan(self, key: Hashable) -> bool:
-        """Whether the key has a plan, or should have one: there is room for it, or it was asked for not long ago.
-
-        A key that is asked for once in a long stream of others is not worth what making its plan costs.
-        """
-        with self._lock:
-            if key in self._plans or len(self._plans) < self._size or key in self._asked:
-                self._asked.pop(key, None)
-                return True
-            self._asked[key] = None
-            if len(self._asked) > self._remembered:
-                self._asked.popitem(last=False)
-            return False
-
     def _find(self, key: Hashable) -> Plan | None:
         with self._lock:
             if key in self._plans:
@@ -56,8 +47,11 @@ class PlanCache:
 
     def _keep(self, key: Hashable, made: Plan) -> Plan:
         with self._lock:
-            kept = self._plans.setdefault(key, made)
+            if key not in self._plans:
+                self._plans[key] = made
+                self._steps += len(made.steps)
             self._plans.move_to_end(key)
-            while len(self._plans) > self._size:
-                self._plans.popitem(last=False)
-            return kept
+            while len(self._plans) > 1 and (len(self._plans) > self._size or self._steps > self._most_steps):
+                _, dropped = self._plans.popitem(last=False)
+                self._steps -= len(dropped.steps)
+            return self._plans[key]

@@ -157,22 +157,32 @@ class Program:
         """The plan for inputs of these shapes."""
         from irexec.compile.plan_report import describe_plan
 
-        key = () if self._is_static else shapes
-        made = self._plans.get((key, None), lambda: self._make(key, None))
-        return describe_plan(made, self.model, self.compilation.store, self.kernels)
+        return describe_plan(self.plan(shapes, None), self.model, self.compilation.store, self.kernels)
 
     def plan(self, shapes: InputShapes, targets: Targets) -> Plan:
-        """The plan for inputs of these shapes, or the plan for any shape where a special plan does not pay."""
-        planned: Shapes = () if self._is_static else self._varying_sizes.planned(shapes)
-        if not self._plans.is_worth_a_plan((planned, targets)):
-            planned = ()
+        """The plan for inputs of these shapes; () stands for those of the model.
+
+        It depends on nothing but the shapes, and has therefore the same bits in every process and after any run.
+        """
+        planned: Shapes = self._varying_sizes.planned(shapes) if shapes and not self._is_static else ()
         return self._plans.get((planned, targets), lambda: self._make(planned, targets))
 
     @functools.cached_property
     def _varying_sizes(self) -> VaryingSizes:
-        from irexec.runtime.varying_sizes import VaryingSizes  # not for models of known sizes
+        from irexec.runtime.varying_sizes import VaryingSizes, appended_lengths  # not for models of known sizes
 
-        return VaryingSizes([_fact(self.inference, port).shape for port in self.inputs], self._are_as_good)
+        declared = [_fact(self.inference, port).shape for port in self.inputs]
+        appended = appended_lengths(self.model, declared)
+        return VaryingSizes(declared, appended, self._knows_most_products, self._are_as_good)
+
+    def _knows_most_products(self, partial: Shapes) -> bool:
+        from irexec.runtime.varying_sizes import knows_most_products
+
+        try:
+            return knows_most_products(self.model, self.infer(partial))
+        except NodeError:
+            # Sizes that stand for others may be ones that the model refuses.
+            return False
 
     def _are_as_good(self, shapes: Shapes, partial: Shapes) -> bool:
         """Whether plans for inputs of partly known shapes are as good as those for known shapes."""
@@ -181,7 +191,6 @@ class Program:
         try:
             return keeps_products(self.model, self.infer(shapes), self.infer(partial))
         except NodeError:
-            # Raised again for the shapes of the run, if they are wrong.
             return False
 
     def _make(self, shapes: Shapes, targets: Targets) -> Plan:

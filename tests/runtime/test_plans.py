@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
 import irexec
-from irexec.runtime.plans import PlanCache
+from irexec.runtime.plans import PLANS, PlanCache
 
 
 def _compiled() -> irexec.CompiledModel:
@@ -22,22 +23,16 @@ def _rows(count: int) -> np.ndarray:
     return np.full((count, 3), count, np.float32)
 
 
-def test_a_size_that_comes_back_has_a_plan_of_its_own_whatever_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_size_has_its_plan_and_a_dropped_one_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = _compiled()
     made: list[Any] = []
     original = compiled.program._make
     monkeypatch.setattr(
-        compiled.program, "_make", lambda shapes, targets: made.append(shapes) or original(shapes, targets)
+        compiled.program, "_make", lambda shapes, targets: made.append(shapes[0][0]) or original(shapes, targets)
     )
-    for count in range(1, 100):
+    for count in (*range(1, PLANS + 2), PLANS, 1):
         np.testing.assert_array_equal(compiled(_rows(count))["y"], _rows(count))
-    # The first sizes have plans; of a stream of sizes that do not come back none has, but the one for any size.
-    assert len(made) == 9
-    assert made[-1] == ()
-    for _ in range(3):
-        np.testing.assert_array_equal(compiled(_rows(500))["y"], _rows(500))
-    assert made[-1] == ((500, 3),)
-    assert len(made) == 10
+    assert made == [*range(1, PLANS + 2), 1]
 
 
 def test_an_arena_of_a_smaller_plan_is_not_used() -> None:
@@ -54,50 +49,53 @@ def test_an_arena_of_a_smaller_plan_is_not_used() -> None:
         )
 
 
+@dataclass(eq=False)
+class _Made:
+    name: str
+    steps: tuple[int, ...] = (0,)
+
+
 def test_the_least_recently_used_plan_is_dropped() -> None:
     cache = PlanCache(size=2)
-    plans = {key: cache.get(key, lambda key=key: f"plan {key}") for key in ("a", "b")}
-    assert cache.get("a", lambda: "made again") == plans["a"]
-    cache.get("c", lambda: "plan c")
+    plans = {key: cache.get(key, lambda key=key: _Made(key)) for key in ("a", "b")}
+    again = _Made("made again")
+    assert cache.get("a", lambda: again) is plans["a"]
+    cache.get("c", lambda: _Made("c"))
     assert len(cache) == 2
-    assert cache.get("a", lambda: "made again") == plans["a"]
-    assert cache.get("b", lambda: "made again") == "made again"
+    assert cache.get("a", lambda: again) is plans["a"]
+    assert cache.get("b", lambda: again) is again
 
 
-def test_only_what_was_asked_for_before_is_worth_a_plan_of_a_full_cache() -> None:
-    cache = PlanCache(size=1, remembered=2)
-    assert cache.is_worth_a_plan("a")
-    cache.get("a", lambda: "plan a")
-    assert [cache.is_worth_a_plan(key) for key in ("a", "b", "b", "c", "d", "e", "c")] == [
-        True,
-        False,
-        True,
-        False,
-        False,
-        False,
-        False,
-    ]
+def test_as_many_plans_are_kept_as_their_steps_allow() -> None:
+    cache = PlanCache(size=8, steps=10)
+    for key, steps in (("a", 4), ("b", 4), ("c", 3)):
+        cache.get(key, lambda steps=steps: _Made("", (0,) * steps))
+    assert len(cache) == 2
+    large = _Made("", (0,) * 100)
+    assert cache.get("large", lambda: large) is cache.get("large", lambda: _Made("again")) is large
+    assert len(cache) == 1
 
 
 def test_a_thread_that_plans_stops_no_other() -> None:
     cache = PlanCache()
-    cache.get("ready", lambda: "plan")
+    ready, first = _Made("ready"), _Made("first")
+    cache.get("ready", lambda: ready)
     started, finish = threading.Event(), threading.Event()
 
-    def slow() -> str:
+    def slow() -> _Made:
         started.set()
         assert finish.wait(10)
-        return "slow"
+        return _Made("slow")
 
     thread = threading.Thread(target=lambda: cache.get("new", slow))
     thread.start()
     assert started.wait(10)
-    assert cache.get("ready", lambda: "made again") == "plan"
+    assert cache.get("ready", lambda: _Made("again")) is ready
     # Another thread may plan the same; the first that is done is kept.
-    assert cache.get("new", lambda: "quick") == "quick"
+    assert cache.get("new", lambda: first) is first
     finish.set()
     thread.join()
-    assert cache.get("new", lambda: "made again") == "quick"
+    assert cache.get("new", lambda: _Made("again")) is first
 
 
 def test_threads_with_sizes_of_their_own_agree() -> None:

@@ -38,43 +38,76 @@ def _run(compiled: irexec.CompiledModel, rows: int, length: int) -> None:
 def test_a_length_that_grows_has_one_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = irexec.compile_model(_scaled())
     made = _planned(compiled, monkeypatch)
-    for length in range(3, 40):
-        _run(compiled, 5, length)
-    assert [[str(size) for size in shape] for shapes in made for shape in shapes] == [
-        ["5", "64"], ["3"], ["5", "64"], ["?"],
-    ]  # fmt: skip
+    for length in range(2, 40):
+        _run(compiled, 50, length)
+    assert [[str(size) for size in shape] for shapes in made for shape in shapes] == [["50", "64"], ["?"]]
 
 
 def test_rows_of_a_product_have_plans_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = irexec.compile_model(_scaled())
     made = _planned(compiled, monkeypatch)
-    for rows, length in ((5, 3), (6, 4), (7, 5), (6, 6), (5, 7)):
+    for rows, length in ((5, 3), (6, 4), (7, 5), (5, 7)):
         _run(compiled, rows, length)
-    assert [shapes[0] for shapes in made] == [(5, 64), (6, 64), (7, 64), (5, 64)]
-    assert [str(shapes[1][0]) for shapes in made] == ["3", "?", "?", "?"]
+    assert [shapes[0] for shapes in made] == [(5, 64), (6, 64), (7, 64)]
+    assert [str(shapes[1][0]) for shapes in made] == ["?", "?", "?"]
 
 
-def test_a_plan_for_all_sizes_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before a length was left unknown, there was a plan for one: that length computes the same bits again."""
-    compiled = irexec.compile_model(_scaled())
+def test_sizes_that_are_equal_are_known_or_unknown_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ran before: rows and length may be the same size of the model, of which products need the rows."""
+    for first in ((), ((6, 4), (5, 6), (7, 6))):
+        compiled = irexec.compile_model(_scaled())
+        for rows, length in first:
+            _run(compiled, rows, length)
+        made = _planned(compiled, monkeypatch)
+        _run(compiled, 6, 6)
+        assert made == [((6, 64), (6,))]
+
+
+def _cached(axis: int) -> irexec.Model:
+    """Attention of new rows to a cache of keys that is given and returned."""
+    b = irexec.Builder("cached")
+    x, past = b.parameter("f32", (1, 2, "?", 64), "x"), b.parameter("f32", ("?", 2, "?", 64), "past")
+    mask = b.parameter("f32", (1, 1, 1, "?"), "mask")
+    beams = b.emit("Gather", past, b.parameter("i64", ("?",), "beams"), np.array(0))
+    new = b.emit("MatMul", x, np.eye(64, dtype=np.float32))
+    keys = b.emit("Concat", beams, new, axis=axis)
+    scores = b.emit("Add", b.emit("MatMul", new, keys, transpose_b=True), mask)
+    b.result(b.emit("MatMul", scores, keys), "out")
+    b.result(keys, "present")
+    b.result(b.emit("MatMul", new, 2 * np.eye(64, dtype=np.float32)), "other")
+    b.result(b.emit("MatMul", new, 3 * np.eye(64, dtype=np.float32)), "another")
+    return b.model()
+
+
+@pytest.mark.parametrize("axis", [2, -2])
+def test_a_cache_that_grows_has_one_plan(monkeypatch: pytest.MonkeyPatch, axis: int) -> None:
+    """Although products depend on its length, which the mask has too."""
+    compiled = irexec.compile_model(_cached(axis=axis))
     made = _planned(compiled, monkeypatch)
-    for length in (3, 4, 3, 4, 5, 3):
-        _run(compiled, 5, length)
+    cache = np.zeros((1, 2, 0, 64), np.float32)
+    for length in range(1, 12):
+        x, mask = np.full((1, 2, 1, 64), length, np.float32), np.zeros((1, 1, 1, length), np.float32)
+        results = compiled([x, cache, mask, np.array([0])])
+        cache = results["present"]
+        np.testing.assert_array_equal(cache[0, 0, :, 0], np.arange(1, length + 1))
+        squares = float((np.arange(1, length + 1) ** 2).sum())
+        np.testing.assert_allclose(results["out"], np.full((1, 2, 1, 64), 64 * length * squares), rtol=1e-5)
+    # The first one has an empty cache and a mask of one: sizes of 1 stay.
     assert len(made) == 2
 
 
-def test_sizes_that_come_back_have_the_plan_that_they_had() -> None:
-    """Between the runs a second length was left unknown: kernels of a plan for that may give other bits."""
-    b = irexec.Builder("scaled twice")
-    x = b.emit("MatMul", b.parameter("f32", ("?", 64), "x"), np.eye(64, dtype=np.float32))
-    for name in "yz":
-        mean = b.emit("ReduceMean", b.parameter("f32", ("?",), name), np.array([0]), keep_dims=True)
-        x = b.emit("Multiply", x, mean)
-    b.result(x, "out")
-    program = irexec.compile_model(b.model()).program
-    plans = [program.plan(((5, 64), (y,), (z,)), None) for y, z in ((3, 4), (5, 4), (5, 6), (5, 4), (5, 7))]
-    assert plans[1] is plans[3] is not plans[2]
-    assert plans[2] is plans[4]
+def test_inputs_that_are_joined_and_returned_are_known_where_all_products_need_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    b = irexec.Builder("joined")
+    x = b.parameter("f32", ("?", 8), "x")
+    b.result(b.emit("Concat", x, b.emit("MatMul", x, 2 * np.eye(8, dtype=np.float32)), axis=0), "out")
+    compiled = irexec.compile_model(b.model())
+    made = _planned(compiled, monkeypatch)
+    for rows in (5, 6):
+        given = np.full((rows, 8), rows, np.float32)
+        np.testing.assert_array_equal(compiled(given)["out"], np.concatenate([given, 2 * given]))
+    assert made == [((5, 8),), ((6, 8),)]
 
 
 def test_without_products_every_size_is_known(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def _candidates(task: Task, geometry: Geometry) -> Iterator[Candidate]:
     data_last, result_last = is_channels_last(task.input_orders[0]), is_channels_last(task.output_orders[0])
     if geometry.is_pointwise:
         for channels_last in [False] * (not (data_last and result_last)) + [True] * (data_last or result_last):
-            blocks = pointwise.PointwiseBlocks(geometry, channels_last, result_last, task.threads)
+            blocks = pointwise.PointwiseBlocks(geometry, channels_last, result_last)
             yield Candidate(
                 blocks.cost(data_last, result_last),
                 functools.partial(pointwise.Pointwise, task, geometry, channels_last),
@@ -56,7 +56,7 @@ def _winograd(task: Task, geometry: Geometry, data_last: bool, result_last: bool
     fitting = [tile for tile in winograd.TILES if winograd.suits(geometry, tile)]
     output = Output(task, geometry.computed) if fitting else None
     for tile in fitting:
-        tiling = winograd.Tiling(geometry, tile, task.threads)
+        tiling = winograd.Tiling(geometry, tile)
         chain = 0 if output is None else output.workspace(geometry.outputs, tiling.block_pixels)
         if tiling.workspace + chain <= _WORKSPACE:
             yield Candidate(tiling.cost(data_last, result_last), functools.partial(winograd.Winograd, task, tiling))

@@ -15,7 +15,7 @@ from irexec.backend.convolution.geometry import Geometry, Slices, blocks_of, is_
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.rows import multiply_groups
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.kernel import SHARES, Kernel, KernelContext, Task
 from irexec.backend.products import multiply, panel_width, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
 from irexec.reference.windows import SlidingWindows, effective_kernel_size, windows
@@ -23,7 +23,7 @@ from irexec.reference.windows import SlidingWindows, effective_kernel_size, wind
 # Bytes of columns that leave room for the result in the second-level cache, and what a block may take at most.
 _COLUMNS = 1 << 20
 _LIMIT = 4 << 20
-# Multiplications that are worth several threads.
+# Multiplications that are worth several shares.
 _WORTH = 6_000_000
 
 
@@ -49,17 +49,17 @@ class Columns(Kernel):
         self.splits = True
         self.records = self.weights.is_constant
         self.algorithm = "columns, channels last" if channels_last else "columns"
-        by_outputs, self.blocks = _blocks(g, task.threads)
+        by_outputs, self.blocks = _blocks(g)
         panel = panel_width(g.outputs, g.depth) if channels_last else g.outputs
         # Few pixels: threads share the outputs, and each copies all windows; else they share the pixels.
-        self.channels = split_outputs(g.outputs, panel, task.threads if by_outputs else 1)
+        self.channels = split_outputs(g.outputs, panel, SHARES if by_outputs else 1)
         self.workspace = self._workspace()
 
     @staticmethod
     def estimate(task: Task, geometry: Geometry, channels_last: bool) -> float:
         """The cost of the kernel of these arguments."""
         data_last, result_last = is_channels_last(task.input_orders[0]), is_channels_last(task.output_orders[0])
-        return _cost(geometry, channels_last, data_last, result_last, len(_blocks(geometry, task.threads)[1]))
+        return _cost(geometry, channels_last, data_last, result_last, len(_blocks(geometry)[1]))
 
     def _workspace(self) -> int:
         # Ranges of about equal length end with one of the longest.
@@ -186,22 +186,22 @@ def _read(g: Geometry, where: Slices) -> tuple[list[int], list[int]]:
     return begins, sizes
 
 
-def _blocks(g: Geometry, threads: int) -> tuple[bool, list[Slices]]:
+def _blocks(g: Geometry) -> tuple[bool, list[Slices]]:
     """Whether threads share the output channels rather than the pixels, and the blocks of pixels."""
-    by_outputs = threads > 1 and g.groups == 1 and g.macs >= _WORTH * g.images and g.outputs > 2 * g.pixels
-    threads = 1 if by_outputs else threads
-    return by_outputs, blocks_of(g.windows.counts, _block_pixels(g, threads), threads)
+    by_outputs = g.groups == 1 and g.macs >= _WORTH * g.images and g.outputs > 2 * g.pixels
+    shares = 1 if by_outputs else SHARES
+    return by_outputs, blocks_of(g.windows.counts, _block_pixels(g, shares), shares)
 
 
-def _block_pixels(g: Geometry, threads: int) -> int:
+def _block_pixels(g: Geometry, shares: int) -> int:
     """Pixels of a block."""
     per_pixel = g.groups * g.depth * g.computed.itemsize
     result = g.groups * g.outputs * g.computed.itemsize
     pixels = max(64, min(_COLUMNS // per_pixel, 2 * _COLUMNS // result))
     if per_pixel * pixels > _LIMIT:
         pixels = max(1, _LIMIT // per_pixel)
-    if threads > 1 and g.macs >= _WORTH * g.images:
-        pixels = min(pixels, -(-g.pixels // threads))
+    if g.macs >= _WORTH * g.images:
+        pixels = min(pixels, -(-g.pixels // shares))
     return min(pixels, g.pixels)
 
 

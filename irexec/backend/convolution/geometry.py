@@ -118,27 +118,13 @@ def is_channels_last(order: Order | None) -> bool:
     return order is not None and len(order) > 2 and order[-1] == 1
 
 
-# Nanoseconds until a thread that was woken is at work, and until the one that waits for it goes on.
-_HEAD_START = 25_000.0
-
-
-def split(count: int, size: int, threads: int = 1, cost: float = math.inf) -> list[slice]:
-    """0 .. count - 1 in about equal ranges of at most ``size``: one, or the same number for each thread.
-
-    Args:
-        cost: nanoseconds of all together on one thread. Where each thread has one range, the first one, which the
-            calling thread takes, is longer: it begins before the others, and should not have to wait for them.
-    """
+def split(count: int, size: int, multiple: int = 1) -> list[slice]:
+    """0 .. count - 1 in about equal ranges of at most ``size``: one, or a multiple of a number of ranges."""
     parts = -(-count // max(1, size))
     if parts > 1:
-        parts = min(count, -(-parts // threads) * threads)
-    first = 0
-    if 1 < parts == threads:
-        share = min(0.75, (1 + (parts - 1) * _HEAD_START / cost) / parts)
-        # At least one is left for each of the others.
-        first, parts = min(round(count * share), count - parts + 1), parts - 1
-    edges = [first + (count - first) * i // parts for i in range(parts + 1)]
-    return [slice(a, b) for a, b in itertools.pairwise([0, *edges] if first else edges)]
+        parts = min(count, -(-parts // multiple) * multiple)
+    edges = [count * i // parts for i in range(parts + 1)]
+    return [slice(a, b) for a, b in itertools.pairwise(edges)]
 
 
 def longest(ranges: Sequence[slice]) -> int:
@@ -146,12 +132,16 @@ def longest(ranges: Sequence[slice]) -> int:
     return max(part.stop - part.start for part in ranges)
 
 
-def blocks_of(counts: Sequence[int], pixels: int, threads: int = 1) -> list[Slices]:
-    """The positions (counts...) in blocks of at most about ``pixels``, each of which is contiguous in C order."""
+def blocks_of(counts: Sequence[int], pixels: int, multiple: int = 1) -> list[Slices]:
+    """The positions (counts...) in blocks of at most about ``pixels``, each of which is contiguous in C order.
+
+    Args:
+        multiple: as for ``split``.
+    """
     for axis in range(len(counts)):
         inner = math.prod(counts[axis + 1 :])
         if inner <= pixels or axis == len(counts) - 1:
-            ranges = split(counts[axis], max(1, pixels // inner), threads)
+            ranges = split(counts[axis], max(1, pixels // inner), multiple)
             whole = tuple(slice(0, count) for count in counts[axis + 1 :])
             lead = np.ndindex(*counts[:axis])
             return [(*(slice(i, i + 1) for i in index), part, *whole) for index in lead for part in ranges]

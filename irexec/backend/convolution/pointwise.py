@@ -12,7 +12,7 @@ from irexec.backend.convolution.filter_weights import FilterWeights, some_panels
 from irexec.backend.convolution.geometry import Geometry, flat_pixels, longest, split
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.rows import copied_pixels, multiply_groups
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.kernel import SHARES, Kernel, KernelContext, Task
 from irexec.backend.products import LANES, THIN, multiply, panel_width, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
 
@@ -20,7 +20,7 @@ from irexec.backend.scratch import Scratch
 _BLOCK = 1 << 20
 # Minimum sizes of a product for which BLAS's copy of the other operand does not count.
 _PIXELS, _CHANNELS = 192, 32
-# Multiplications that are worth several threads.
+# Multiplications that are worth several shares.
 _WORTH = 3_000_000
 
 
@@ -32,14 +32,14 @@ class PointwiseBlocks:
         result_last: whether the result is channels last.
     """
 
-    def __init__(self, geometry: Geometry, channels_last: bool, result_last: bool, threads: int) -> None:
+    def __init__(self, geometry: Geometry, channels_last: bool, result_last: bool) -> None:
         g = self.geometry = geometry
-        self.channels_last, self._threads = channels_last, threads
-        self._block_pixels, self.channels = _block_sizes(g, channels_last or result_last, threads)
+        self.channels_last = channels_last
+        self._block_pixels, self.channels = _block_sizes(g, channels_last or result_last)
         self._product = g.groups * pixel_product_cost(g.outputs, g.inputs, g.pixels, channels_last)
 
     def _pixels(self) -> list[slice]:
-        return split(self.geometry.pixels, self._block_pixels, self._threads, self._product)
+        return split(self.geometry.pixels, self._block_pixels, SHARES)
 
     def _channels(self, outputs: int, whole: bool) -> list[slice]:
         if whole:
@@ -83,7 +83,7 @@ class Pointwise(Kernel):
         self.splits = True
         self.records = self.weights.is_constant
         self.algorithm = "1x1 product, channels last" if channels_last else "1x1 product"
-        self.sizes = PointwiseBlocks(g, channels_last, self.output.channels_last, task.threads)
+        self.sizes = PointwiseBlocks(g, channels_last, self.output.channels_last)
         self.blocks = self.sizes.blocks(g.groups * g.outputs, g.groups > 1)
         channels, pixels = longest([block[1] for block in self.blocks]), longest([block[2] for block in self.blocks])
         copied = (g.groups * g.inputs + channels) * pixels * g.computed.itemsize
@@ -128,7 +128,7 @@ class Pointwise(Kernel):
         out.end()
 
 
-def _block_sizes(g: Geometry, channels_last: bool, threads: int) -> tuple[int, int]:
+def _block_sizes(g: Geometry, channels_last: bool) -> tuple[int, int]:
     """Pixels and output channels of a block.
 
     Blocks of channels are contiguous in the result, but each of them reads and copies all data again. Blocks of pixels
@@ -137,13 +137,13 @@ def _block_sizes(g: Geometry, channels_last: bool, threads: int) -> tuple[int, i
     """
     outputs, size = g.groups * g.outputs, g.computed.itemsize
     # From about 0.1 milliseconds on there should be something for each of several threads.
-    wanted = 1 if threads == 1 or g.macs < _WORTH * g.images else threads
+    wanted = 1 if g.macs < _WORTH * g.images else SHARES
     parts = max(wanted, g.pixels * outputs * size * 2 // (3 * _BLOCK))
-    parts = parts if parts == 1 else -(-parts // threads) * threads
+    parts = parts if parts == 1 else -(-parts // SHARES) * SHARES
     pixels, channels = max(_PIXELS, -(-g.pixels // parts)), max(_CHANNELS, -(-outputs // parts))
     if parts == 1:
         return g.pixels, outputs
-    if g.groups > 1 or (channels_last and (g.pixels > _PIXELS or parts > threads)):
+    if g.groups > 1 or (channels_last and (g.pixels > _PIXELS or parts > SHARES)):
         return min(pixels, g.pixels), outputs
     if channels_last:
         return g.pixels, channels

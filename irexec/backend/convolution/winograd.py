@@ -23,7 +23,7 @@ from irexec.backend.convolution.filter_weights import FilterWeights, some_panels
 from irexec.backend.convolution.geometry import Geometry, longest, split, strided
 from irexec.backend.convolution.output import Output
 from irexec.backend.convolution.regions import Region
-from irexec.backend.kernel import Kernel, KernelContext, Task
+from irexec.backend.kernel import SHARES, Kernel, KernelContext, Task
 from irexec.backend.products import HAS_SMALL_PRODUCTS, multiply_rows, panel_width
 from irexec.backend.scratch import Scratch
 
@@ -56,26 +56,23 @@ class Tiling:
     Attributes:
         points: m + 2.
         down, across: numbers of tiles.
-        parts: threads that share the outputs.
+        parts: shares of the outputs.
         rows: the rows of tiles of each block.
     """
 
-    def __init__(self, geometry: Geometry, tile: int, threads: int) -> None:
+    def __init__(self, geometry: Geometry, tile: int) -> None:
         self.geometry, self.tile, self.points = geometry, tile, tile + 2
         self.down, self.across = (-(-count // tile) for count in geometry.windows.counts)
-        self.parts = threads if self._by_outputs(threads) else 1
-        self.rows = split(self.down, self._block_rows(threads // self.parts), threads // self.parts)
+        # Threads share outputs, and each transforms all data, or they share tiles.
+        self.parts = SHARES if 3 * self.down * self.across < geometry.outputs else 1
+        self.rows = split(self.down, self._block_rows(SHARES // self.parts), SHARES // self.parts)
 
-    def _by_outputs(self, threads: int) -> bool:
-        """True if threads share outputs and each transforms all data, False if threads share tiles."""
-        return threads > 1 and 3 * self.down * self.across < self.geometry.outputs
-
-    def _block_rows(self, threads: int) -> int:
+    def _block_rows(self, shares: int) -> int:
         """Rows of tiles in a block."""
         g = self.geometry
         per_row = self.points**2 * self.across * g.computed.itemsize * (g.inputs + g.outputs)
         rows = max(1, (_MANY_BLOCK if min(g.inputs, g.outputs) >= _MANY else _BLOCK) // per_row)
-        return rows if threads == 1 else max(1, min(rows, -(-self.down // threads)))
+        return rows if shares == 1 else max(1, min(rows, -(-self.down // shares)))
 
     @property
     def block_pixels(self) -> int:

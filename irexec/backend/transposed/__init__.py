@@ -46,10 +46,10 @@ def _candidates(task: Task, geometry: TransposedGeometry | None) -> Iterator[Can
     if geometry is None or geometry.unrolled > _UNROLLED:
         return
     data_last, result_last = is_channels_last(task.input_orders[0]), is_channels_last(task.output_orders[0])
-    output, threads = Output(task, geometry.computed), task.threads
-    taps, phases = TapBlocks(geometry, threads), [PhaseBlocks(geometry, threads)]
+    output = Output(task, geometry.computed)
+    taps, phases = TapBlocks(geometry), [PhaseBlocks(geometry)]
     if data_last or result_last:
-        phases.append(PhaseBlocks(geometry, threads, channels_last=True))
+        phases.append(PhaseBlocks(geometry, channels_last=True))
     for blocks in phases:
         if blocks.workspace(output) <= _WORKSPACE:
             yield Candidate(blocks.cost(data_last, output.channels_last), partial(PhaseColumns, task, blocks))

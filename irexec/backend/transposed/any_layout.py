@@ -24,7 +24,7 @@ def any_layout(task: Task) -> Candidate:
     layout = _Layout.of(task)
     planar, arrange = layout.planar(task), ((layout.groups, layout.filter), layout.by_group)
     geometry = _geometry(planar)
-    phases, taps = PhaseBlocks(geometry, task.threads, layout.is_last), TapBlocks(geometry, task.threads)
+    phases, taps = PhaseBlocks(geometry, layout.is_last), TapBlocks(geometry)
     last = is_channels_last(planar.input_orders[0]), is_channels_last(planar.output_orders[0])
     costs = phases.cost(*last), taps.cost(*last)
 

@@ -13,7 +13,7 @@ from irexec.backend.convolution.filter_weights import Arrange, FilterWeights
 from irexec.backend.convolution.geometry import longest, split
 from irexec.backend.convolution.regions import Region
 from irexec.backend.convolution.rows import multiply_groups
-from irexec.backend.kernel import Task
+from irexec.backend.kernel import SHARES, Task
 from irexec.backend.products import multiply, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
 from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry
@@ -42,8 +42,8 @@ class PhaseBlocks(Blocks):
         g = self.geometry
         if g.groups > 1:
             return [slice(0, g.groups * g.outputs)]
-        is_whole = self.channels_last or len(self.rows) > 1 or self.threads == 1 or g.macs < 10_000_000
-        parts = 1 if is_whole else min(self.threads, max(1, g.outputs // 32))
+        is_whole = self.channels_last or len(self.rows) > 1 or g.macs < 10_000_000
+        parts = 1 if is_whole else min(SHARES, max(1, g.outputs // 32))
         return split(g.outputs, -(-g.outputs // parts))
 
     @property

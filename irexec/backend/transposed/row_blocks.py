@@ -28,7 +28,6 @@ class Blocks(ABC):
     """
 
     geometry: TransposedGeometry
-    threads: int
     channels_last: bool = False
 
     @property

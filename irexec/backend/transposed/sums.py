@@ -17,7 +17,7 @@ import numpy as np
 from irexec.backend.convolution.filter_weights import Arrange, FilterWeights
 from irexec.backend.convolution.geometry import longest, split
 from irexec.backend.convolution.regions import Region
-from irexec.backend.kernel import Task
+from irexec.backend.kernel import SHARES, Task
 from irexec.backend.products import multiply, pixel_product_cost
 from irexec.backend.scratch import Scratch
 from irexec.backend.transposed.geometry import AxisPhase
@@ -73,7 +73,7 @@ class TapBlocks(Blocks):
     def parts(self) -> list[slice]:
         """Ranges of the output channels of one group."""
         g = self.geometry
-        parts = 1 if self.threads == 1 or g.macs < 10_000_000 else self.threads
+        parts = 1 if g.macs < 10_000_000 else SHARES
         return split(g.outputs, min(max(1, _PARTS // self._channel(self.rows[0].stop)), -(-g.outputs // parts)))
 
     @property
