@@ -144,6 +144,7 @@ _USES_CONVERTERS = (
     "irexec/cli/ops.py",
     "irexec/cli/verify_options.py",
     "irexec/api.py",
+    "irexec/tools/engines/engine.py",
     "irexec/tools/engines/runtimes/onnx_file.py",
 )
 _EVERYWHERE = sys.stdlib_module_names | {"numpy"}

@@ -54,6 +54,52 @@ def test_a_path(tmp_path: Path, name: str) -> None:
         assert model.path == path
 
 
+_SYNTAX = """
+# ONNX's own syntax
+<ir_version: 8, opset_import: ["": 18]>
+g (float[2] x) => (float[2] y) <float[2] w = {1, -5}> { t = Add (x, w)  y = Relu (t) }
+"""
+
+
+@pytest.mark.parametrize("name", ["m.onnx", "m.onnxtxt", "m.prototxt", "m.textproto", "m.pbtxt", "m", "m.xml"])
+@pytest.mark.parametrize("form", ["protobuf", "syntax"])
+def test_a_model_as_text(tmp_path: Path, name: str, form: str, capsys: Capture) -> None:
+    """The bytes decide, not the name."""
+    text = _SYNTAX if form == "syntax" else f"# text\n{onnx.parser.parse_model(_SYNTAX)}"
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+    assert result(irexec.read_model(path)) == [2, 0]
+    assert result(irexec.read_model(text.encode())) == [2, 0]
+    assert run(["ops", "--check", str(path)]) == run(["validate", str(path)]) == 0
+    assert capsys.readouterr().err == ""
+    target = tmp_path / "out" / "o.xml"
+    target.parent.mkdir()
+    assert run(["convert", str(path), "-o", str(target), "--verify"]) == 0
+    assert "agrees" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("ir_version: 8\ngraph { nodes { } }", 'which is text, is damaged: 2:9 : Message type "onnx.GraphProto"'),
+        ('<ir_version: 8, opset_import: ["": 18]> g (float x => ', "which is text, is damaged: [ParseError"),
+        ("ir_version: 8\nproducer_name: 'a'", "it has no graph"),
+        ("\n\n<!DOCTYPE html>\n<html lang='en'></html>", "is an HTML page, probably"),
+        ("<html><body>404</body></html>", "is an HTML page, probably"),
+        ("<?xml version='1.0'?>\n<!-- page -->\n<!doctype HTML>", "is an HTML page, probably"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 7\n", "is a Git LFS pointer (size 7)"),
+    ],
+)
+@pytest.mark.parametrize("name", ["m.onnx", "m.xml", "m.prototxt"])
+def test_what_is_no_model_is_named(tmp_path: Path, name: str, text: str, words: str) -> None:
+    path = tmp_path / name
+    path.write_text(text, "utf-8")
+    with pytest.raises((irexec.ModelError, irexec.ConversionError)) as raised:
+        irexec.read_model(path)
+    assert str(raised.value).startswith(str(path))
+    assert words in str(raised.value)
+
+
 def test_bytes_and_files(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.onnx")
     data = path.read_bytes()

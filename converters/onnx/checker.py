@@ -11,7 +11,7 @@ from onnx import checker
 
 from converters.onnx.graphs import subgraphs
 from converters.onnx.inference import LARGEST_MESSAGE, infer_shapes
-from converters.onnx.load import Source
+from converters.onnx.load import Source, is_text
 from converters.onnx.locations import graphs_of, location
 from irexec.errors import ConversionError, EngineError, RunTimeoutError
 from irexec.ir import onnx_codes as codes
@@ -48,7 +48,7 @@ def objection(model: onnx.ModelProto, source: Source) -> str | None:
     if not is_file and model.ByteSize() > LARGEST_MESSAGE:
         return "the model is too large to be checked"
     try:
-        checker.check_model(str(source) if is_file else model)
+        checker.check_model(str(source) if is_file and not is_text(str(source)) else model)
     except Exception as error:
         # The checker is C++; its own exception classes have no common base but Exception.
         return _brief(error)

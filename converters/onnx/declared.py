@@ -8,6 +8,7 @@ from pathlib import Path
 
 import onnx
 
+from converters.onnx.load import parse
 from converters.onnx.locations import at_value
 from converters.onnx.onnx_values import OnnxValue
 from converters.onnx.tensors import element_of
@@ -29,8 +30,7 @@ def declared_shape(tensor: onnx.TypeProto.Tensor) -> PartialShape:
 
 def declared_shapes(path: str | Path) -> dict[str, PartialShape]:
     """The shapes of the inputs of an .onnx file by name; dimensions with a name are symbols."""
-    graph = onnx.load(path, load_external_data=False).graph
-    return {info.name: declared_shape(info.type.tensor_type) for info in graph.input}
+    return {info.name: declared_shape(info.type.tensor_type) for info in parse(path)[0].graph.input}
 
 
 def _size(dim: onnx.TensorShapeProto.Dimension) -> Size:

@@ -105,5 +105,5 @@ def describe(node: onnx.NodeProto, opsets: Mapping[str, int]) -> str:
     """A node in messages: its name, domain, operator and opset."""
     name = node.name or next(filter(None, node.output), "")
     domain = domain_of(node)
-    opset = opset_of(node, opsets) if domain in opsets else "?"
-    return f"node {name!r} ({domain or 'ai.onnx'}.{node.op_type} of opset {opset})"
+    opset = f" of opset {opset_of(node, opsets)}" if domain in opsets else ""
+    return f"node {name!r} ({domain or 'ai.onnx'}.{node.op_type}{opset})"

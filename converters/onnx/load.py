@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 import onnx
+import onnx.parser
+from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
 from converters.onnx.functions import inlined, overriding
@@ -17,9 +19,9 @@ from converters.onnx.inlining import name_of
 from converters.onnx.names import check_written_names, every_name
 from converters.onnx.tensors import external_path
 from irexec.errors import ConversionError
-from irexec.io.onnx_bytes import is_onnx
+from irexec.io.onnx_bytes import is_onnx, text_form
 from irexec.io.reading import open_regular
-from irexec.io.weights_file import pointer_message
+from irexec.io.weights_file import other_file_message
 
 NEWEST_OPSET = 28
 """The newest supported opset of ai.onnx."""
@@ -63,6 +65,12 @@ def parse(source: Source) -> tuple[onnx.ModelProto, str, Path | None]:
     return _read(path), str(path), path.parent
 
 
+def is_text(path: str | Path) -> bool:
+    """Whether a file that can be read is an ONNX model as text."""
+    with open_regular(path) as file:
+        return text_form(file.peek(_LOOKED_AT)) is not None
+
+
 def external_files(path: Path) -> list[Path]:
     """The files of external data of a model.
 
@@ -98,12 +106,32 @@ def _read(path: Path) -> onnx.ModelProto:
 
 
 def _parsed(file: BufferedReader, where: str) -> onnx.ModelProto:
-    head = bytes(file.peek(_LOOKED_AT))
+    head = bytes(file.peek(_LOOKED_AT))[:_LOOKED_AT]
+    other = other_file_message(where, head)
+    if other is not None:
+        raise ConversionError(other)
+    form = text_form(head)
+    if form is not None:
+        return _from_text(file.read(), form, where)
     try:
-        # onnx.load takes the format, protobuf or one of its text forms, from the name of the file.
+        # onnx.load takes the format, protobuf or JSON, from the name of the file.
         return onnx.load(file, load_external_data=False)
     except (DecodeError, ValueError) as error:
-        raise ConversionError(pointer_message(where, head[:1024]) or f"{where}: {_defect(head, str(error))}") from None
+        raise ConversionError(f"{where}: {_defect(head, str(error))}") from None
+
+
+def _from_text(data: bytes, form: str, where: str) -> onnx.ModelProto:
+    """The model in the text format of protobuf, or in ONNX's own syntax."""
+    try:
+        text = data.decode("utf-8-sig")
+        if form == "syntax":
+            return onnx.parser.parse_model(text)
+        return text_format.Parse(text, onnx.ModelProto())
+    except (UnicodeDecodeError, text_format.ParseError, onnx.parser.ParseError, RecursionError) as error:
+        # onnx.parser raises bytes.
+        first = error.args[0].decode("utf-8", "replace") if error.args and isinstance(error.args[0], bytes) else error
+        reason = " ".join(str(first).split()) or "it is nested too deeply"
+        raise ConversionError(f"{where}: the ONNX model, which is text, is damaged: {reason}") from None
 
 
 def _defect(head: bytes, reason: str) -> str:

@@ -1,4 +1,6 @@
-"""Nodes without a translator: unknown operators, operators of another opset, unsupported operators."""
+"""Nodes without a translator: unknown operators, operators of another opset, unsupported operators; and operators that
+are newer than the opset of the model.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from onnx import defs
 
 from converters.onnx.graphs import describe, domain_of, every_node, opset_of, opsets_of
 from converters.onnx.locations import location
-from converters.onnx.registry import first_opset, operators, translation_of
+from converters.onnx.registry import find, first_opset, operators, translation_of
 from irexec.ir import onnx_codes as codes
 from irexec.ir.findings import Finding
 from irexec.messages import counted
@@ -26,32 +28,53 @@ _REASONS: dict[tuple[str, str], str] = {
 }
 
 
-def because(domain: str, operator: str) -> str:
-    """A colon and the reason, to append to a message; empty if no reason is known."""
+_PLUG_IN = "a plug-in can translate operators of other domains (docs: Write a plug-in)"
+
+
+def because(node: onnx.NodeProto, opsets: Mapping[str, int]) -> str:
+    """A colon and the reason why a node has no translator, to append to a message; empty if no reason is known."""
+    domain, operator = domain_of(node), node.op_type
     reason = _REASONS.get((domain, operator))
+    opset = opset_of(node, opsets) if domain in opsets else None
+    since = _first_opset(domain, operator)
+    if reason is None and domain not in _operators():
+        reason = _PLUG_IN if opset is not None else f"the model does not import its domain; {_PLUG_IN}"
+    elif reason is None and opset is not None and since is not None and opset < since:
+        reason = f"it exists since opset {since}"
     return "" if reason is None else f": {reason}"
 
 
 def unsupported(model: onnx.ModelProto) -> list[str]:
     """Descriptions of all nodes without a translator, also in subgraphs, with the reason if it is known."""
     opsets = opsets_of(model)
-    return [describe(node, opsets) + because(domain_of(node), node.op_type) for node in _without_translator(model)]
+    return [describe(node, opsets) + because(node, opsets) for node in _without_translator(model)]
 
 
 def refusal(model: onnx.ModelProto) -> str | None:
     """The message about nodes without a translator, one entry per operator; None without such nodes."""
     opsets = opsets_of(model)
-    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[onnx.NodeProto]] = defaultdict(list)
     for node in _without_translator(model):
-        groups[domain_of(node), node.op_type].append(describe(node, opsets))
+        groups[domain_of(node), node.op_type].append(node)
     if not groups:
         return None
     entries: dict[str, list[str]] = defaultdict(list)
     for (domain, operator), nodes in groups.items():
         many = f"{domain or 'ai.onnx'}.{operator} x {len(nodes)}"
-        entries[because(domain, operator)].append(nodes[0] if len(nodes) == 1 else many)
+        entries[because(nodes[0], opsets)].append(describe(nodes[0], opsets) if len(nodes) == 1 else many)
     listed = "; ".join((", " if reason else "; ").join(texts) + reason for reason, texts in entries.items())
     return f"{counted(sum(map(len, groups.values())), 'node')} cannot be converted: {listed}"
+
+
+def early_operators(model: onnx.ModelProto) -> Iterator[tuple[onnx.NodeProto, str]]:
+    """The nodes whose operator is converted although it is newer than the opset of the model, and a remark on each."""
+    opsets = opsets_of(model)
+    for node in every_node(model.graph):
+        domain, operator, opset = domain_of(node), node.op_type, opset_of(node, opsets)
+        if find(operator, domain, opset) is None and translation_of(node, opsets) is not None:
+            since = first_opset(operator, domain)
+            exists = f"{domain or 'ai.onnx'}.{operator} exists since opset {since}"
+            yield node, f"{exists}, the model imports opset {opset}: it is taken for that of opset {since}"
 
 
 def _without_translator(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
@@ -64,6 +87,8 @@ def operator_findings(model: onnx.ModelProto) -> Iterator[Finding]:
     opsets = opsets_of(model)
     for node in _without_translator(model):
         yield location(node).finding(*_reason(node, opsets))
+    for node, remark in early_operators(model):
+        yield location(node).finding(codes.EARLY_OPERATOR, remark)
 
 
 def _reason(node: onnx.NodeProto, opsets: Mapping[str, int]) -> tuple[str, str]:
@@ -76,11 +101,15 @@ def _reason(node: onnx.NodeProto, opsets: Mapping[str, int]) -> tuple[str, str]:
     if since is not None:
         return (
             codes.UNSUPPORTED_OPERATOR,
-            f"{shown}.{operator} of opset {opset} cannot be converted{because(domain, operator)}",
+            f"{shown}.{operator} of opset {opset} cannot be converted{because(node, opsets)}",
         )
     known = _operators()
     if domain not in known:
-        return codes.UNKNOWN_OPERATOR, f"the domain {shown!r} of operator {operator!r} is not known"
+        imported = "" if opset is not None else ", and the model does not import it"
+        return (
+            codes.UNKNOWN_OPERATOR,
+            f"the domain {shown!r} of operator {operator!r} is not known{imported}: {_PLUG_IN}",
+        )
     near = difflib.get_close_matches(operator, known[domain], 3)
     return (
         codes.UNKNOWN_OPERATOR,

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx.external_data_helper import load_external_data_for_model
 
+from converters.onnx.load import parse
 from irexec.errors import ConversionError
 
 Evaluator = Callable[[Mapping[str, np.ndarray]], list[np.ndarray]]
@@ -24,7 +26,8 @@ def open_evaluator(path: str | Path) -> Evaluator:
     from onnx.reference import ReferenceEvaluator
 
     try:
-        model = onnx.load(path)
+        model, _, folder = parse(path)
+        load_external_data_for_model(model, str(folder or Path()))
         evaluator = ReferenceEvaluator(model, new_ops=_flattening() if _opset(model) < 13 else None)
     except Exception as error:
         # The classes that the evaluator raises have no common base but Exception.

@@ -224,8 +224,17 @@ def _loader() -> Loader:
 
 
 def translation_of(node: NodeProto, opsets: Mapping[str, int]) -> Translation | None:
-    """The translator of a node; None if there is none."""
-    return find(node.op_type, domain_of(node), opset_of(node, opsets))
+    """The translator of a node; None if there is none.
+
+    An operator that is newer than the opset of the model is taken for that of its first opset, as in OpenVINO's reader,
+    unless it has changed since.
+    """
+    domain = domain_of(node)
+    found = find(node.op_type, domain, opset_of(node, opsets))
+    if found is None and domain in opsets:
+        versions = _versions(node.op_type, domain)
+        found = next(iter(versions.values())) if len(versions) == 1 else None
+    return found
 
 
 def find(type: str, domain: str, opset: int) -> Translation | None:

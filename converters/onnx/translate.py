@@ -13,7 +13,7 @@ from converters.onnx.graphs import opsets_of
 from converters.onnx.load import Source, external_files_of, load
 from converters.onnx.objections import Objections
 from converters.onnx.onnx_values import ScoresByLabel
-from converters.onnx.operators import refusal, unsupported
+from converters.onnx.operators import early_operators, refusal, unsupported
 from converters.onnx.scope import Scope
 from converters.onnx.tensors import element_of
 from irexec.analysis.builder import Builder
@@ -34,6 +34,8 @@ def translate(source: Source, inputs: Shapes, strict: bool, warn: Warn) -> Model
     refused = refusal(model)
     if refused is not None:
         raise ConversionError(refused, unsupported=True)
+    for text in dict.fromkeys(text for _, text in early_operators(model)):
+        warn(text)
     model = without_blocks(model, folder, warn)
     return with_path(MainGraph(model, folder, inputs, warn).model(strict), source, model)
 

@@ -18,6 +18,7 @@ from irexec.cli.values import FilePath, beside_model
 from irexec.cli.verify_options import Verify, onnx_runtime, verified
 from irexec.errors import ConversionError, InputError
 from irexec.io.files import new_file
+from irexec.io.onnx_bytes import is_onnx_file
 from irexec.io.output_file import check_file
 from irexec.ir.dims import PartialShape
 from irexec.messages import counted, listed
@@ -108,7 +109,7 @@ def write_onnx(
 
 
 def _read(model: str, shapes: Mapping[str, PartialShape]) -> Model:
-    if model.lower().endswith(".onnx"):
+    if is_onnx_file(model):
         return read_model(model, inputs=dict(shapes) or None)
     source = read_model(model)
     if shapes:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from irexec.cli import render
+from irexec.io.onnx_bytes import is_onnx_file
 from irexec.ir.dims import PartialShape, shape_text
 
 Shapes = Mapping[str, PartialShape] | Mapping[str | None, PartialShape]
@@ -75,9 +76,7 @@ def note_mapping(model: str, bin: str | None = None) -> None:
     path = Path(bin or model)
     if bin is None and path.name:
         path = path.with_suffix(".bin")
-    is_mapped = (
-        not model.lower().endswith(".onnx") and path.is_file() and os.path.getsize(path) > weights_file.READ_AT_ONCE
-    )
+    is_mapped = not is_onnx_file(model) and path.is_file() and os.path.getsize(path) > weights_file.READ_AT_ONCE
     if is_mapped and hasattr(signal, "SIGBUS"):
         render.note_line(
             f"{path} is mapped: if another program shortens it, the system ends this one; --no-mmap reads it at once"

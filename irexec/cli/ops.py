@@ -12,6 +12,7 @@ from irexec.cli.convert import onnx_support, require_converters
 from irexec.cli.option_groups import command, flag, json_option, option
 from irexec.cli.values import FilePath
 from irexec.display import Column, Table, Text
+from irexec.io.onnx_bytes import is_onnx_file
 from irexec.tools.operations import coverage, matching, operations_table, supported, unsupported
 
 
@@ -68,7 +69,7 @@ def _onnx(names: tuple[str, ...], as_json: bool) -> int:
 
 
 def _check(path: str, as_json: bool) -> int:
-    missing = onnx_support(path) if path.lower().endswith(".onnx") else unsupported(read_model(path))
+    missing = onnx_support(path) if is_onnx_file(path) else unsupported(read_model(path))
     contents = [missing, f"{path}: {f'{len(missing)} not supported' if missing else 'everything is supported'}"]
     render.result(as_json, lambda: {"model": path, "unsupported": missing}, contents)
     return 4 if missing else 0

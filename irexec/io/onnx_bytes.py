@@ -1,11 +1,16 @@
 """Telling an ONNX model from an IR by its first bytes, without reading it: no XML document begins as a protobuf message
-does.
+does, or as one of the two forms of ONNX as text.
 """
 
 from __future__ import annotations
 
 import mmap
+import re
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from irexec.io.reading import open_regular
 
 # The fields of onnx.ModelProto by number, each with its wire type: 0 is an integer, 2 is bytes with their length before
 # them.
@@ -17,12 +22,41 @@ _LOOKED_AT = 1 << 16
 _FIXED = {1: 8, 5: 4}
 Bytes = bytes | mmap.mmap
 
+_NAMES = (
+    rb"(?:ir_version|opset_import|producer_name|producer_version|domain|model_version|doc_string|graph|metadata_props|"
+    rb"training_info|functions)"
+)
+_BEFORE = rb"(?:\xef\xbb\xbf)?(?:\s|#[^\n]*\n)*"
+_PROTOBUF_TEXT = re.compile(_BEFORE + _NAMES + rb"\s*[:{]")
+_SYNTAX = re.compile(_BEFORE + rb"<\s*" + _NAMES + rb"\s*:")
+
+
+def text_form(data: bytes | bytearray | memoryview) -> Literal["protobuf", "syntax"] | None:
+    """The form of an ONNX model as text, by its first bytes: the text format of protobuf, or ONNX's own syntax, which
+    onnx.parser reads; None for anything else.
+    """
+    head = bytes(data[:_LOOKED_AT])
+    return "protobuf" if _PROTOBUF_TEXT.match(head) else "syntax" if _SYNTAX.match(head) else None
+
+
+def is_onnx_file(path: str | Path) -> bool:
+    """Whether a file is an ONNX model: by its name, which ends in .onnx, or by its first bytes."""
+    if str(path).lower().endswith(".onnx"):
+        return True
+    try:
+        with open_regular(path) as file:
+            return is_onnx(file.read(_LOOKED_AT))
+    except (OSError, ValueError):
+        return False
+
 
 def is_onnx(data: bytes | bytearray | memoryview) -> bool:
-    """Whether bytes begin as an ONNX model: with fields of a ModelProto one after the other, up to the graph.
+    """Whether bytes begin as an ONNX model: as text, or with the fields of a ModelProto up to the graph.
 
     What is after the beginning of the graph, or after the first 64 KiB, is not looked at: a damaged model is still one.
     """
+    if text_form(data) is not None:
+        return True
     head = bytes(data[:_LOOKED_AT])
     position = 0
     while position < len(head):

@@ -12,7 +12,7 @@ import numpy as np
 from irexec.errors import InputError, ModelError
 from irexec.io.elements import XmlElement
 from irexec.io.reading import open_regular
-from irexec.io.weights_file import Weights, pointer_message
+from irexec.io.weights_file import Weights, other_file_message
 from irexec.io.xml import Progress, Reader, parse
 
 ModelSource: TypeAlias = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
@@ -30,9 +30,9 @@ class Source(NamedTuple):
 
     def parse(self, opened: Reader, parts: Mapping[str, Reader], progress: Progress | None) -> XmlElement:
         """Parse it as irexec.io.xml.parse does; raises ModelError if it is not XML."""
-        pointer = pointer_message(self.name, self.data[:1024])
-        if pointer is not None:
-            raise ModelError(pointer)
+        other = other_file_message(self.name, self.data[:1024])
+        if other is not None:
+            raise ModelError(other)
         try:
             return parse(self.data, self.name, opened, parts, progress)
         except ModelError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +24,18 @@ does no harm.
 """
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
+_HTML = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html)\b", re.I | re.S
+)
 _LARGEST_POINTER = 1024
 
 
-def pointer_message(name: str, start: bytes) -> str | None:
-    """The message for a Git LFS pointer, which Git leaves in place of a file that was not fetched; None for any other
-    file.
+def other_file_message(name: str, start: bytes) -> str | None:
+    """The message for what a failed download leaves in place of a file: a Git LFS pointer, which Git writes for a file
+    that was not fetched, or an HTML page. None for any other file.
     """
+    if _HTML.match(start):
+        return f"{name} is an HTML page, probably the page that GitHub shows of the file: download the raw file"
     if not start.startswith(_POINTER):
         return None
     sizes = [line.removeprefix(b"size ") for line in start.splitlines() if line.startswith(b"size ")]
@@ -134,7 +140,7 @@ class Weights:
             return "no weights are given"
         try:
             file = OpenFile(self.path)
-            pointer = pointer_message(self._name(), file.read(0, _LARGEST_POINTER))
+            pointer = other_file_message(self._name(), file.read(0, _LARGEST_POINTER))
             if pointer is None and self.mapped and not is_locked_by_reading():
                 self._file = file
             elif pointer is None:

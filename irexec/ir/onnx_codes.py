@@ -93,8 +93,8 @@ UNSUPPORTED_OPERATOR = add(
     "Export the model with other operators, or add a translator (docs: Add a translator).",
 )
 OPERATOR_VERSION = add(
-    "ON103", "error", "operator not in opset", "the operator is known, but not in the opset that the model imports",
-    '<ir_version: 8, opset_import: ["" : 13]>\nagraph (float[2] x) => (float[2] y) { y = Gelu (x) }',
+    "ON103", "error", "operator not in opset", "the operator is newer than the opset that the model imports, and has changed since it first appeared",
+    '<ir_version: 8, opset_import: ["" : 9]>\n[align] y = RoiAlign (x, boxes, images)',
     "Import the opset in which the operator first appeared, or a newer one; onnx.version_converter adapts the other "
     "nodes.",
 )
@@ -125,6 +125,13 @@ OWN_OPERATION = add(
     "a node becomes an operation of irexec's own: irexec runs the IR, OpenVINO does not load it",
     "[deform] y = DeformConv (x, w, offset)",
     "Nothing is to be done to run the model with irexec. For OpenVINO, export the model with other operators.",
+)
+
+EARLY_OPERATOR = add(
+    "ON109", "warning", "operator newer than the opset",
+    "an operator is newer than the opset that the model imports, and is taken for that of its first opset",
+    '<ir_version: 3, opset_import: ["" : 1]>\nagraph (float[1] x, int64[1] n) => (float[N] y) { y = Expand (x, n) }',
+    "Import the opset in which the operator first appeared, or a newer one: ONNX Runtime refuses the file as it is.",
 )
 
 OUTPUT_SHAPE = add(

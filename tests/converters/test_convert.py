@@ -108,7 +108,8 @@ def test_every_unsupported_node_is_named_at_once() -> None:
     )
     assert error.unsupported
     assert str(error) == (
-        "2 nodes cannot be converted: node 'a' (com.example.Foo of opset ?); node 'c' (ai.onnx.Bar of opset 20)"
+        "2 nodes cannot be converted: node 'a' (com.example.Foo): the model does not import its domain; "
+        "a plug-in can translate operators of other domains (docs: Write a plug-in); node 'c' (ai.onnx.Bar of opset 20)"
     )
 
 
@@ -117,13 +118,23 @@ def test_nodes_of_one_operator_are_counted_and_the_reason_is_named() -> None:
     error = refused(model_of(f"(float[2] x) => (float[2] y) {{ {chain} [foo] y = com.example.Foo(b) }}"))
     assert str(error) == (
         "4 nodes cannot be converted: ai.onnx.ml.CastMap x 2: its input is a map, which IR has no type for: make its tensor before the model; "
-        "node 'a' (com.example.Bar of opset ?); node 'foo' (com.example.Foo of opset ?)"
+        "node 'a' (com.example.Bar), node 'foo' (com.example.Foo): the model does not import its domain; "
+        "a plug-in can translate operators of other domains (docs: Write a plug-in)"
     )
 
 
 def test_operators_that_are_newer_than_the_model() -> None:
+    """Converted, with a warning, where the operator has one meaning in all opsets."""
     model = model_of("(float[2] x) => (float[2] y) { [mish] y = Mish(x) }", 17)
-    assert unsupported_nodes(model) == ["node 'mish' (ai.onnx.Mish of opset 17)"]
+    assert unsupported_nodes(model) == []
+    warnings: list[str] = []
+    converted = converters.convert(model, warn=warnings.append)
+    assert [node.type for node in converted.nodes] == ["Parameter", "Mish", "Result"]
+    assert warnings == [
+        "ai.onnx.Mish exists since opset 18, the model imports opset 17: it is taken for that of opset 18"
+    ]
+    align = "(float[1,1,4,4] x, float[1,4] r, int64[1] i) => (float y) { [a] y = RoiAlign (x, r, i) }"
+    assert unsupported_nodes(model_of(align, 9)) == ["node 'a' (ai.onnx.RoiAlign of opset 9): it exists since opset 10"]
 
 
 def test_unsupported_nodes_of_a_subgraph_are_named() -> None:

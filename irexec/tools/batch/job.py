@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from irexec.errors import InputError
+from irexec.io.onnx_bytes import is_onnx_file
 from irexec.ir.dims import shape_text
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.images.images import ImageOptions
@@ -79,7 +80,7 @@ def model_hash(path: str, bin: str | None) -> str:
     """
     found = hashlib.sha256()
     weights = Path(bin) if bin else Path(path).with_suffix(".bin")
-    for file in [Path(path), *([weights] if weights.is_file() and Path(path).suffix.lower() != ".onnx" else [])]:
+    for file in [Path(path), *([weights] if weights.is_file() and not is_onnx_file(path) else [])]:
         try:
             with open(file, "rb") as opened:
                 while chunk := opened.read(_CHUNK):

@@ -13,6 +13,7 @@ from typing import Literal, Protocol
 from irexec.api import save_model
 from irexec.display import Content, Text
 from irexec.errors import InputError
+from irexec.io.onnx_bytes import is_onnx_file
 from irexec.io.reading import writing
 from irexec.messages import counted, is_address
 from irexec.records import Record, Report
@@ -369,7 +370,7 @@ class BatchOutput:
 
         An ONNX model is written as IR.
         """
-        if Path(self._model).suffix.lower() != ".onnx":
+        if not is_onnx_file(self._model):
             return self._model
         self._converted.mkdir(exist_ok=True)
         save_model(model.model, self._converted / "model.xml")

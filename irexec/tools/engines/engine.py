@@ -19,6 +19,8 @@ from typing import IO, Any
 import numpy as np
 
 from irexec.api import compile_model
+from irexec.io.onnx_bytes import text_form
+from irexec.io.reading import open_regular
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape
 
 Feeds = Mapping[str, np.ndarray]
@@ -115,8 +117,19 @@ def load_onnxruntime(job: EngineJob, feeds: Feeds) -> Run:
         options.intra_op_num_threads = job.threads
     for entry in {**job.preferred, **job.options}.items():
         options.add_session_config_entry(*entry)
-    session = onnxruntime.InferenceSession(job.model, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(_in_binary(job.model), options, providers=["CPUExecutionProvider"])
     return lambda feeds: session.run(None, dict(feeds))
+
+
+def _in_binary(path: str) -> str | bytes:
+    """An ONNX model in the form that ONNX Runtime reads: a model that is text as bytes, any other by its path."""
+    with open_regular(path) as file:
+        is_text = text_form(file.read(1 << 16)) is not None
+    if not is_text:
+        return path
+    from converters.onnx.load import parse
+
+    return bytes(parse(path)[0].SerializeToString())
 
 
 LOADERS: dict[str, Callable[[EngineJob, Feeds], Run]] = {

@@ -9,6 +9,7 @@ from irexec.analysis.execution_graph import executed_layers, times_by_type
 from irexec.analysis.model import Model
 from irexec.display import Bar, Column, Content, Definitions, HistogramChart, Table, Text, bars, html
 from irexec.display.markup import Html, element
+from irexec.io.onnx_bytes import is_onnx_file
 from irexec.ir.dims import shape_text
 from irexec.ir.findings import Finding, count_text
 from irexec.ir.graph import Node
@@ -109,7 +110,7 @@ def _file_text(model: Model) -> str | None:
 
 
 def _format(model: Model) -> str:
-    if model.path is not None and model.path.suffix.lower() == ".onnx":
+    if model.path is not None and is_onnx_file(model.path):
         return "ONNX, converted to IR" if model.nodes else "ONNX"
     return f"OpenVINO IR, version {model.version}"
 

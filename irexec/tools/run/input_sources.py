@@ -17,6 +17,7 @@ from irexec.analysis.model import Model, Port, expected, find_port
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, ModelError, OpError
+from irexec.io.onnx_bytes import is_onnx_file
 from irexec.ir.dims import is_static, shape_text, smallest
 from irexec.messages import counted
 from irexec.reference.limits import SMALL
@@ -185,7 +186,7 @@ def sample_inputs(
 def files_read(path: str, weights: str | None, sources: Sequence[InputSource] = ()) -> dict[str, str]:
     """Every file that is read, with what it is: none of them may be overwritten."""
     files = {path: "the model"}
-    if weights or (Path(path).name and Path(path).suffix.lower() != ".onnx"):
+    if weights or (Path(path).name and not is_onnx_file(path)):
         files[weights or str(Path(path).with_suffix(".bin"))] = "the model's weights"
     return files | {source.path: "an input" for source in sources if source.path is not None}
 

@@ -13,8 +13,7 @@ import numpy as np
 from irexec.analysis.model import Model, Port
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import ConversionError, EngineError, InputError, UnsupportedError
-from irexec.io.onnx_bytes import is_onnx
-from irexec.io.reading import open_regular
+from irexec.io.onnx_bytes import is_onnx_file
 from irexec.ir.graph import Value
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.engines.runtimes.process import ProcessRuntime
@@ -42,7 +41,7 @@ class OnnxFileRuntime(Runtime):
     engine: ClassVar[str]
 
     def __init__(self, model: Model, name: str = "", **process: Any) -> None:
-        if model.path is None or not _is_onnx(model.path):
+        if model.path is None or not is_onnx_file(model.path):
             raise InputError(f"{self.engine} runs .onnx files only, and {model.path or 'the model'} is an IR")
         super().__init__(name or self.engine, model, **process)
         from converters.onnx.observe import tensor_names
@@ -90,16 +89,6 @@ class OnnxFileRuntime(Runtime):
     @abstractmethod
     def _run(self, path: Path, feeds: Sequence[Arrays]) -> list[list[np.ndarray]]:
         """The outputs of an .onnx file, for each run."""
-
-
-def _is_onnx(path: Path) -> bool:
-    if path.suffix.lower() == ".onnx":
-        return True
-    try:
-        with open_regular(path) as file:
-            return is_onnx(file.read(_FIRST_BYTES))
-    except OSError:
-        return False
 
 
 def _onnx_name(element: object) -> str:
