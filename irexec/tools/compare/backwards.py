@@ -19,7 +19,7 @@ from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.observe import Facts, Observed
 from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import VALUES, TensorPair
-from irexec.tools.compare.rows import Rows, arranged, is_varied, positions
+from irexec.tools.compare.rows import Rows, arranged, is_varied, noisy, positions
 from irexec.tools.compare.sides import ModelSide, computed_from_shapes
 
 REASON = VALUES[1]
@@ -212,11 +212,26 @@ class Backwards:
         isolated = Isolated(self._context.b, sources, self._context.options, shapes, orders)
         pairs = isolated.chosen([TensorPair(target.a, target.b, REASON) for target, _ in batch], [])
         given = self._context.observed_a([*isolated.needed(pairs), *(pair.a for pair in pairs)])
+        found = self._agreeing_of(batch, isolated, given, given)
+        for i in range(_OPEN):
+            # Keys that a mask outweighs, or a summand that is small: any tensor in their place gives the same.
+            asked = [trial for trial in batch if trial[0] in found and i < len(trial[1])]
+            noise = {chosen[i]: [noisy(array) for array in given.arrays[chosen[i]]] for _, chosen in asked}
+            other = Observed()
+            other.arrays, other.failures = given.arrays | noise, given.failures
+            found -= self._agreeing_of(asked, isolated, other, given)
+        return found
+
+    def _agreeing_of(
+        self, batch: Sequence[Trial], isolated: Isolated, given: Observed, expected: Observed
+    ) -> set[Target]:
+        """The targets that have the expected values, computed from given ones."""
+        pairs = isolated.chosen([TensorPair(target.a, target.b, REASON) for target, _ in batch], [])
         computed = isolated.observed_each(pairs, given, "irexec", len(self._context.inputs.b))
         return {
             target
             for target, _ in batch
-            if target.b in computed.arrays and self._agrees(target, given, computed.arrays[target.b])
+            if target.b in computed.arrays and self._agrees(target, expected, computed.arrays[target.b])
         }
 
     def _agrees(self, target: Target, given: Observed, arrays: Sequence[np.ndarray]) -> bool:

@@ -283,6 +283,15 @@ def order_of_axes(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:
     return None
 
 
+def have_same_elements(a: np.ndarray, b: np.ndarray) -> bool:
+    """True if two tensors have the same elements in any order, up to rounding."""
+    if a.size != b.size or a.dtype.kind != b.dtype.kind or a.dtype.kind not in "fiub":
+        return False
+    one, other = np.sort(a, axis=None), np.sort(b, axis=None)
+    scale = float(np.abs(other).max(initial=0.0))
+    return bool(np.allclose(one, other, rtol=_EQUAL, atol=_EQUAL * scale, equal_nan=True))
+
+
 def _have_one_shape(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     """Whether two shapes are equal, or of different ranks: exporters keep, merge and split axes."""
     return one == other or len(one) != len(other)

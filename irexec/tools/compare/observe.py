@@ -34,6 +34,50 @@ class Observed:
         self.failures: dict[Value | str, str] = {}
 
 
+class Kept:
+    """The tensors of one side that were observed so far: each new set of tensors is another plan of the whole model.
+
+    Args:
+        limit: maximum number of bytes that are kept.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._found = Observed()
+
+    def observed(
+        self, runtime: Runtime, runs: Sequence[Arrays], order: Sequence[Node], sources: Iterable[Value | str]
+    ) -> Observed:
+        """The tensors of ``sources`` that are values; those that were not observed before are observed together.
+
+        Args:
+            runtime, runs: as for ``observe``.
+            order: the layers of the side in topological order.
+            sources: values, and names that are left out.
+        """
+        values = [value for value in dict.fromkeys(sources) if isinstance(value, Value)]
+        position = {node: i for i, node in enumerate(order)}
+        kept = self._found
+        fresh = [value for value in values if value not in kept.arrays and value not in kept.failures]
+        fresh.sort(key=lambda value: (position.get(value.node, -1), value.index))
+        made = observe(runtime, runs, fresh) if fresh else Observed()
+        found = Observed()
+        found.errors = made.errors
+        for value in values:
+            for source in (made, kept):
+                if value in source.arrays:
+                    found.arrays[value] = source.arrays[value]
+                elif value in source.failures:
+                    found.failures[value] = source.failures[value]
+        kept.failures |= made.failures
+        for value, arrays in made.arrays.items():
+            size = sum(array.nbytes for array in arrays)
+            if size <= self._left:
+                kept.arrays[value] = arrays
+                self._left -= size
+        return found
+
+
 def observe(runtime: Runtime, runs: Sequence[Arrays], values: Iterable[Value]) -> Observed:
     """Run a model for values of its graph, in topological order.
 

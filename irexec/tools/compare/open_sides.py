@@ -19,7 +19,7 @@ from irexec.tools.compare.comparison import Uncompared
 from irexec.tools.compare.constants import KnownConstants, has_values
 from irexec.tools.compare.inputs import Inputs, shapes_of_b
 from irexec.tools.compare.isolate import Isolated
-from irexec.tools.compare.observe import Facts, Observed, observe
+from irexec.tools.compare.observe import Facts, Kept, Observed, observe
 from irexec.tools.compare.options import CompareOptions, opened_runtime
 from irexec.tools.compare.pairs import TensorPair, pair_models, pair_recorded
 from irexec.tools.compare.rows import Rows
@@ -71,6 +71,8 @@ class OpenSides:
         self.run_b = stack.enter_context(opened_runtime(options, options.b_runtime, b.model))
         self.tolerances = Tolerances(options, Precision(model_a), Precision(None if model_a is None else b.model))
         self.inputs = Inputs(model_side, b, self.pairs)
+        limit = min(_BUDGET, MemoryLimit(options.max_memory).left() // 6)
+        self._kept_a, self._kept_b = Kept(limit), Kept(limit)
         has_state = model_side is not None and (model_side.has_state or b.has_state)
         self.runs = options.runs or (2 if has_state else 1)
         if model_side is None and self.runs > 1:
@@ -180,7 +182,7 @@ class OpenSides:
         return any(value.fact is not None and value.fact.element in HALVES for value in read)
 
     def observed_a(self, sources: Sequence[Value | str]) -> Observed:
-        """Tensors of A, by value or by recorded name."""
+        """Tensors of A, by value or by recorded name; a tensor that was observed before is the same array."""
         if isinstance(self.a, RecordedSide):
             found = Observed()
             names = [name for name in sources if isinstance(name, str)]
@@ -189,14 +191,17 @@ class OpenSides:
             return found
         if self.run_a is None:
             raise AssertionError("a model has a runtime")
-        position = {node: i for i, node in enumerate(self.a.order)}
-        values = {value for value in sources if isinstance(value, Value)}
-        ordered = sorted(values, key=lambda value: (position.get(value.node, -1), value.index))
-        return observe(self.run_a, self.inputs.a, ordered)
+        return self._kept_a.observed(self.run_a, self.inputs.a, self.a.order, sources)
+
+    def unobserved(self, of_a: Sequence[Value | str], of_b: Sequence[Value]) -> tuple[Observed, Observed]:
+        """Results of A and of B from runs in which nothing else is observed: layers are fused as usual."""
+        values = [value for value in of_a if isinstance(value, Value)]
+        one = self.observed_a(of_a) if self.run_a is None else observe(self.run_a, self.inputs.a, values)
+        return one, observe(self.run_b, self.inputs.b, of_b)
 
     def observed_b(self, sources: Iterable[Value | str]) -> Observed:
-        """Tensors of B, in topological order; names are left out."""
-        return observe(self.run_b, self.inputs.b, [value for value in sources if isinstance(value, Value)])
+        """Tensors of B; names are left out, and a tensor that was observed before is the same array."""
+        return self._kept_b.observed(self.run_b, self.inputs.b, self.b.order, sources)
 
 
 def _check_runtimes(a: AnySide, options: CompareOptions) -> None:

@@ -13,9 +13,8 @@ import numpy as np
 from irexec.ir.graph import Node, Value
 from irexec.tools.compare.part_of_b import PartOfB
 from irexec.tools.compare.reordering import MOVES
-from irexec.tools.compare.rows import fitted
+from irexec.tools.compare.rows import fitted, noisy
 
-_SEED = 0
 _UNCHANGED, _DIFFERENT = 1e-6, 1e-4
 """Maximum change of an element that is not reached, and minimum difference of one that differs, in root mean squares
 of the tensor."""
@@ -40,7 +39,7 @@ def reaches(part: PartOfB) -> dict[Node, float]:
     arrays = part.inner([value for node in part.nodes for value in node.outputs if _is_float(value)])
     for value, array in arrays.items():
         for node in _blamed(part, value):
-            changed = part.computed({value: _noisy(array)}) if part.left > 0 else None
+            changed = part.computed({value: noisy(array)}) if part.left > 0 else None
             if changed is None or changed.size != own.size:
                 continue
             reached = _differ(changed.reshape(own.shape), own, _UNCHANGED)
@@ -60,13 +59,6 @@ def _differ(one: np.ndarray, other: np.ndarray, rtol: float) -> np.ndarray:
         scale = np.sqrt(np.mean(np.square(other, dtype=np.float64)))
         same = (one == other) | (np.abs(one - other) <= rtol * (scale + np.abs(other)))
     return ~same
-
-
-def _noisy(array: np.ndarray) -> np.ndarray:
-    """Other values for every element."""
-    scale = float(np.abs(array).max(initial=0.0)) or 1.0
-    noise = np.random.default_rng(_SEED).uniform(0.5, 1.0, array.shape) * scale
-    return (array + noise).astype(array.dtype)
 
 
 def _is_float(value: Value) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from irexec.tools.compare.divergence import differing_attributes
 from irexec.tools.compare.evidence import (
     Fingerprint,
     fingerprint,
+    have_same_elements,
     is_suspicious,
     order_of_axes,
     pair_by_value,
@@ -24,13 +25,12 @@ from irexec.tools.compare.evidence import (
 )
 from irexec.tools.compare.folded import pair_with_constants
 from irexec.tools.compare.judge import Judge
-from irexec.tools.compare.observe import Facts, observe
+from irexec.tools.compare.observe import Facts, Observed
 from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import TensorPair, pair_models
 from irexec.tools.compare.random_layers import random_layers
-from irexec.tools.compare.rows import Ancestors, Rows
+from irexec.tools.compare.rows import Ancestors, Found, Rows
 from irexec.tools.compare.sides import ModelSide, computed
-from irexec.tools.engines.runtimes import Arrays, Runtime
 
 _MAX_ROUNDS = 20
 """Maximum number of rounds in which wrong pairs are dropped: dropped pairs reveal other wrong ones."""
@@ -114,10 +114,8 @@ class Repairing:
         constant = constant_layers(self._context.b.model)
         random = random_layers(self._context.b.order, seeded=self._context.seeded)
         of_b = [value for value in computed(self._context.b.order) if value.node not in constant | random.keys()]
-        prints_a = self._fingerprints(
-            self._context.run_a, self._context.inputs.a, list(computed(self._a.order)), self._facts[0]
-        )
-        prints_b = self._fingerprints(self._context.run_b, self._context.inputs.b, of_b, self._facts[1])
+        prints_a = self._fingerprints(self._context.observed_a, list(computed(self._a.order)), self._facts[0])
+        prints_b = self._fingerprints(self._context.observed_b, of_b, self._facts[1])
         taken = {value: partner for value, partner in self._context.pairs.by_b.items() if value not in doubtful}
         found = pair_by_value(prints_a, prints_b, taken, {node: i for i, node in enumerate(self._a.order)})
         taken |= {pair.b: pair.a for pair in found if isinstance(pair.a, Value)}
@@ -223,6 +221,8 @@ class Repairing:
         asked = [
             one for one in found if not one.row.agreement.agrees or not doubtful.isdisjoint(ancestors.of(one.value)[0])
         ]
+        if moved := self._moved([one for one in found if is_suspicious(one) and one.has_another_shape]):
+            return moved
         judgements = self._judge.judgements(asked) if self._judge else {}
         follows = {value: judgement.agreement.agrees for value, judgement in judgements.items()}
         return wrong_pairs(
@@ -234,6 +234,25 @@ class Repairing:
             lambda value: value.node in self._context.unknown_constants,
             results_agree=agree,
         )
+
+    def _moved(self, suspicious: Sequence[Found]) -> set[Value]:
+        """Values of B that have the elements of their guessed partners in another order, or other axes of size 1.
+
+        One exporter transposes the keys of an attention, the other tells the product to read them so: such a pair is a
+        wrong guess, whether the results agree or not. Another number of axes is a difference of its own.
+        """
+        pairs = {pair.b: pair for pair in self._context.pairs.tensors}
+        asked = [pairs[one.value] for one in suspicious if one.value in pairs]
+        of_a = self._context.observed_a([pair.a for pair in asked]).arrays
+        of_b = self._context.observed_b([pair.b for pair in asked]).arrays
+        return {
+            pair.b
+            for pair in asked
+            if pair.a in of_a
+            and pair.b in of_b
+            and of_a[pair.a][0].ndim == of_b[pair.b][0].ndim
+            and all(map(have_same_elements, of_a[pair.a], of_b[pair.b]))
+        }
 
     def _ancestors(self) -> Ancestors:
         return Ancestors([one.value for one in self._rows.found], self._context.b.model)
@@ -261,16 +280,14 @@ class Repairing:
         return [one for one in uncompared if (one.side, one.name) not in named]
 
     def _fingerprints(
-        self, runtime: Runtime | None, runs: Sequence[Arrays], values: Sequence[Value], facts: Facts
+        self, observed: Callable[[Sequence[Value]], Observed], values: Sequence[Value], facts: Facts
     ) -> dict[Value, Fingerprint]:
         """Fingerprints of the values with distinctive elements."""
-        if runtime is None:
-            return {}
         found: dict[Value, Fingerprint] = {}
         for batch in self._context.batches([TensorPair(value, value, "") for value in values], facts):
-            observed = observe(runtime, runs, [pair.b for pair in batch])
+            arrays = observed([pair.b for pair in batch]).arrays
             for pair in batch:
-                made = fingerprint(observed.arrays[pair.b]) if pair.b in observed.arrays else None
+                made = fingerprint(arrays[pair.b]) if pair.b in arrays else None
                 if made is not None:
                     found[pair.b] = made
         return found

@@ -21,8 +21,7 @@ def result_rows(context: OpenSides, rows: Rows) -> tuple[TensorRow, ...]:
     batch = [pair for pair in context.pairs.tensors if pair.b in wanted and pair.b in compared]
     if not batch:
         return ()
-    of_a = context.observed_a([pair.a for pair in batch])
-    of_b = context.observed_b(pair.b for pair in batch)
+    of_a, of_b = context.unobserved([pair.a for pair in batch], [pair.b for pair in batch])
     found = []
     for pair in batch:
         if pair.a in of_a.arrays and pair.b in of_b.arrays:

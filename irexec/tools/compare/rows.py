@@ -178,6 +178,13 @@ def is_varied(array: np.ndarray) -> bool:
     return bool(np.count_nonzero(array != median) >= min(_VARIED, array.size - 1))
 
 
+def noisy(array: np.ndarray) -> np.ndarray:
+    """Other values for every element."""
+    scale = float(np.abs(array).max(initial=0.0)) or 1.0
+    noise = np.random.default_rng(0).uniform(0.5, 1.0, array.shape) * scale
+    return (array + noise).astype(array.dtype)
+
+
 def _broadcast(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Two arrays in one shape; unchanged if they have none."""
     try:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from irexec import Builder, Model
+from irexec.analysis.builder import packed
+from irexec.ir.constants import constant_value
 from irexec.ir.graph import Value
 from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.compare.constants import KnownConstants
@@ -156,3 +158,64 @@ def test_a_layer_that_does_not_fit_hides_no_other() -> None:
     pairs = [TensorPair(copies[name], copies[name], "") for name in ("good", "bad")]
     found = Isolated(side, inputs, CompareOptions()).observed_each(pairs, given, "irexec", 1)
     assert list(found.arrays) == [copies["good"]] and list(found.failures) == [copies["bad"]]
+
+
+def attention(name: str, *, fused: bool, tokens: int = 5, causal: str = "", exchanged: bool = False) -> Model:
+    """Two layers of attention, as layers with transposed keys or as one layer; the last arguments are faults."""
+    b = Builder(name)
+    x, mask = b.parameter("f32", (2, tokens, 8), "x"), b.parameter("f32", (2, 1, tokens, tokens), "mask")
+    operands = (b.constant(np.float32(1)), mask)
+    mask = b.emit("Subtract", *(operands[::-1] if exchanged else operands), name=f"{name}.inverse")
+    mask = b.emit("Multiply", mask, np.float32(-1e4), name=f"{name}.mask")
+    rng = np.random.default_rng(4)
+
+    def heads(kind: str, source: Value, order: list[int]) -> Value:
+        made = b.emit("MatMul", source, rng.normal(size=(8, 8)).astype(np.float32), name=f"{name}.{kind}")
+        made = b.emit("Reshape", made, np.array([0, 0, 4, 2]), special_zero=True, name=f"{name}.{kind}.heads")
+        return b.emit("Transpose", made, np.array(order), name=f"{name}.{kind}.moved")
+
+    for i in "01":
+        keys = [0, 2, 1, 3] if fused else [0, 2, 3, 1]
+        q, k, v = (heads(f"{kind}{i}", x, keys if kind == "k" else [0, 2, 1, 3]) for kind in "qkv")
+        if fused:
+            inputs = [q, k, v, mask, b.constant(np.float32(0.5))]
+            x2 = b.emit("ScaledDotProductAttention", *inputs, causal=causal == i, version=13, name=f"{name}.mixed{i}")
+        else:
+            weights = b.emit("MatMul", b.emit("Multiply", q, np.float32(0.5)), k, name=f"{name}.weights{i}")
+            weights = b.emit("Add", weights, mask, name=f"{name}.masked{i}")
+            x2 = b.emit(
+                "MatMul", b.emit("Softmax", weights, axis=-1, name=f"{name}.soft{i}"), v, name=f"{name}.mixed{i}"
+            )
+        x2 = b.emit("Transpose", x2, np.array([0, 2, 1, 3]), name=f"{name}.back{i}")
+        x = b.emit("Add", x, b.emit("Reshape", x2, np.array([0, 0, 8]), special_zero=True), name=f"{name}.sum{i}")
+    b.result(x)
+    return b.model()
+
+
+def changed_weight(model: Model, name: str) -> Model:
+    """The model with other weights in a product."""
+    source = next(node for node in model.nodes if node.name == name).inputs[1]
+    assert source is not None and source.node.constant is not None
+    weights = constant_value(source.node.constant).copy()
+    weights[2, 3] += 2.0
+    source.node.constant = packed(weights, source.node.constant.element)
+    return model
+
+
+@pytest.mark.parametrize("tokens", [1, 5])
+@pytest.mark.parametrize("fault", ["B.q0", "B.v0", "B.v1", "B.mixed1", "B.inverse"])
+def test_keys_that_one_exporter_transposes_are_not_blamed(fault: str, tokens: int) -> None:
+    """They are A's keys with axes in another order, or with axes of size 1 elsewhere. The mask outweighs them."""
+    right = attention("A", fused=False, tokens=tokens)
+    if fault == "B.inverse":
+        wrong = attention("B", fused=True, tokens=tokens, exchanged=True)
+    elif fault == "B.mixed1":
+        wrong = attention("B", fused=True, tokens=tokens, causal="1")
+    else:
+        wrong = changed_weight(attention("B", fused=True, tokens=tokens), fault)
+    assert compare(right, attention("B", fused=True, tokens=tokens)).agrees
+    found = compare(right, wrong)
+    if tokens == 1 and fault in ("B.mixed1", "B.inverse"):
+        assert found.agrees
+    else:
+        assert likely(found) == [fault]
