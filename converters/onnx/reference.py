@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,11 @@ from converters.onnx.load import parse
 from irexec.errors import ConversionError
 
 Evaluator = Callable[[Mapping[str, np.ndarray]], list[np.ndarray]]
-"""Returns the outputs in the order of the model; raises ConversionError if the model cannot run with these inputs."""
+"""Returns the outputs in order; raises ConversionError if the model cannot run with these inputs."""
 
 
-def open_evaluator(path: str | Path) -> Evaluator:
-    """The evaluator of a model.
+def open_evaluator(path: str | Path, results: Sequence[str] = ()) -> Evaluator:
+    """The evaluator of a model, which returns these outputs, or all.
 
     Raises:
         ConversionError: the evaluator does not accept the model.
@@ -35,7 +35,7 @@ def open_evaluator(path: str | Path) -> Evaluator:
 
     def run(inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         try:
-            return [np.asarray(array) for array in evaluator.run(None, dict(inputs))]
+            return [np.asarray(array) for array in evaluator.run(list(results) or None, dict(inputs))]
         except Exception as error:
             # The same.
             raise _failed(error) from None

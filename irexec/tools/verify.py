@@ -112,7 +112,13 @@ def verify(
                 agreement_of(value.name, found[value.name], array, Tolerance(rtol=rtol, atol=atol))
                 for value, array in zip(values, expected, strict=True)
             ]
-            differing = {value: one for value, one in zip(values, agreements, strict=True) if not one.agrees}
+            named = {name for value in results for name in value.names}
+            agreements += [
+                Agreement(name, False, None, "the model has no output of this name")
+                for name in reference.outputs
+                if name not in named
+            ]
+            differing = {value: one for value, one in zip(values, agreements, strict=False) if not one.agrees}
             known = None
             if differing:
                 known = _known(model, reference, inputs) or _amplified(

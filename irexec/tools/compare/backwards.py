@@ -216,7 +216,9 @@ class Backwards:
         for i in range(_OPEN):
             # Keys that a mask outweighs, or a summand that is small: any tensor in their place gives the same.
             asked = [trial for trial in batch if trial[0] in found and i < len(trial[1])]
-            noise = {chosen[i]: [noisy(array) for array in given.arrays[chosen[i]]] for _, chosen in asked}
+            noise: dict[Value | str, list[np.ndarray]] = {
+                chosen[i]: [noisy(array) for array in given.arrays[chosen[i]]] for _, chosen in asked
+            }
             other = Observed()
             other.arrays, other.failures = given.arrays | noise, given.failures
             found -= self._agreeing_of(asked, isolated, other, given)

@@ -70,10 +70,10 @@ class Kept:
                 elif value in source.failures:
                     found.failures[value] = source.failures[value]
         kept.failures |= made.failures
-        for value, arrays in made.arrays.items():
+        for one, arrays in made.arrays.items():
             size = sum(array.nbytes for array in arrays)
             if size <= self._left:
-                kept.arrays[value] = arrays
+                kept.arrays[one] = arrays
                 self._left -= size
         return found
 
@@ -108,6 +108,11 @@ def _observe(runtime: Runtime, runs: Sequence[Arrays], waiting: list[Value], fou
         except (InputError, RunTimeoutError):
             raise
         except IrexecError as error:
+            if lost := [value for value in waiting if not runtime.gives(value)]:
+                # The runtime has found out that it cannot be asked for them.
+                found.failures |= dict.fromkeys(lost, str(error))
+                waiting = [value for value in waiting if value not in found.failures]
+                continue
             failing = _first_failing(runtime, runs, waiting, found)
             if failing is None or (first is not None and str(first) == str(error) and not found.arrays):
                 raise

@@ -43,6 +43,7 @@ class EngineJob:
         preferred: properties that ``options`` overrule, and that an old release may lack.
         device: of OpenVINO, such as CPU, GPU or HETERO:GPU,CPU.
         outputs: a .npz to write the outputs of the first run to.
+        results: of ONNX Runtime, names of the outputs that a run returns; all unless given.
     """
 
     engine: str
@@ -55,6 +56,7 @@ class EngineJob:
     preferred: dict[str, Any] = field(default_factory=dict)
     outputs: str | None = None
     device: str = "CPU"
+    results: Sequence[str] = ()
 
 
 def load_irexec(job: EngineJob, feeds: Feeds) -> Run:
@@ -118,7 +120,7 @@ def load_onnxruntime(job: EngineJob, feeds: Feeds) -> Run:
     for entry in {**job.preferred, **job.options}.items():
         options.add_session_config_entry(*entry)
     session = onnxruntime.InferenceSession(_in_binary(job.model), options, providers=["CPUExecutionProvider"])
-    return lambda feeds: session.run(None, dict(feeds))
+    return lambda feeds: session.run(list(job.results) or None, dict(feeds))
 
 
 def _in_binary(path: str) -> str | bytes:

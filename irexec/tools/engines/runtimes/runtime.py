@@ -41,6 +41,11 @@ class Runtime(ABC):
         """The type, such as f16, that another runtime computes floats in; "" where it does not say, or has not run."""
         return ""
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the outputs of the file that another runtime runs, if it is not written from the model."""
+        return ()
+
     def gives(self, value: Value) -> bool:
         """Whether the runtime can be asked for a value of the graph."""
         return True
