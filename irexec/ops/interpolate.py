@@ -16,6 +16,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.messages import counted
 from irexec.reference.interpolate import ResizeParams, interpolate
+from irexec.reference.resize import scaled_size
 from irexec.reference.windows import pad
 from irexec.schema.attributes import Ints, NonNegatives
 from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank, element_set, input_spec
@@ -32,9 +33,6 @@ Resized = Annotated[
     np.ndarray, element_set("a floating-point type, i8, i32, i64 or u8", F64, F32, F16, BF16, I8, I32, I64, U8)
 ]
 # The element types are those of OpenVINO since version 4. Source: openvino ``interpolate_base.cpp``.
-
-# OpenVINO adds this to a scale before it multiplies a size by the scale and rounds down.
-_SCALE_EPSILON = np.float32(1e-6)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,15 +148,6 @@ def _scaled(size: Size, scales: Fact, i: int) -> Size:
     if isinstance(size, int):
         return scaled_size(size, scale)
     return span(scaled_size(size.lo, scale), None if size.hi is None else scaled_size(size.hi, scale))
-
-
-def scaled_size(size: int, scale: float) -> int:
-    """The size times the scale in float32, rounded down, after an addition that undoes the rounding of the scale."""
-    if scale == 1 or size >= 1 << 53:
-        return size if scale == 1 else math.floor(size * scale)
-    product = np.float32(size) * (np.float32(scale) + _SCALE_EPSILON)
-    check(bool(np.isfinite(product)), f"scale {scale:g} of an axis of {size} gives no size")
-    return int(product)
 
 
 @op("Interpolate", since=1, tolerance=1e-5)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from irexec.errors import check
 from irexec.reference.limits import check_time
 
 F = np.float32
@@ -50,6 +51,19 @@ class Taps:
         matrix = np.zeros((self.size, len(self.index)), F if self.weight is None else self.weight.dtype)
         np.add.at(matrix, (self.index, np.arange(len(self.index))[:, None]), 1 if self.weight is None else self.weight)
         return matrix
+
+
+# OpenVINO adds this to a scale before it multiplies a size by the scale and rounds down.
+_SCALE_EPSILON = F(1e-6)
+
+
+def scaled_size(size: int, scale: float) -> int:
+    """The size times the scale in float32, rounded down, after an addition that undoes the rounding of the scale."""
+    if scale == 1 or size >= 1 << 53:
+        return size if scale == 1 else math.floor(size * scale)
+    product = F(size) * (F(scale) + _SCALE_EPSILON)
+    check(bool(np.isfinite(product)), f"scale {scale:g} of an axis of {size} gives no size")
+    return int(product)
 
 
 def coordinates(mode: str, size: int, out: int, scale: float) -> np.ndarray:

@@ -41,6 +41,19 @@ def post_transformed(ctx: TranslationContext, scores: Value, post_transform: str
     raise OpError(f"post_transform {post_transform!r} is not known")
 
 
+def scores_of_two(score: Expression, post_transform: str, *, complementary: bool) -> Value:
+    """The scores of two classes, (rows, 2), from the score of the second, (rows, 1), after ``post_transform``.
+
+    Args:
+        score: the score before the transform.
+        post_transform: applied to both scores, as by onnx.reference 1.23. ONNX Runtime 1.32 does so for LOGISTIC only.
+        complementary: whether the first score is 1 minus the second; otherwise it is its negative.
+    """
+    first = 1 - score if complementary else -score
+    both = score.ctx.emit("Concat", first.value, score.value, axis=1)
+    return post_transformed(score.ctx, both, post_transform)
+
+
 def labels_at(
     ctx: TranslationContext, index: Value, ints: Sequence[int] | None, strings: Sequence[str] | None
 ) -> Value:

@@ -66,6 +66,38 @@ def resampled(ctx: TranslationContext, x: Value, how: Resizing, axes: list[Stret
     return ctx.convert(result, kind)
 
 
+def exact_nearest(
+    ctx: TranslationContext, how: Resizing, size: Expression, out: Expression, ratio: tuple[Expression, Expression]
+) -> Expression | None:
+    """The index in the data of each index of the result in exact arithmetic, for modes that round to the nearest.
+
+    None for other modes: floor and ceil are computed in f32 by ONNX Runtime 1.32 as by IR.
+
+    Args:
+        ctx: the context.
+        how: the attributes.
+        size, out: the sizes before and after, scalars of f64.
+        ratio: numerator and denominator of the scale, integers of f64.
+    """
+    if how.mode != "nearest" or how.nearest not in ("round_prefer_floor", "round_prefer_ceil"):
+        return None
+    i, (up, down) = arange(ctx, 0, out.to(I64), F64), ratio
+    # The position times twice the numerator: an integer.
+    if how.transformation in ("half_pixel", "pytorch_half_pixel"):
+        position = (i * 2 + 1) * down - up
+    elif how.transformation in ("asymmetric", "tf_half_pixel_for_nn"):
+        position = (i * 2 + (how.transformation != "asymmetric")) * down
+    else:
+        return None
+    if how.nearest == "round_prefer_floor":
+        index = ((position - up) / (up * 2)).ceil()
+    else:
+        index = ((position + up) / (up * 2)).floor()
+    if how.transformation == "pytorch_half_pixel":
+        index = out.equals(1).select(0, index)
+    return index.maximum(0).minimum(size - 1)
+
+
 def coordinates(ctx: TranslationContext, how: Resizing, axis: Stretch) -> Expression:
     """The position in the data of each index of the result: a vector of f64."""
     x = arange(ctx, 0, axis.out.to(I64), F64)
@@ -99,7 +131,7 @@ def _cropped(x: Expression, axis: Stretch, resized: Expression) -> Expression:
 
 def _along(ctx: TranslationContext, x: Value, how: Resizing, axis: Stretch, position: Expression) -> Value:
     if how.mode == "nearest":
-        nearest = _nearest(position, how.nearest).maximum(0).minimum(axis.size - 1)
+        nearest = _nearest(position, how.nearest, axis.scale).maximum(0).minimum(axis.size - 1)
         return ctx.emit("Gather", x, nearest.to(I64).value, ctx.constant(axis.axis))
     if how.mode not in ("linear", "cubic"):
         raise OpError(f"mode is {how.mode!r}, expected nearest, linear or cubic")
@@ -112,13 +144,16 @@ def _along(ctx: TranslationContext, x: Value, how: Resizing, axis: Stretch, posi
     return ctx.transpose(product, [int(i) for i in np.argsort(order)])
 
 
-def _nearest(position: Expression, rounding: str) -> Expression:
+def _nearest(position: Expression, rounding: str, scale: Expression) -> Expression:
+    """The nearest index; "simple" is that of Resize-10, rounded up along an axis that shrinks, otherwise down."""
     if rounding == "round_prefer_floor":
         return (position - 0.5).ceil()
     if rounding == "round_prefer_ceil":
         return (position + 0.5).floor()
     if rounding in ("floor", "ceil"):
         return position.floor() if rounding == "floor" else position.ceil()
+    if rounding == "simple":
+        return (scale < 1).select(position.ceil(), position.floor())
     raise OpError(f"nearest_mode {rounding!r} is not known")
 
 

@@ -13,13 +13,15 @@ from typing import Literal
 import numpy as np
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.algorithms.resampling import Resizing, Stretch, resampled
+from converters.onnx.algorithms.resampling import Resizing, Stretch, exact_nearest, resampled
 from converters.onnx.context import TranslationContext
+from converters.onnx.limits import MAX_UNROLLED
 from converters.onnx.registry import translates
-from irexec.dtypes.elements import BOOLEAN, F64, I16, I32, I64, U8, U16, U32, U64
+from irexec.dtypes.elements import BOOLEAN, F32, F64, I16, I32, I64, U8, U16, U32, U64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.messages import counted
+from irexec.reference.resize import coordinates, nearest, scaled_size
 
 _NATIVE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "tf_half_pixel_for_nn")
 # Types that Interpolate does not take, and larger ones that it does.
@@ -66,7 +68,8 @@ class _Request:
     def _is_consistent(self, i: int, how: Resizing) -> bool:
         """Whether scale and resulting size agree: coordinates are then the same from either of them.
 
-        Only align_corners computes coordinates from the size: other modes agree for unknown sizes too.
+        Only align_corners computes coordinates from the size: other modes agree for unknown sizes too. Interpolate adds
+        a little to the scale for the resulting size, so that a product just below an integer may become the integer.
         """
         size = self.ctx.sizes(self.x)[self.axes[i]]
         if self.known is None or not isinstance(size, int):
@@ -74,40 +77,78 @@ class _Request:
         resized = size * self.known[i]
         if how.transformation == "align_corners":
             return abs(resized - round(resized)) < 1e-4
-        return int(resized) != size
+        out = int(np.float32(size) * np.float32(self.known[i]))
+        return out != size and out == scaled_size(size, self.known[i])
 
     def interpolate(self, how: Resizing) -> Value:
-        """An Interpolate along the axes whose size changes."""
-        ctx, given = self.ctx, self.given
-        if not self.changing:
-            return self.x
-        if len(self.changing) < len(self.axes):
-            values = np.asarray(ctx.known(given)).ravel()[self.changing]
+        """An Interpolate along the axes whose size changes, and a Gather where its arithmetic picks other pixels."""
+        ctx, given, x, changing = self.ctx, self.given, self.x, list[int]()
+        for i in self.changing:
+            indices = self._other_pixels(i, how)
+            if indices is None:
+                changing.append(i)
+            else:
+                x = ctx.emit("Gather", x, indices, ctx.constant(self.axes[i]))
+        if not changing:
+            return x
+        if len(changing) < len(self.axes):
+            values = np.asarray(ctx.known(given)).ravel()[changing]
             given = ctx.constant(values, given)
         mode = "linear_onnx" if how.mode == "linear" else how.mode
         element = ctx.element(self.x)
         resized = ctx.emit(
-            "Interpolate", ctx.convert(self.x, _CARRIERS.get(element, element)), given,
-            [self.axes[i] for i in self.changing], version=11, mode=mode,
+            "Interpolate", ctx.convert(x, _CARRIERS.get(element, element)), given,
+            [self.axes[i] for i in changing], version=11, mode=mode,
             shape_calculation_mode="scales" if self.by_scale else "sizes", nearest_mode=how.nearest,
             coordinate_transformation_mode=how.transformation, cube_coeff=how.cubic,
         )  # fmt: skip
         return ctx.convert(resized, element)
 
+    def _other_pixels(self, i: int, how: Resizing) -> Value | None:
+        """The indices of the nearest pixels along an axis, where Interpolate would pick others; None if it does not.
+
+        Interpolate divides by the scale rounded to f32, which decides ties. ONNX Runtime 1.32 and onnx.reference
+        compute them exactly. A scale that is the quotient of the sizes, rounded to f32, stands for the quotient.
+        """
+        ctx, size = self.ctx, self.ctx.sizes(self.x)[self.axes[i]]
+        if self.known is None or not isinstance(size, int) or size < 1:
+            return None
+        scale = self.known[i] if self.by_scale else float(np.float32(self.known[i]) / np.float32(size))
+        out = int(np.float32(scale) * np.float32(size)) if self.by_scale else int(self.known[i])
+        if not 0 < out <= MAX_UNROLLED or np.float32(out) / np.float32(size) != np.float32(scale):
+            return None
+        before, after = self._sizes(i)
+        common = math.gcd(out, size)
+        numerator, denominator = (Expression(ctx, ctx.constant(each // common, F64)) for each in (out, size))
+        ratio = (numerator, denominator) if self.by_scale else (after, before)
+        exact = exact_nearest(ctx, how, before, after, ratio)
+        if exact is None:
+            return None
+        rounded = nearest(coordinates(how.transformation, size, out, scale), how.nearest, size, scale)
+        known = ctx.known(exact.value)
+        return None if known is None or np.array_equal(known, rounded.index[:, 0]) else exact.to(I64).value
+
+    def _sizes(self, i: int) -> tuple[Expression, Expression]:
+        """The sizes of an axis before and after, as scalars of f64. Runtimes multiply sizes by scales in f32."""
+        ctx = self.ctx
+        given = Expression(ctx, ctx.emit("Gather", self.given, ctx.constant(i), ctx.constant(0)))
+        size = Expression(ctx, ctx.size(self.x, self.axes[i]))
+        after = (given.to(F32) * size.to(F32)).floor() if self.by_scale else given
+        return size.to(F64), after.to(F64)
+
     def stretches(self, roi: Value | None) -> list[Stretch]:
         """The axes whose size changes; all axes if there is a region."""
         ctx = self.ctx
         chosen = list(range(len(self.axes))) if roi is not None else self.changing
-        sizes = [Expression(ctx, ctx.size(self.x, axis)).to(F64) for axis in self.axes]
-        values = [
-            Expression(ctx, ctx.emit("Gather", self.given, ctx.constant(i), ctx.constant(0))).to(F64)
-            for i in range(len(self.axes))
-        ]
+        both = [self._sizes(i) for i in range(len(self.axes))]
+        sizes, outs = [size for size, _ in both], [out for _, out in both]
         if self.by_scale:
-            outs, scales = [(scale * size).floor() for scale, size in zip(values, sizes, strict=True)], values
+            scales = [
+                Expression(ctx, ctx.emit("Gather", self.given, ctx.constant(i), ctx.constant(0))).to(F64)
+                for i in range(len(self.axes))
+            ]
         else:
-            scales = [out / size for out, size in zip(values, sizes, strict=True)]
-            outs = values
+            scales = [out / size for out, size in zip(outs, sizes, strict=True)]
         if self.policy != "stretch":
             common = scales[0]
             for scale in scales[1:]:
@@ -143,8 +184,8 @@ def _resize(how: Resizing, request: _Request, roi: Value | None = None) -> Value
 @translates("Upsample", since=9)
 @translates("Resize", since=10)
 def resize_10(ctx: TranslationContext, x: Value, scales: Value, *, mode: str = "nearest") -> Value:
-    """Asymmetric coordinates, nearest by floor."""
-    return _resize(Resizing(mode, "asymmetric", "floor"), _Request(ctx, x, range(ctx.rank(x)), None, scales))
+    """Asymmetric coordinates. Nearest is rounded up along axes that shrink: the example of ONNX 1.5, ONNX Runtime."""
+    return _resize(Resizing(mode, "asymmetric", "simple"), _Request(ctx, x, range(ctx.rank(x)), None, scales))
 
 
 @translates("Resize", since=11)

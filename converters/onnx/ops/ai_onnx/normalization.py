@@ -191,7 +191,20 @@ def lp_normalization(ctx: TranslationContext, x: Value, *, axis: int = -1, p: in
 def lrn(
     ctx: TranslationContext, x: Value, *, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0
 ) -> Value:
-    return ctx.emit("LRN", x, [1], alpha=alpha, beta=beta, bias=bias, size=size)
+    """IR's window is symmetric. The window of an even size has one more channel after than before the current one:
+    it is a mean over the channels, padded by 0."""
+    if size % 2:
+        return ctx.emit("LRN", x, [1], alpha=alpha, beta=beta, bias=bias, size=size)
+    if size < 1:
+        raise OpError(f"size is {size}, expected a positive one")
+    wide = Expression(ctx, x)
+    columns = ctx.emit("Reshape", (wide * wide).value, [0, 0, -1], special_zero=True)
+    mean = ctx.emit(
+        "AvgPool", ctx.unsqueeze(columns, [1]), kernel=[size, 1], strides=[1, 1], pads_begin=[size // 2 - 1, 0],
+        pads_end=[size // 2, 0], exclude_pad=False, rounding_type="floor",
+    )  # fmt: skip
+    total = Expression(ctx, ctx.emit("Reshape", mean, ctx.shape_of(x), special_zero=False))
+    return (wide / (total * alpha + bias) ** beta).value
 
 
 @translates("SimplifiedLayerNormalization")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed
+from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed, scores_of_two
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
 from converters.onnx.registry import AI_ONNX_ML, translates
@@ -38,14 +38,14 @@ def linear_classifier(
     classlabels_strings: list[str] | None = None, coefficients: list[float], intercepts: list[float] | None = None,
     multi_class: int = 0, post_transform: str = "NONE",
 ) -> tuple[Value, ...]:  # fmt: skip
-    """A single row of coefficients belongs to the second of two labels; the first scores 1 minus its score."""
+    """A single row of coefficients belongs to the second of two labels, as in ONNX Runtime."""
     labels = classlabels_strings or classlabels_ints or []
     targets = len(intercepts) if intercepts else len(labels)
     scores = _linear(ctx, x, coefficients, intercepts, targets)
     if targets == 1 and len(labels) == 2:
         index = ctx.convert(ctx.emit("Squeeze", (Expression(ctx, scores) > 0).value, [1]), I64)
-        positive = Expression(ctx, post_transformed(ctx, scores, post_transform))
-        both = ctx.emit("Concat", (1 - positive).value, positive.value, axis=1)
+        complementary = post_transform in ("NONE", "PROBIT")
+        both = scores_of_two(Expression(ctx, scores), post_transform, complementary=complementary)
         return labels_at(ctx, index, classlabels_ints, classlabels_strings), both
     return labels_at(ctx, best_class(ctx, scores), classlabels_ints, classlabels_strings), post_transformed(
         ctx, scores, post_transform

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import numpy as np
 
-from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed
+from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed, scores_of_two
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.algorithms.pairwise_coupling import coupled
 from converters.onnx.context import TranslationContext
@@ -135,9 +135,11 @@ def svm_classifier(
     if prob_a or prob_b:
         probabilities = coupled(ctx, _of_scores(scores, prob_a or [], prob_b or []), pairs, len(counts))
         return label, post_transformed(ctx, probabilities, post_transform)
-    return label, _of_two(ctx, scores, post_transform) if len(counts) == 2 else post_transformed(
-        ctx, scores.value, post_transform
-    )
+    if len(counts) > 2:
+        return label, post_transformed(ctx, scores.value, post_transform)
+    if post_transform == "PROBIT":
+        raise ConversionError("PROBIT of two classes cannot be converted", unsupported=True)
+    return label, scores_of_two(scores, post_transform, complementary=False)
 
 
 def _of_scores(scores: Expression, slopes: list[float], offsets: list[float]) -> Expression:
@@ -174,12 +176,3 @@ def _votes(ctx: TranslationContext, scores: Expression, classes: int, pairs: lis
     first, second = (np.eye(classes, dtype=np.float32)[[pair[side] for pair in pairs]] for side in (0, 1))
     won = ctx.convert((scores > 0).value, F32)
     return ctx.emit("Add", _product(ctx, won, first - second), ctx.constant(second.sum(0, keepdims=True)))
-
-
-def _of_two(ctx: TranslationContext, score: Expression, post_transform: str) -> Value:
-    """The scores of two classes from the score of their pair, as in ONNX Runtime."""
-    if post_transform not in ("NONE", "LOGISTIC", "SOFTMAX"):
-        raise ConversionError(f"{post_transform} of two classes cannot be converted", unsupported=True)
-    first = 1 - score if post_transform == "SOFTMAX" else -score
-    both = ctx.emit("Concat", first.value, score.value, axis=1)
-    return ctx.emit("Sigmoid", both) if post_transform == "LOGISTIC" else both

@@ -13,7 +13,7 @@ from typing import Annotated, TypeVar
 import numpy as np
 from onnx import TensorProto
 
-from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed
+from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed, scores_of_two
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_generated, check_unrolled
@@ -92,6 +92,20 @@ class Forest:
         check_unrolled(maximum, "the levels of the trees")
         return maximum
 
+    def always_scored(self) -> set[int]:
+        """The targets for which every leaf of one tree has a weight."""
+        found: set[int] = set()
+        for root in self.roots:
+            waiting, leaves = [root], set[int]()
+            while waiting:
+                node = waiting.pop()
+                if self.mode[node]:
+                    waiting += set(self.branches[node])
+                else:
+                    leaves.add(node)
+            found |= set.intersection(*({target for target, _ in self.leaf[leaf]} for leaf in leaves))
+        return found
+
 
 def _reached_leaves(ctx: TranslationContext, x: Value, forest: Forest) -> Value:
     """The leaf that each row reaches in each tree, (rows, trees)."""
@@ -126,9 +140,9 @@ def _reached_leaves(ctx: TranslationContext, x: Value, forest: Forest) -> Value:
 
 
 def _scores(
-    ctx: TranslationContext, x: Value, forest: Forest, targets: int, aggregate: str, kind: Element
+    ctx: TranslationContext, reached: Value, forest: Forest, targets: int, aggregate: str, kind: Element
 ) -> Expression:
-    """The aggregated weights of the leaves for each target, (rows, targets)."""
+    """The aggregated weights of the reached leaves for each target, (rows, targets)."""
     if aggregate not in _AGGREGATES:
         raise OpError(f"aggregate_function is {aggregate!r}, expected {', '.join(_AGGREGATES)}")
     # The weight of a leaf for targets that it does not have.
@@ -140,7 +154,7 @@ def _scores(
             if not 0 <= target < targets:
                 raise OpError(f"a leaf has target {target}, expected 0 to {targets - 1}")
             table[index, target] = table[index, target] + weight if aggregate in ("SUM", "AVERAGE") else weight
-    leaves = ctx.emit("Gather", ctx.constant(table, kind), _reached_leaves(ctx, x, forest), ctx.constant(0))
+    leaves = ctx.emit("Gather", ctx.constant(table, kind), reached, ctx.constant(0))
     total = Expression(ctx, ctx.emit(_AGGREGATES[aggregate], leaves, [1], keep_dims=False))
     return total / len(forest.roots) if aggregate == "AVERAGE" else total
 
@@ -179,7 +193,8 @@ def tree_ensemble(
     forest.roots = list(tree_roots)
     kind = ctx.element(x)
     aggregate = _one_of(["AVERAGE", "SUM", "MIN", "MAX"], aggregate_function, "aggregate_function")
-    scores = _scores(ctx, x, forest, _targets(n_targets, leaf_targetids), aggregate, kind)
+    reached = _reached_leaves(ctx, x, forest)
+    scores = _scores(ctx, reached, forest, _targets(n_targets, leaf_targetids), aggregate, kind)
     return post_transformed(ctx, scores.value, _one_of(_POST, post_transform, "post_transform"))
 
 
@@ -317,7 +332,7 @@ def tree_ensemble_regressor(
     weights = _floats(target_weights, target_weights_as_tensor)
     forest = given.forest(_leaves(target_treeids, target_nodeids, target_ids, weights))
     targets, base = _targets(n_targets, target_ids), given.base()
-    scores = _scores(ctx, _data(ctx, x), forest, targets, aggregate_function, F32)
+    scores = _scores(ctx, _reached_leaves(ctx, _data(ctx, x), forest), forest, targets, aggregate_function, F32)
     if base:
         _check_lengths(targets, base_values=base)
         scores = scores + Expression(ctx, ctx.constant(np.array(base, np.float32)))
@@ -331,34 +346,47 @@ def tree_ensemble_classifier(
     class_weights_as_tensor: TensorProto | None = None, classlabels_int64s: list[int] | None = None,
     classlabels_strings: list[str] | None = None, given: EnsembleAttributes,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """The label and the scores of each row."""
+    """The label and the scores of each row.
+
+    Weights for the first of two classes alone are those of the second; ONNX Runtime leaves the score of the first at 0
+    if all weights are for the second. Such a class has its label above 0.5, or above 0 if a weight is negative.
+    """
     weights = _floats(class_weights, class_weights_as_tensor)
     count = len(classlabels_strings or classlabels_int64s or [])
-    single = count == 2 and len(set(class_ids)) == 1
-    ids = [0] * len(class_ids) if single else class_ids
-    forest = given.forest(_leaves(class_treeids, class_nodeids, ids, weights))
-    scores = _scores(ctx, _data(ctx, x), forest, 1 if single else count, "SUM", F32)
+    threshold = None
+    if count == 2 and len(set(class_ids)) == 1:
+        threshold = 0.5 if all(weight >= 0 for weight in weights) else 0.0
+    completed = threshold is not None and class_ids[0] == 0
+    forest = given.forest(_leaves(class_treeids, class_nodeids, class_ids, weights))
+    reached = _reached_leaves(ctx, _data(ctx, x), forest)
+    scores = _scores(ctx, reached, forest, 1 if completed else count, "SUM", F32)
     base = given.base()
-    if base and not single:
+    if base and not completed:
         _check_lengths(count, base_values=base)
     if base:
-        scores = scores + Expression(ctx, ctx.constant(np.array(base[-1:] if single else base, np.float32)))
-    if not single:
-        index = best_class(ctx, scores.value)
-        label = labels_at(ctx, index, classlabels_int64s, classlabels_strings)
-        return label, post_transformed(ctx, scores.value, given.post_transform)
-    positive = all(weight >= 0 for weight in weights)
-    index = ctx.convert(ctx.emit("Squeeze", (scores > (0.5 if positive else 0)).value, [1]), I64)
+        scores = scores + Expression(ctx, ctx.constant(np.array(base[-1:] if completed else base, np.float32)))
+    if threshold is None:
+        with_score = scores if base or count == 2 else _of_scored_classes(scores, reached, forest, count)
+        index = best_class(ctx, with_score.value)
+    else:
+        one = scores.value if completed else ctx.emit("Gather", scores.value, ctx.constant([1]), ctx.constant(1))
+        index = ctx.convert(ctx.emit("Squeeze", (Expression(ctx, one) > threshold).value, [1]), I64)
     label = labels_at(ctx, index, classlabels_int64s, classlabels_strings)
-    return label, _binary_scores(ctx, scores, positive, given.post_transform)
+    if not completed:
+        return label, post_transformed(ctx, scores.value, given.post_transform)
+    complementary = given.post_transform == "PROBIT" or (given.post_transform == "NONE" and threshold == 0.5)
+    return label, scores_of_two(scores, given.post_transform, complementary=complementary)
 
 
-def _binary_scores(ctx: TranslationContext, score: Expression, positive: bool, post_transform: str) -> Value:
-    """The scores of two classes from the score of the second; probabilities if no weight is negative."""
-    if post_transform == "PROBIT":
-        raise ConversionError("PROBIT of a single score cannot be converted", unsupported=True)
-    first = 1 - score if positive else -score
-    both = ctx.emit("Concat", first.value, score.value, axis=1)
-    if positive or post_transform != "LOGISTIC":
-        return both
-    return post_transformed(ctx, both, post_transform)
+def _of_scored_classes(scores: Expression, reached: Value, forest: Forest, count: int) -> Expression:
+    """The scores of the classes for which a reached leaf has a weight; the lowest number for the other classes.
+
+    ONNX Runtime chooses the label of three or more classes among them.
+    """
+    ctx = scores.ctx
+    if len(forest.always_scored()) == count:
+        return scores
+    table = np.array([[target in {i for i, _ in leaf} for target in range(count)] for leaf in forest.leaf])
+    has_weight = ctx.emit("Gather", ctx.constant(table), reached, ctx.constant(0))
+    has_score = Expression(ctx, ctx.emit("ReduceLogicalOr", has_weight, [1], keep_dims=False))
+    return has_score.select(scores, Expression(ctx, ctx.constant(np.finfo(np.float32).min, F32)))
