@@ -7,7 +7,7 @@ operation without a rule has no bound, and is never accused.
 """
 
 from irexec.bounds.arithmetic import ARITHMETICS, Arithmetic, arithmetic
-from irexec.bounds.evaluate import graph_bounds, operation_bounds
+from irexec.bounds.evaluate import graph_bounds, operation_bounds, stored_in, unrounded
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer
 
@@ -21,4 +21,6 @@ __all__ = [
     "arithmetic",
     "graph_bounds",
     "operation_bounds",
+    "stored_in",
+    "unrounded",
 ]

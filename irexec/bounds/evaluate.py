@@ -14,6 +14,7 @@ from irexec.bounds.algebra import Algebra, floats, settled
 from irexec.bounds.arithmetic import ARITHMETICS, Arithmetic, joint
 from irexec.bounds.bodies import body_bounds
 from irexec.bounds.interval import Bound, Interval, Unbounded
+from irexec.bounds.readings import read_as
 from irexec.bounds.registry import Layer, rule_of, rules_integers
 from irexec.dtypes.elements import BF16, F16, Element
 from irexec.errors import IrexecError, OpError
@@ -26,11 +27,18 @@ from irexec.schema.injected import ElementTypes
 from irexec.schema.moves import MOVES
 from irexec.schema.registry import resolve
 
+Readings = Mapping[Node, Sequence[str]]
+_NO_READINGS: Readings = {}
 Given = Mapping[Value, np.ndarray] | Mapping[Value, Interval] | Mapping[Value, np.ndarray | Interval]
 
 
 def graph_bounds(
-    nodes: Sequence[Node], given: Given, facts: Mapping[Value, Fact], arithmetic: Arithmetic, roundings: float = 0
+    nodes: Sequence[Node],
+    given: Given,
+    facts: Mapping[Value, Fact],
+    arithmetic: Arithmetic,
+    roundings: float = 0,
+    readings: Readings = _NO_READINGS,
 ) -> dict[Value, Bound]:
     """The bounds of every output of the layers of a region.
 
@@ -41,11 +49,12 @@ def graph_bounds(
         arithmetic: the arithmetic of the runtime.
         roundings: further roundings of each tensor, and of the terms of a sum, for layers that are computed as one: a
             runtime may give them another form. oneDNN computes clamp(x + 3, 0, 6) / 6 as clamp(x / 6 + 1 / 2, 0, 1).
+        readings: codes of layers that are read otherwise, see irexec.bounds.readings.
     """
     known: dict[Value, Bound] = {
         value: one if isinstance(one, Interval) else Interval.certain(one) for value, one in given.items()
     }
-    return _region(nodes, known, facts, arithmetic, roundings)
+    return _region(nodes, known, facts, arithmetic, roundings, readings)
 
 
 def _region(
@@ -54,10 +63,11 @@ def _region(
     facts: Mapping[Value, Fact],
     arithmetic: Arithmetic,
     roundings: float = 0,
+    readings: Readings = _NO_READINGS,
 ) -> dict[Value, Bound]:
     found: dict[Value, Bound] = {}
     for node in nodes:
-        bounds = _of_node(node, known, facts, arithmetic)
+        bounds = _of_node(node, known, facts, arithmetic, readings.get(node, ()))
         if roundings and node.type not in MOVES and node.constant is None:
             bounds = tuple(_loosened(node, one, known, Algebra(arithmetic), roundings) for one in bounds)
         for value, bound in zip(node.outputs, bounds, strict=True):
@@ -68,7 +78,11 @@ def _region(
 
 
 def _of_node(
-    node: Node, known: Mapping[Value, Bound], facts: Mapping[Value, Fact], arithmetic: Arithmetic
+    node: Node,
+    known: Mapping[Value, Bound],
+    facts: Mapping[Value, Fact],
+    arithmetic: Arithmetic,
+    codes: Sequence[str] = (),
 ) -> tuple[Bound, ...]:
     if node.constant is not None and node.type == "Constant":
         return (Interval.certain(constant_value(node.constant)),)
@@ -85,7 +99,11 @@ def _of_node(
         layer = _layer(node, facts, arithmetic)
     except IrexecError as error:
         return (Unbounded(str(error)),) * len(node.outputs)
-    return operation_bounds(layer, [one for one in inputs if not isinstance(one, Unbounded)])
+    known_inputs = [one for one in inputs if not isinstance(one, Unbounded)]
+    try:
+        return read_as(codes, layer, known_inputs, operation_bounds)
+    except OpError as error:
+        return (Unbounded(str(error)),) * len(node.outputs)
 
 
 def _loosened(node: Node, bound: Bound, known: Mapping[Value, Bound], algebra: Algebra, roundings: float) -> Bound:
@@ -196,20 +214,20 @@ def _bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[Bound, ...
 
 
 def _of_integers(layer: Layer, arrays: Sequence[np.ndarray | None]) -> tuple[Bound, ...]:
-    """The results themselves, unless they depend on how the runtime holds integers.
+    """The results themselves, unless they do not fit their type.
 
-    Runtimes saturate or wrap where a result does not fit its type, and hold i64 in 32 bits (OpenVINO's CPU plugin);
-    what a division by zero gives is nowhere specified.
+    Runtimes saturate or wrap there, and what a division by zero gives is nowhere specified. Results that fit have one
+    right value: OpenVINO's CPU plugin, which computes i64 in 32 bits, is outside where 32 bits do not suffice.
     """
     if layer.definition.type in _CUT and any(one is not None and one.dtype.kind in "iu" for one in arrays):
         return (Unbounded("a function of integers, which is rounded to nearest or cut"),) * len(layer.outputs)
     if layer.definition.type in _DIVIDING and any(one is not None and (one == 0).any() for one in arrays[1:]):
         return (Unbounded("a division of integers by zero"),) * len(layer.outputs)
     outputs = [rounded(out, fact.element) for out, fact in zip(layer.run(*arrays), layer.outputs, strict=True)]
-    if any(one is not None and one.dtype.kind in "iu" for one in arrays):
-        wide = layer.run(*(_widest(one) for one in arrays))
-        if not all(_same_in_32_bits(out, other) for out, other in zip(outputs, wide, strict=True)):
-            return (Unbounded("integers that do not fit their type, or 32 bits"),) * len(layer.outputs)
+    if layer.definition.type not in MOVES and any(one is not None and one.dtype.kind in "iu" for one in arrays):
+        for out, wide in zip(outputs, _widest(layer, arrays), strict=True):
+            if out.dtype.kind in "iu" and not _fits(out, wide):
+                return (Unbounded("integers that do not fit their type"),) * len(layer.outputs)
     return tuple(Interval.certain(out) for out in outputs)
 
 
@@ -219,15 +237,41 @@ _CUT = ("Exp", "Log", "Sin", "Asin")
 _DIVIDING = ("Divide", "Mod", "FloorMod", "Power")
 
 
-def _widest(array: np.ndarray | None) -> np.ndarray | None:
-    return array.astype(np.int64) if array is not None and array.dtype.kind in "iu" else array
+def _widest(layer: Layer, arrays: Sequence[np.ndarray | None]) -> list[np.ndarray]:
+    """The results in 64 bits, or in f64 for integers that have 64 bits themselves."""
+    is_wide = any(one is not None and one.dtype.kind in "iu" and one.dtype.itemsize == 8 for one in arrays[:2])
+    wide = [one.astype(np.int64) if one is not None and one.dtype.kind in "iu" else one for one in arrays]
+    try:
+        found = layer.run(*wide)
+        if not is_wide:
+            return list(found)
+        # Indices, axes and counts stay integers.
+        data = [_as_data(one, i, layer) for i, one in enumerate(arrays)]
+        with np.errstate(all="ignore"):
+            return [floats(one) for one in layer.run(*data)]
+    except (OpError, TypeError, ValueError):
+        return [np.asarray(one) for one in layer.run(*arrays)]
 
 
-def _same_in_32_bits(narrow: np.ndarray, wide: np.ndarray) -> bool:
-    if narrow.dtype.kind not in "iu":
-        return np.array_equal(narrow, wide)
-    largest = int(np.abs(wide.astype(np.float64)).max(initial=0))
-    return largest < 2**31 and np.array_equal(narrow.astype(np.int64), wide.astype(np.int64))
+def _as_data(array: np.ndarray | None, index: int, layer: Layer) -> np.ndarray | None:
+    is_data = index == 0 or layer.definition.type in _OF_TWO
+    return floats(array) if array is not None and is_data and array.dtype.kind in "iu" else array
+
+
+_OF_TWO = ("Add", "Subtract", "Multiply", "Divide", "Power", "Maximum", "Minimum", "SquaredDifference", "MatMul", "Mod",
+           "FloorMod", "PRelu")  # fmt: skip
+"""Operations whose second input are data, too."""
+
+
+def _fits(narrow: np.ndarray, wide: np.ndarray) -> bool:
+    """True if a result did not leave its type: it is that of a wider type, or near to that of f64."""
+    if narrow.shape != wide.shape:
+        return False
+    if wide.dtype.kind in "iu":
+        return bool((narrow.astype(object) == wide.astype(object)).all())
+    limits = np.iinfo(narrow.dtype)
+    is_inside = (wide > float(limits.min) * (1 - 1e-9) - 1) & (wide < float(limits.max) * (1 - 1e-9))
+    return bool(is_inside.all())
 
 
 def _checked(layer: Layer, bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
@@ -235,12 +279,24 @@ def _checked(layer: Layer, bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
     if len(bounds) != len(layer.outputs):
         raise ValueError(f"the rule of {layer.definition.type} gave {len(bounds)} bounds for {len(layer.outputs)}")
     return tuple(
-        bound if isinstance(bound, Unbounded) or bound.is_certain else _stored(bound, fact.element)
+        bound if isinstance(bound, Unbounded) or bound.is_certain else stored_in(bound, fact.element)
         for bound, fact in zip(bounds, layer.outputs, strict=True)
     )
 
 
-def _stored(bound: Interval, element: Element | None) -> Interval:
+def unrounded(array: np.ndarray, element: Element) -> Interval:
+    """The interval of the values that become these when they are stored in f16 or bf16, rounded or cut."""
+    of, exact = ARITHMETICS[element.name], floats(array)
+    with np.errstate(all="ignore"):
+        exponent = np.frexp(exact)[1] - 1
+        half = np.maximum(np.ldexp(of.unit, exponent), of.unit * of.smallest) * (2 if element is BF16 else 1)
+    half = np.where(np.isfinite(exact), half, 0.0)
+    low, high = exact - half, exact + half
+    low, high = np.where(exact == np.inf, of.largest, low), np.where(exact == -np.inf, -of.largest, high)
+    return Interval(exact, low, high)
+
+
+def stored_in(bound: Interval, element: Element | None) -> Interval:
     """The interval of values held in an element type: rounded to nearest, and bf16 also by cutting bits off.
 
     OpenVINO's own evaluation of operations cuts (2026.4, where it folds constants); its plugins round to nearest.
@@ -257,11 +313,10 @@ def _stored(bound: Interval, element: Element | None) -> Interval:
 
 
 def _stored_integers(bound: Interval, element: Element) -> Interval:
-    """The interval of integers. One that may not fit its type, or 32 bits, is open: see _of_integers."""
+    """The interval of integers. One that may not fit its type is open: see _of_integers."""
     if bound.exact.dtype.kind in "iu" and np.array_equal(bound.low, bound.high):
         return Interval.certain(bound.exact)
-    (least, most), held = element.limits, np.iinfo(np.int32)
-    least, most = max(least, held.min), min(most, held.max)
+    least, most = element.limits
     return bound.open_where((floats(bound.low) < least) | (floats(bound.high) > most))
 
 

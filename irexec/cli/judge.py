@@ -27,7 +27,9 @@ from irexec.tools.judge import judge as judge_runtime
 from irexec.tools.judge.sections import judgement_sections
 from irexec.tools.run.input_sources import InputSource
 
-EXIT_CODES = {"agrees": 0, "bug": 1, "fusion": 10, "precision": 11, "open": 12, "model": 13, "no-bound": 14}
+EXIT_CODES = {
+    "agrees": 0, "bug": 1, "fusion": 10, "precision": 11, "open": 12, "model": 13, "no-bound": 14, "unexplained": 15,
+}  # fmt: skip
 _TYPES = ("f16", "bf16", "int8", "int4")
 """Types of irexec.tools.sensitivity, which completion must not load."""
 
@@ -121,7 +123,8 @@ def judge(
     implementations of the arithmetic give, or they are a bug. A layer without a rule has no bound, and is not accused.
 
     Exit codes: 0 agrees, 1 bug of the runtime, 10 bug while inner tensors are not observed, 11 precision, 12 left open
-    by the specification, 13 NaN or infinity of the model itself, 14 differs where nothing has a bound.
+    by the specification, 13 NaN or infinity of the model itself, 14 differs where nothing has a bound, 15 not
+    explained.
     """
     request = settings(
         JudgeOptions, inputs, files, limits,

@@ -101,11 +101,38 @@ def test_masked_rows_of_a_softmax_are_open() -> None:
     [
         ("Divide", np.array([4], np.int32), np.array([0], np.int32)),
         ("Add", np.array([100], np.int8), np.array([100], np.int8)),
-        ("Multiply", np.array([2**20], np.int64), np.array([2**20], np.int64)),
+        ("Multiply", np.array([2**40], np.int64), np.array([2**40], np.int64)),
+        ("Add", np.array([2**63 - 1], np.int64), np.array([1], np.int64)),
     ],
 )
 def test_integers_that_runtimes_hold_differently_have_no_bound(type: str, a: np.ndarray, b: np.ndarray) -> None:
     assert isinstance(_bound(case(type, 1, a, b, id="a")), Unbounded)
+
+
+@pytest.mark.parametrize(
+    ("type", "inputs", "right", "attributes"),
+    [
+        ("Abs", [np.array([-(2**40)])], [2**40], {}),
+        ("Add", [np.array([2**40]), np.array([3])], [2**40 + 3], {}),
+        ("Multiply", [np.array([2**20]), np.array([2**20])], [2**40], {}),
+        ("Clamp", [np.array([2**40, -5])], [2**40, 0], {"min": 0.0, "max": 1e18}),
+        ("Maximum", [np.array([2**40], np.uint64), np.array([1], np.uint64)], [2**40], {}),
+        ("ReduceSum", [np.array([2**40, 5]), np.array([0])], 2**40 + 5, {}),
+        ("CumSum", [np.array([2**40, 5]), np.array(0)], [2**40, 2**40 + 5], {}),
+        ("Divide", [np.array([2**40 + 1]), np.array([2])], [2**39], {}),
+        ("Power", [np.array([2]), np.array([40])], [2**40], {}),
+    ],
+)
+def test_integers_of_64_bits_have_one_right_value(
+    type: str, inputs: list[np.ndarray], right: object, attributes: dict[str, object]
+) -> None:
+    """OpenVINO's CPU plugin computes them in 32 bits, and saturates or wraps: those values are outside."""
+    bound = _bound(case(type, 3 if type == "CumSum" else 1, *inputs, id="a", **attributes))
+    assert isinstance(bound, Interval), bound
+    expected = np.array(right, inputs[0].dtype)
+    assert not bound.outside(expected).any()
+    saturated = np.minimum(expected, expected.dtype.type(2**31 - 1))
+    assert bound.outside(saturated).any()
 
 
 def test_functions_of_integers_that_are_cut_or_rounded_have_no_bound() -> None:

@@ -24,6 +24,7 @@ _SHORT = {
     "open": "open",
     "model": "model",
     "no-bound": "-",
+    "unexplained": "?",
 }
 
 

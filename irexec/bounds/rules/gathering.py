@@ -136,8 +136,9 @@ def _scattered_integers(
     exact = layer.run(x.exact, indices.exact, updates.exact, *axis)[0]
     if reduction in ("sum", "sub", "prod") and exact.dtype.kind in "iu":
         sums = layer.run(floats(x.exact), indices.exact, floats(updates.exact), *axis)[0]
-        if not (np.array_equal(sums, exact) and np.abs(sums).max(initial=0) < 2**31):
-            return Unbounded("integers that do not fit their type, or 32 bits")
+        limit = 2.0 ** (8 * exact.dtype.itemsize - 2)
+        if not (np.array_equal(sums, floats(exact)) or (np.abs(sums).max(initial=0) < limit and limit > 2.0**53)):
+            return Unbounded("integers that do not fit their type")
     return Interval.certain(exact)
 
 

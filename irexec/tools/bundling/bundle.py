@@ -12,7 +12,7 @@ import numpy as np
 
 from irexec.analysis.model import Model
 from irexec.api import ModelLike
-from irexec.bounds import Interval
+from irexec.bounds import Interval, Unbounded
 from irexec.errors import InputError
 from irexec.io import write
 from irexec.messages import counted, listed
@@ -25,10 +25,10 @@ from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.engines.runtimes import Arrays, runtime_kind
 from irexec.tools.images.files import Notify
 from irexec.tools.judge.judgement import Bundle, JudgedLayer, Judgement
-from irexec.tools.judge.judging import Case
 from irexec.tools.judge.opponent import Tensors
 from irexec.tools.judge.options import JudgeOptions
 from irexec.tools.judge.run import judged_case
+from irexec.tools.judge.step import Case
 from irexec.tools.reduce import Candidate, Check, DoesNotFail, reduce
 from irexec.tools.reduce.recording import BOUNDARY
 from irexec.tools.run.input_sources import InputSource
@@ -152,7 +152,7 @@ def _region(case: Case, accused: JudgedLayer) -> tuple[Candidate, Tensors]:
     return Candidate(made.model, arrays), {made.values[value]: case.seen[value]}
 
 
-def _arrays(beside: Sequence[tuple[np.ndarray | None, Interval | str]]) -> dict[str, Any]:
+def _arrays(beside: Sequence[tuple[np.ndarray | None, Interval | Unbounded]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for i, (actual, bound) in enumerate(beside):
         if isinstance(bound, Interval) and bound.exact.dtype.kind != "O":

@@ -10,13 +10,13 @@ import numpy as np
 
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.bounds import Interval, arithmetic
+from irexec.bounds import Interval, Unbounded, arithmetic
 from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.graph import Node, Value
 from irexec.tools.commands import irexec_command
 from irexec.tools.compare.sides import ModelSide
+from irexec.tools.judge.evidence import Evidence
 from irexec.tools.judge.judgement import Judgement, Verdict
-from irexec.tools.judge.layers import Layers
 from irexec.tools.judge.opponent import Opponent, Tensors
 from irexec.tools.judge.options import JudgeOptions
 from irexec.tools.judge.run import judge
@@ -26,7 +26,7 @@ from irexec.tools.reduce.checks.check import Check, Failure, Files
 
 def results_beside(
     candidate: Candidate, options: JudgeOptions, arithmetic_name: str, seen: Tensors | None = None
-) -> list[tuple[np.ndarray | None, Interval | str]]:
+) -> list[tuple[np.ndarray | None, Interval | Unbounded]]:
     """The results of a model in the runtime, each beside its interval from the inputs of the model.
 
     Args:
@@ -41,9 +41,9 @@ def results_beside(
         opponent = Opponent(model, options, stack)
         given = opponent.observed([candidate.inputs], results)[0] if seen is None else seen
         facts = infer_shapes(model, tolerant=True).facts
-        layers = Layers(opponent, ModelSide("part", model, options.runtime), facts, arithmetic(arithmetic_name))
+        evidence = Evidence(opponent, ModelSide("part", model, options.runtime), facts, arithmetic(arithmetic_name))
         inputs = {port.node.outputs[0]: candidate.inputs[port.name] for port in model.inputs}
-        return [(given.get(value), layers.bound(value, inputs)[0]) for value in results]
+        return [(given.get(value), evidence.bound(value, inputs)[0]) for value in results]
 
 
 class OutsideCheck(Check):
@@ -70,7 +70,7 @@ class OutsideCheck(Check):
             # The runtime does not take this part.
             return None
         for actual, bound in found:
-            if actual is None or isinstance(bound, str) or bound.exact.shape != actual.shape:
+            if actual is None or isinstance(bound, Unbounded) or bound.exact.shape != actual.shape:
                 continue
             if bound.outside(actual).any():
                 return Failure("outside", f"a result is outside of the interval of {self._arithmetic}")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from irexec.analysis.portability.findings import differences
 from irexec.analysis.shape_inference import Inference
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
-from irexec.tools.engines.runtimes import RUNTIMES
-from irexec.tools.judge.judgement import JudgedLayer
-from irexec.tools.judge.layers import Layers
+from irexec.tools.judge.evidence import Evidence
 from irexec.tools.judge.opponent import Tensors
 
 _PERTURBED = 2
@@ -24,25 +21,11 @@ _STEP = 2.0**-12
 """Relative perturbation: large beside the rounding of f32, and small enough for a layer to be nearly linear."""
 
 
-def known_differences(model: Model, inference: Inference, runtime: str) -> dict[str, tuple[str, ...]]:
-    """Codes of the portability table by the names of layers in which OpenVINO is known to have other results.
-
-    A recording may come from OpenVINO.
-    """
-    if runtime in RUNTIMES and runtime != "openvino":
-        return {}
-    found: dict[str, tuple[str, ...]] = {}
+def known_differences(model: Model, inference: Inference) -> dict[Node, tuple[str, ...]]:
+    """Codes of the portability table by layers in which OpenVINO is known to have other results."""
+    found: dict[Node, tuple[str, ...]] = {}
     for node, row in differences(model, inference, [row for row in DIFFERENCES.values() if row.effect != "fails"]):
-        found[node.name] = (*found.get(node.name, ()), row.code)
-    return found
-
-
-def with_known(layers: Sequence[JudgedLayer], known: Mapping[str, tuple[str, ...]]) -> list[JudgedLayer]:
-    """The judgements, in which layers are not accused of known differences."""
-    found = []
-    for one in layers:
-        codes = tuple(code for name in (one.layer.name, *one.region) for code in known.get(name, ()))
-        found.append(replace(one, state="known", codes=codes) if one.state == "outside" and codes else one)
+        found[node] = (*found.get(node, ()), row.code)
     return found
 
 
@@ -86,14 +69,14 @@ def amplification(order: Sequence[Node], ours: Tensors, theirs: Tensors, before:
     return found
 
 
-def condition(layers: Layers, value: Value, given: Tensors) -> float | None:
+def condition(evidence: Evidence, value: Value, given: Tensors) -> float | None:
     """An estimate of the condition number of a layer, from two runs of irexec with perturbed inputs.
 
     Each element is moved up or down at random. The estimate is the largest ratio of the relative changes of the layer's
     tensor and of its inputs; None if the layer does not run alone.
     """
-    exact = layers.alone([value], given, "irexec").get(value)
-    read = {source for node in layers.region(value, given) for source in node.inputs if source in given}
+    exact = evidence.alone([value], given, "irexec").get(value)
+    read = {source for node in evidence.region(value, given) for source in node.inputs if source in given}
     moved = [source for source in read if source is not None and given[source].dtype.kind == "f"]
     if exact is None or not moved:
         return None
@@ -101,7 +84,7 @@ def condition(layers: Layers, value: Value, given: Tensors) -> float | None:
     for _ in range(_PERTURBED):
         other = {one: given[one] * (1 + _STEP * rng.choice((-1, 1), given[one].shape)) for one in moved}
         cast = {one: array.astype(given[one].dtype) for one, array in other.items()}
-        made = layers.alone([value], {**given, **cast}, "irexec").get(value)
+        made = evidence.alone([value], {**given, **cast}, "irexec").get(value)
         found = max(found, math.inf if made is None else _relative(exact, made) / _STEP)
     return found if found < math.inf else None
 

@@ -1,4 +1,4 @@
-"""Accusations are confirmed before they are made: a tensor outside of its interval is not enough.
+"""Accusations are confirmed before they are made, and acquittals by a wide interval are none.
 
 A runtime may keep an inner tensor in a higher precision than it returns. It may fuse layers although each of them is
 observed: the observed tensors then are computed beside the fused ones. The layer after them reads other values than
@@ -6,78 +6,208 @@ were observed. Therefore layers outside of their intervals run once more, alone 
 are exact; if they are inside, so do the layers before them together with them. What is outside then is confirmed.
 
 A tensor that is not outside alone, or cannot be run alone, is judged with ever more of the layers before it, from
-observed tensors with the error of a few roundings: it is accused only if it is outside of all of these intervals.
+observed tensors with the error of a few roundings. An interval acquits it that is narrow beside the spread of the
+tensor. Where only wide ones contain it, the exact results of all these regions decide: they are what right
+implementations give from tensors that the runtime has at different depths, and differ by the rounding of this runtime.
+A tensor that is far from all of them, beside their own differences, is accused; else it is unconfirmed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from irexec.bounds import Unbounded
 from irexec.ir.graph import Value
+from irexec.tools.arrays.agreement import Tolerance, agreement_of
+from irexec.tools.compare.tolerances import RTOL
+from irexec.tools.judge.evidence import NARROW, Beside, Evidence, spread
 from irexec.tools.judge.judgement import JudgedLayer
-from irexec.tools.judge.layers import Layers
 from irexec.tools.judge.opponent import Tensors
 
 _RUNS = 3
 """Number of runs alone: the layers, with the layers before them, and once more."""
 _WIDTHS = (1, 2, 3, 5, 8, 12)
 """Numbers of layers in front of a layer that are judged together with it."""
+_NEAR = 3
+"""Regions of up to this number of layers in front have to exclude a tensor that jumps farther away may explain."""
 _TRIED = 64
 """Number of tensors outside of their intervals for which this is done."""
+_FAR = 8.0
+"""Distance of a wrong tensor from the exact results, beside the distances of these from each other."""
 
 
-def judged(layers: Layers, given: Tensors, values: Sequence[Value]) -> list[JudgedLayer]:
+def judged(evidence: Evidence, given: Tensors, values: Sequence[Value]) -> list[JudgedLayer]:
     """The judgements of values, in their order; ``given``: observed tensors and inputs."""
-    found = dict(zip(values, layers.beside_all(given, values), strict=True))
+    own = {value: evidence.beside(value, given, given[value]) for value in values}
+    found = {value: _weighed(one) for value, one in own.items()}
     suspects = [value for value, one in found.items() if one.state == "outside"]
     for value in suspects[_TRIED:]:
         found[value] = replace(found[value], state="unconfirmed", reason="too many others were tried before it")
     suspects = suspects[:_TRIED]
-    confirmed, was_run = _alone(layers, given, suspects)
+    confirmed, was_run = _alone(evidence, given, suspects)
     found |= confirmed
     for value in suspects:
         if value not in confirmed:
-            found[value] = _together(layers, found[value], value, given, value in was_run)
-    return list(found.values())
+            found[value] = _together(evidence, own[value], given, value in was_run)
+    return [_read_as_known(evidence, given, value, one) for value, one in found.items()]
 
 
-def _alone(layers: Layers, given: Tensors, suspects: Sequence[Value]) -> tuple[dict[Value, JudgedLayer], set[Value]]:
+def differ(one: np.ndarray, other: np.ndarray, arithmetic_name: str) -> bool:
+    """Whether two arrays differ visibly for tensors of this arithmetic, or of the type in which they are stored."""
+    names = {arithmetic_name.partition("-")[0], *("f16" for array in (one, other) if array.dtype == np.float16)}
+    rtol = max(RTOL.get(name, RTOL["f32"]) for name in names)
+    return not agreement_of("", one, other, Tolerance(rtol=rtol, atol=rtol, scaled=True)).agrees
+
+
+def _weighed(own: Beside) -> JudgedLayer:
+    """The judgement of a tensor: the interval of several layers acquits it if it is narrow, or the tensor near."""
+    one = own.judged()
+    if one.state != "inside" or not one.region or own.is_narrow(np.ones(own.actual.shape, bool)):
+        return one
+    assert not isinstance(own.bound, Unbounded)
+    if not differ(own.bound.exact, own.actual, own.arithmetic.name) or own.bound.admits is not None:
+        return one
+    reason = f"the interval of {len(one.region) + 1} layers is as wide as the values"
+    return replace(one, state="unconfirmed", reason=reason, visible=True)
+
+
+def _alone(
+    evidence: Evidence, given: Tensors, suspects: Sequence[Value]
+) -> tuple[dict[Value, JudgedLayer], set[Value]]:
     """Judgements of tensors that are outside when their layers run alone, and the tensors that could be run."""
     confirmed: dict[Value, JudgedLayer] = {}
     was_run: set[Value] = set()
     left, inside_of = list(suspects), dict(given)
     for _ in range(_RUNS):
-        made = layers.alone(left, inside_of) if left else {}
+        made = evidence.alone(left, inside_of)
         was_run |= made.keys()
         for value, array in made.items():
-            if (one := layers.beside(value, inside_of, array)).state == "outside":
+            if (one := evidence.beside(value, inside_of, array).judged()).state == "outside":
                 confirmed[value] = replace(one, alone=True)
         left = [value for value in left if value in made and value not in confirmed]
-        earlier = layers.earlier(left, inside_of)
+        earlier = evidence.earlier(left, inside_of)
         if earlier is None:
             break
         inside_of = earlier
     return confirmed, was_run
 
 
-def _together(layers: Layers, one: JudgedLayer, value: Value, given: Tensors, was_run: bool) -> JudgedLayer:
-    """A tensor beside the intervals of more and more layers together; inside of any of them it is inside."""
-    wider = None
-    for sources in _wider(layers, value, given):
-        wider = layers.beside(value, sources, given[value], rough=True)
-        if wider.state != "outside":
-            return wider if wider.state == "inside" else replace(one, state="unconfirmed", reason=wider.reason)
-    if was_run and wider is None:
-        return replace(one, state="unconfirmed", reason="it is inside when it runs alone with the observed inputs")
-    return one
+@dataclass
+class _Regions:
+    """A tensor beside the intervals of more and more layers together.
+
+    Attributes:
+        near: from its own inputs with a few roundings.
+        parts: of wider regions.
+        widths: their numbers of layers in front.
+        wide: widths of the regions that contain the tensor and are too wide to acquit it.
+        stopped: the reason why a region has no bound; "" if all have one.
+    """
+
+    near: Beside
+    parts: list[Beside] = field(default_factory=list)
+    widths: list[int] = field(default_factory=list)
+    wide: list[int] = field(default_factory=list)
+    stopped: str = ""
+
+    def distances(self) -> tuple[float, float]:
+        """Distance of the tensor from the nearest exact result, and the largest one between two exact results."""
+        exact = [one.bound.exact for one in (self.near, *self.parts) if not isinstance(one.bound, Unbounded)]
+        own = min(_distance(self.near.actual, one) for one in exact)
+        return own, max(_distance(exact[0], one) for one in exact)
+
+    def differs(self, name: str) -> bool:
+        """Whether the tensor differs visibly from every exact result."""
+        parts = [one for one in (self.near, *self.parts) if not isinstance(one.bound, Unbounded)]
+        return all(differ(one.bound.exact, self.near.actual, name) for one in parts)  # type: ignore[union-attr]
 
 
-def _wider(layers: Layers, value: Value, given: Tensors) -> Iterator[Tensors]:
+def _together(evidence: Evidence, own: Beside, given: Tensors, was_run: bool) -> JudgedLayer:
+    """The judgement of a tensor outside of its own interval, with more and more of the layers before it."""
+    one, actual = own.judged(), own.actual
+    near = evidence.beside(own.value, given, actual, rough=True)
+    if isinstance(near.bound, Unbounded) or near.bound.exact.shape != actual.shape:
+        return (
+            one if near.bound is own.bound or not isinstance(near.bound, Unbounded) else _unsure(one, near.bound.reason)
+        )
+    if not near.outside.any() and near.is_narrow(own.outside):
+        return near.judged()
+    regions = _Regions(near)
+    if not near.outside.any():
+        regions.wide.append(0)
+    for width, sources in _wider(evidence, own.value, given):
+        part = evidence.beside(own.value, sources, actual, rough=True)
+        if isinstance(part.bound, Unbounded):
+            regions.stopped = part.bound.reason
+            break
+        if not part.outside.any():
+            if part.is_narrow(own.outside):
+                return part.judged()
+            regions.wide.append(width)
+        regions.parts.append(part)
+        regions.widths.append(width)
+    return _decided(regions, one, own, was_run)
+
+
+def _decided(regions: _Regions, one: JudgedLayer, own: Beside, was_run: bool) -> JudgedLayer:
+    """The judgement where no narrow interval contains the tensor."""
+    name, near = own.arithmetic.name, regions.near
+    if not regions.parts and (was_run or regions.stopped):
+        text = regions.stopped or "it is inside when it runs alone with the observed inputs"
+        return _unsure(one, text, regions.differs(name))
+    if not regions.wide and not regions.stopped:
+        return one
+    distance, apart = regions.distances()
+    radius = near.bound.radius[np.isfinite(near.bound.radius)]  # type: ignore[union-attr]
+    limit = _FAR * apart + float(radius.max(initial=0))
+    jumps = (near, *regions.parts)[-1].has_edges
+    excluded = min((width for width in regions.wide), default=regions.widths[-1] if regions.widths else 0)
+    if distance > limit and (not jumps or excluded > _NEAR):
+        return one
+    if distance <= limit <= NARROW * spread(near.bound.exact):  # type: ignore[union-attr]
+        return JudgedLayer(one.layer, "inside", elements=one.elements, region=one.region)
+    layers = f"{regions.wide[0] + 1} layers" if regions.wide else ""
+    text = regions.stopped or f"the interval of {layers} that contains it is as wide as the values"
+    return _unsure(one, text, regions.differs(name))
+
+
+def _unsure(one: JudgedLayer, reason: str, visible: bool = True) -> JudgedLayer:
+    return replace(one, state="unconfirmed", reason=reason, visible=visible)
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> float:
+    """The largest difference of two elements; infinite where only one of them is finite, or the shapes differ."""
+    if a.shape != b.shape:
+        return np.inf
+    with np.errstate(invalid="ignore"):
+        one, other = a.astype(np.float64), b.astype(np.float64)
+        found = np.where((one == other) | (np.isnan(one) & np.isnan(other)), 0.0, np.abs(one - other))
+    return float(np.where(np.isnan(found), np.inf, found).max(initial=0))
+
+
+def _wider(evidence: Evidence, value: Value, given: Tensors) -> Iterator[tuple[int, Tensors]]:
     sources: Tensors | None = given
     for width in range(1, _WIDTHS[-1] + 1):
-        sources = layers.earlier([value], sources) if sources is not None else None
+        sources = evidence.earlier([value], sources) if sources is not None else None
         if sources is None:
             return
         if width in _WIDTHS:
-            yield sources
+            yield width, sources
+
+
+def _read_as_known(evidence: Evidence, given: Tensors, value: Value, one: JudgedLayer) -> JudgedLayer:
+    """The judgement of a tensor as OpenVINO is known to read its layers: inside of that interval it is known."""
+    if one.state not in ("outside", "unconfirmed"):
+        return one
+    nodes = evidence.region(value, given)
+    codes = tuple(code for node in nodes for code in evidence.readings.get(node, ()))
+    if not codes:
+        return one
+    for rough in (False, True):
+        part = evidence.beside(value, given, given[value], rough=rough, known=True)
+        if not isinstance(part.bound, Unbounded) and not part.outside.any():
+            return replace(one, state="known", codes=codes)
+    return replace(one, codes=codes)

@@ -8,7 +8,8 @@ from typing import Literal
 from irexec.records import Record, Report
 from irexec.tools.compare.comparison import ComparedLayer
 
-Verdict = Literal["agrees", "bug", "fusion", "precision", "open", "model", "no-bound"]
+Verdict = Literal["agrees", "bug", "fusion", "precision", "open", "model", "no-bound", "unexplained"]
+Severity = Literal["", "minor", "major"]
 State = Literal["inside", "outside", "known", "unconfirmed", "no bound"]
 
 
@@ -18,17 +19,21 @@ class JudgedLayer(Record):
 
     Attributes:
         layer: the layer.
-        state: "outside" is an accusation; "known": outside, at a layer in which OpenVINO is known to differ, for the
-            reason of ``codes``; "unconfirmed": outside in the whole network, and not when the layer runs
-            alone with the same inputs, so that nobody is accused.
+        state: "outside" is an accusation; "known": outside, and inside of the interval of what OpenVINO is known to do,
+            for the reason of ``codes``; "unconfirmed": outside in the whole network, and not when the layer runs alone
+            with the same inputs, or inside of an interval that is too wide to say anything, so that nobody is accused.
         outside, elements: number of elements outside of the interval, and of all.
         value, low, high: the worst element and its interval; None where no element is outside.
         position: the position of this element.
         reason: why there is no bound, or where else the layer was outside.
         region: names of further layers whose tensors the runtime does not give, and which are judged with this one.
-        codes: codes of the portability table: alternatives that the interval includes, or known differences.
+        codes: codes of the portability table: alternatives that the interval includes, or known differences of the
+            layer; those of a layer that is outside do not explain its values.
         alone: whether the layer is also outside when it runs alone with the same inputs.
         free: number of elements that may be anything, since NaN, infinity or overflow reaches them.
+        excess: the distance of the worst element from its interval, in radii of the interval; None inside.
+        relative: the same distance, divided by the largest magnitude of the tensor; None inside.
+        visible: whether an unconfirmed tensor differs visibly from irexec's with the same inputs.
     """
 
     layer: ComparedLayer
@@ -44,6 +49,9 @@ class JudgedLayer(Record):
     codes: tuple[str, ...] = ()
     alone: bool = False
     free: int = 0
+    excess: float | None = None
+    relative: float | None = None
+    visible: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,8 @@ class Judgement(Report):
         verdict: "agrees"; "bug": of the runtime; "fusion": a bug that is there only while inner tensors are not
             observed; "precision": all layers are correct, and the results still differ; "open": the specification
             leaves the difference open; "model": the model itself makes NaN or infinities; "no-bound": the results
-            differ where no layer can be judged.
+            differ where no layer can be judged; "unexplained": tensors differ visibly, and nothing that is known of the
+            layers explains it.
         sentence: the verdict in one sentence.
         at: the layers that the verdict names.
         layers: every tensor that was judged.
@@ -82,6 +91,8 @@ class Judgement(Report):
         notes: unexpected facts.
         bundle: the files that show the verdict; None unless they are asked for.
         step, steps: the step that the verdict is about, from 1, and the number of steps.
+        severity: of a bug: "minor" where no value is visibly wrong, neither of the layers nor of the results, else
+            "major"; "" without a bug.
     """
 
     model: str
@@ -97,6 +108,7 @@ class Judgement(Report):
     bundle: Bundle | None = None
     step: int = 1
     steps: int = 1
+    severity: Severity = ""
 
     @property
     def is_bug(self) -> bool:

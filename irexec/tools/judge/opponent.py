@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from irexec.tools.judge.options import JudgeOptions
 
 Tensors = Mapping[Value, np.ndarray]
 
+_FEW = 8
+"""Fewer numbers may have few bits by chance."""
 _COARSENESS = {"f32": 0, "f16": 1, "bf16": 2}
 
 
@@ -88,15 +91,40 @@ class Opponent:
         arrays = {value: given for value, given in seen.arrays.items() if isinstance(value, Value)}
         return [{value: given[i] for value, given in arrays.items()} for i in range(len(steps))]
 
+    @property
+    def is_openvino(self) -> bool:
+        """Whether the runtime is OpenVINO, or a recording says so: known differences are its own."""
+        if self.recorded is not None:
+            return "openvino" in self.recorded.arithmetic.lower()
+        return runtime_kind(self.options.runtime) == "openvino"
+
+    @cached_property
+    def stored(self) -> Element | None:
+        """The type of 16 bits in which a recording has all tensors of floating-point numbers; None for others."""
+        if self.recorded is None:
+            return None
+        named, found = values_by_name(self.model), None
+        for name in self.recorded.names:
+            array = self.recorded.read(name) if name in named else np.zeros(0, np.int64)
+            if array.dtype.kind != "f" or not array.any():
+                continue
+            element = F16 if array.dtype == np.float16 else BF16 if _is_bf16(array) else None
+            if element is None or found not in (None, element):
+                return None
+            found = element
+        return found
+
     def arithmetic(self, facts: Mapping[Value, Fact], computed: Iterable[Value]) -> str:
         """The name of the arithmetic that a recording or the runtime states, or in which computed values are written.
 
         Raises:
             InputError: another device than the CPU does not say it.
         """
-        recorded = "" if self.recorded is None else self.recorded.arithmetic
+        recorded = "" if self.recorded is None else self.recorded.arithmetic.partition(" ")[0]
         if stated := self.options.arithmetic or recorded:
             return stated
+        if self.stored is not None:
+            return self.stored.name
         said = "" if self.runtime is None else self.runtime.precision
         name = self.options.runtime
         if not said and self.runtime is not None and runtime_kind(name) == "openvino" and name != "openvino":
@@ -104,6 +132,14 @@ class Opponent:
         # Compressed weights are f16 on their way to f32: what is computed from constants alone does not count.
         written = {_written(facts[value].element) for value in computed if value in facts}
         return max({said if said in _COARSENESS else "f32", *written}, key=lambda one: _COARSENESS[one])
+
+
+def _is_bf16(array: np.ndarray) -> bool:
+    """Whether all numbers of f32 have the 8 significant bits of bf16, and some need more than none of them."""
+    if array.dtype != np.float32 or array.size < _FEW:
+        return False
+    bits = np.ascontiguousarray(array).view(np.uint32)
+    return not (bits & 0xFFFF).any() and bool((bits & 0x7FFFFF).any())
 
 
 def _written(element: Element | None) -> str:

@@ -15,8 +15,8 @@ from irexec.records import Record
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.compare.sides import ARITHMETIC
 from irexec.tools.images.files import Notify
-from irexec.tools.judge.judging import with_inputs
 from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.judge.steps import with_inputs
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, external_files, files_read
 from irexec.tools.run.shapes import read_with_shapes
@@ -115,7 +115,7 @@ for i, port in enumerate(model.outputs):
     if (source.get_node().get_name(), source.get_index()) in names:
         recorded[names[source.get_node().get_name(), source.get_index()]] = results[i]
 precision = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
-np.savez(output, **recorded, **{{{arithmetic}: precision}})
+np.savez(output, **recorded, **{{{arithmetic}: f"{{precision}} of OpenVINO {{ov.__version__}} on {{device}}"}})
 print(f"{{len(recorded)}} tensors of OpenVINO {{ov.__version__}} on {{device}} in {{precision}}")
 print("irexec judge", {model}, "--runtime", output)
 '''

@@ -18,9 +18,9 @@ from irexec.messages import counted
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.images.files import Notify
 from irexec.tools.judge.judgement import Judgement
-from irexec.tools.judge.judging import Case
 from irexec.tools.judge.opponent import Opponent
 from irexec.tools.judge.options import JudgeOptions, StepOptions
+from irexec.tools.judge.step import Case
 from irexec.tools.judge.steps import StepInputs, judged_steps
 from irexec.tools.run.given_inputs import GivenInputs, given_runs
 from irexec.tools.run.input_sources import InputSource

@@ -12,7 +12,7 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.ir.graph import Value
 from irexec.tools.compare.observe import observe
 from irexec.tools.compare.sides import ModelSide, computed
-from irexec.tools.engines.runtimes import Arrays, open_runtime, precision_beside, runtime_kind
+from irexec.tools.engines.runtimes import Arrays, open_runtime, precision_beside
 from irexec.tools.judge.causes import known_differences
 from irexec.tools.judge.opponent import Opponent, Tensors
 from irexec.tools.judge.options import JudgeOptions
@@ -30,6 +30,7 @@ class Runs:
     Attributes:
         values: the tensors that are asked for.
         results: the tensors of the results of the model.
+        known: codes of known differences by layer, if the runtime is OpenVINO.
         variables: for each ReadValue the tensor that is written to its variable.
     """
 
@@ -38,9 +39,8 @@ class Runs:
         self.side = ModelSide(str(model.path or model.name or "the model"), model, options.runtime)
         inference = infer_shapes(model, tolerant=True)
         self.facts = inference.facts
-        kind = options.runtime if options.is_recorded else runtime_kind(options.runtime)
-        self.known = known_differences(model, inference, kind)
         self.opponent = Opponent(model, options, stack)
+        self.known = known_differences(model, inference) if self.opponent.is_openvino else {}
         constant = constant_layers(model)
         self.values = [value for value in computed(self.side.order) if value.node not in constant]
         self.results = [value for node in model.results for value in node.inputs if value is not None]

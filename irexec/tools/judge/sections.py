@@ -9,6 +9,8 @@ from irexec.messages import counted, listed
 from irexec.tools.judge.judgement import JudgedLayer, Judgement, State
 
 _NAMES = 5
+_FAR = 1e6
+"""Number of radii from which on they say no more."""
 _STATES: Mapping[State, str] = {
     "inside": "inside", "outside": "outside", "known": "at known differences",
     "unconfirmed": "unconfirmed", "no bound": "without a bound",
@@ -24,6 +26,8 @@ def judgement_sections(found: Judgement, shows_all: bool = False) -> Iterator[Co
     """The verdict and its layers; ``shows_all``: every tensor."""
     version = f" {found.version}" if found.version else ""
     yield Text(found.sentence, "" if found.verdict == "agrees" else "error")
+    if text := _severity(found):
+        yield text
     if one := next((one for one in found.at if one.region), None):
         yield f"  judged together with {listed(one.region, _NAMES)}, which cannot be observed"
     if found.verdict == "bug" and not found.at[0].alone:
@@ -43,6 +47,18 @@ def judgement_sections(found: Judgement, shows_all: bool = False) -> Iterator[Co
         yield f"{found.bundle.folder}: {layers}, {listed(found.bundle.files, 6)}{weights}"
     if found.differing:
         yield f"results that differ visibly: {listed(found.differing, _NAMES)}"
+
+
+def _severity(found: Judgement) -> str:
+    """How far the first accused layer is outside, and whether it matters; empty without a bug or a number."""
+    one = found.at[0] if found.is_bug and found.at else None
+    if one is None or one.excess is None or one.relative is None:
+        return ""
+    away = f"{one.excess:.2g} times its radius" if one.excess < _FAR else "far"
+    effect = "; results differ visibly" if found.differing else ""
+    if found.severity == "minor":
+        effect = "; no value differs visibly"
+    return f"  {away} outside of its interval, by {one.relative:.1e} of the tensor's largest value{effect}"
 
 
 def layers_table(layers: Sequence[JudgedLayer]) -> Table:

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from irexec.analysis.model import Model
+from irexec.analysis.model import Model, find_port
+from irexec.analysis.submodel import with_shapes
 from irexec.messages import counted
+from irexec.runtime.inputs import bind_inputs
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.images.files import Notify
-from irexec.tools.judge.judging import Case, Judging, with_inputs
 from irexec.tools.judge.options import JudgeOptions, StepOptions
 from irexec.tools.judge.runs import Runs
-from irexec.tools.run.input_sources import STEP_SEED, InputSource, sources_of_step
+from irexec.tools.judge.step import Case
+from irexec.tools.judge.verdicts import judged_case
+from irexec.tools.run.input_sources import STEP_SEED, InputSource, sample_inputs, sources_of_step
+from irexec.tools.run.shapes import reshape
+
+
+def with_inputs(
+    read: Model,
+    inputs: Mapping[str, np.ndarray],
+    options: StepOptions,
+    sources: Sequence[InputSource],
+    notify: Notify,
+) -> tuple[Model, dict[str, np.ndarray]]:
+    """The model in the shapes of its inputs, and an array for each input by name: the given ones, then the sources'."""
+    if options.shapes:
+        reshape(read, options.shapes)
+    known = {find_port(read.inputs, name).name: np.asarray(array) for name, array in inputs.items()}
+    left = [port for port in read.inputs if port.name not in known]
+    sampled = sample_inputs(sources, left, options.seed, notify) if left else {}
+    bound = bind_inputs(read.inputs, {**sampled, **known}, allow_cast=True)
+    arrays = {port.name: array for port, array in zip(read.inputs, bound, strict=True)}
+    return with_shapes(read, {port.node.id: arrays[port.name].shape for port in read.inputs}), arrays
 
 
 @dataclass(frozen=True)
@@ -73,7 +95,7 @@ def judged_steps(model: Model, steps: Sequence[Arrays], options: JudgeOptions) -
 
 def _up_to_a_bug(runs: Runs) -> Iterator[Case]:
     for step in range(len(runs.steps)):
-        case = Judging(runs, step).case()
+        case = judged_case(runs, step)
         yield case
         if case.judgement.is_bug:
             return

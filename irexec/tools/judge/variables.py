@@ -10,8 +10,8 @@ from irexec.bounds import Interval, arithmetic
 from irexec.bounds.algebra import Algebra
 from irexec.ir.graph import Value
 from irexec.tools.compare.rows import layer as compared_layer
+from irexec.tools.judge.evidence import ROUGH, with_worst
 from irexec.tools.judge.judgement import JudgedLayer
-from irexec.tools.judge.layers import ROUGH, with_worst
 
 _COARSE = 1 / 64
 """Relative difference of a state that a runtime may keep in 8 bits, which no verdict is about."""

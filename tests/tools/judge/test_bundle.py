@@ -76,7 +76,8 @@ def test_a_recording_made_by_the_script_and_its_bundle(tmp_path: Path, monkeypat
     tensors = dict(np.load("recorded.npz"))
     assert len(tensors) == 16
     # OpenVINO computes in bf16 where the processor does.
-    assert tensors["irexec.arithmetic"] in ("f32", "bf16")
+    assert str(tensors["irexec.arithmetic"]).partition(" ")[0] in ("f32", "bf16")
+    assert "of OpenVINO" in str(tensors["irexec.arithmetic"])
     np.savez("wrong.npz", **(tensors | {"conv0": tensors["conv0/Convolution"]}))
     assert run(["judge", "m.xml", "--runtime", "wrong.npz", "--bundle", "out"]) == 1
     # OpenVINO is right today: the recording was damaged.
@@ -148,7 +149,14 @@ def test_a_known_difference_of_openvino_is_not_accused(tmp_path: Path) -> None:
     b.result(b.emit("Divide", x, b.constant(np.array([2], np.int32)), m_pythondiv=True, name="halves"))
     values = np.array([-3, 3, -5, 4], np.int32)
     # OpenVINO's CPU plugin rounds towards zero, as recorded from 2026.4.
-    np.savez(tmp_path / "recorded.npz", x=values, halves=np.array([-1, 1, -2, 2], np.int32))
+    halves = np.array([-1, 1, -2, 2], np.int32)
+    said = {"irexec.arithmetic": "f32 of OpenVINO 2026.4 on CPU"}
+    np.savez(tmp_path / "recorded.npz", x=values, halves=halves, **said)
     found = judge(b.model(), runtime=str(tmp_path / "recorded.npz"))
     assert found.verdict == "open"
     assert found.at[0].codes == ("IR911",)
+    # The difference excuses its own values, and OpenVINO alone.
+    np.savez(tmp_path / "beyond.npz", x=values, halves=halves + np.int32(2), **said)
+    assert judge(b.model(), runtime=str(tmp_path / "beyond.npz")).verdict == "bug"
+    np.savez(tmp_path / "nobody.npz", x=values, halves=halves)
+    assert judge(b.model(), runtime=str(tmp_path / "nobody.npz")).verdict == "bug"

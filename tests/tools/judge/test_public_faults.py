@@ -9,7 +9,7 @@ from tests.support.paths import ROOT
 
 _VERDICTS = {
     "bug": "bug", "fusion": "bug while unobserved", "precision": "precision", "agrees": "agrees",
-    "open": "left open", "model": "the model itself", "no-bound": "no bound",
+    "open": "left open", "model": "the model itself", "no-bound": "no bound", "unexplained": "not explained",
 }  # fmt: skip
 
 

@@ -1,0 +1,236 @@
+"""Other readings of a layer: the values that OpenVINO is known to give, each with its own interval.
+
+A reading belongs to a code of the portability table. It says which values the difference explains, and no others: a row
+without a reading explains nothing, and a layer outside of both intervals is outside. A reading is for OpenVINO alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from irexec.bounds.algebra import floats
+from irexec.bounds.interval import Bound, Interval, Unbounded
+from irexec.bounds.registry import Layer
+from irexec.schema.elementwise import align
+
+Inputs = Sequence[Interval | None]
+Evaluate = Callable[[Layer, Inputs], tuple[Bound, ...]]
+"""The bounds of a layer, as the specification has them."""
+Reading = Callable[[Layer, Inputs, Evaluate], tuple[Bound, ...]]
+
+READINGS: dict[str, Reading] = {}
+"""By code."""
+
+
+def read_as(codes: Sequence[str], layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """The bounds of the outputs of a layer by the first of the codes that has a reading."""
+    code = next((one for one in codes if one in READINGS), None)
+    if code is None:
+        return evaluate(layer, inputs)
+    found = READINGS[code](layer, inputs, evaluate)
+    return tuple(replace(one, codes=(*one.codes, code)) if isinstance(one, Interval) else one for one in found)
+
+
+def _reading(code: str) -> Callable[[Reading], Reading]:
+    def register(function: Reading) -> Reading:
+        READINGS[code] = function
+        return function
+
+    return register
+
+
+def _with(layer: Layer, **attributes: object) -> Layer:
+    return replace(layer, attributes={**layer.attributes, **attributes})
+
+
+def _arrays(inputs: Inputs) -> list[np.ndarray] | None:
+    """The inputs, if all are certain."""
+    known = [one.exact for one in inputs if one is not None and one.is_certain]
+    return known if len(known) == len([one for one in inputs if one is not None]) else None
+
+
+@_reading("IR911")
+def _cut_quotient(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """A quotient of integers without its fraction."""
+    return evaluate(_with(layer, m_pythondiv=False), inputs)
+
+
+@_reading("IR912")
+def _aligned_at_the_end(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """The axes of the second input are the last ones."""
+    return evaluate(_with(layer, auto_broadcast="numpy"), inputs)
+
+
+@_reading("IR913")
+def _saturated(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """Saturated sums and products of bytes; of a mean the sum saturates, and the quotient is cut."""
+    known = _arrays(inputs)
+    if known is None:
+        return (Unbounded("sums of bytes that are not known"),)
+    limits = np.iinfo(known[0].dtype)
+    made = layer.run(known[0].astype(np.int64), *known[1:])[0]
+    if layer.definition.type == "ReduceMean":
+        # The mean times the number of elements is the sum, up to the fraction that the division dropped.
+        count = max(1, known[0].size // max(1, made.size))
+        exact = floats(layer.run(floats(known[0]), *known[1:])[0]) * count
+        made = np.trunc(np.clip(np.rint(exact), limits.min, limits.max) / count)
+    return (Interval.certain(np.clip(made, limits.min, limits.max).astype(known[0].dtype)),)
+
+
+@_reading("IR915")
+@_reading("IR916")
+def _rounded_bytes(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """An interpolated byte is rounded up or down."""
+    known = _arrays(inputs)
+    if known is None:
+        return (Unbounded("bytes that are not known"),)
+    exact = layer.run(*known)[0]
+    value = floats(layer.run(floats(known[0]), *known[1:])[0])
+    return (Interval(exact, np.floor(value - 1e-3), np.ceil(value + 1e-3)),)
+
+
+@_reading("IR918")
+@_reading("IR921")
+def _lowest(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """The lowest value of f32 or i32 in place of that of the type."""
+    first, *rest = evaluate(layer, inputs)
+    if isinstance(first, Unbounded):
+        return (first, *rest)
+    kind = first.exact.dtype
+    lowest, other = (np.iinfo(kind).min, -(2.0**31)) if kind.kind in "iu" else (-65504.0, float(np.finfo("f4").min))
+    is_lowest = floats(first.exact) <= lowest
+    other_low, other_high = min(other, lowest), max(other, lowest)
+    low = np.where(is_lowest, np.minimum(floats(first.low), other_low), floats(first.low))
+    high = np.where(is_lowest, np.maximum(floats(first.high), other_high), floats(first.high))
+    return (Interval(first.exact, np.where(is_lowest, -np.inf, low) if kind.kind == "f" else low, high), *rest)
+
+
+@_reading("IR919")
+def _default_coefficient(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """cube_coeff is -0.5."""
+    return evaluate(_regrouped(layer, cube_coeff=-0.5), inputs)
+
+
+@_reading("IR932")
+def _without_softmax(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """do_softmax is false."""
+    return evaluate(_regrouped(layer, do_softmax=False), inputs)
+
+
+@_reading("IR946")
+def _whole_bias(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """The bias without its fraction."""
+    return evaluate(_with(layer, bias=float(int(layer.attributes["bias"]))), inputs)
+
+
+@_reading("IR927")
+def _spatial_axes(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """The spatial axes alone."""
+    axes = inputs[1]
+    if axes is None:
+        return evaluate(layer, inputs)
+    return evaluate(layer, [inputs[0], Interval.certain(axes.exact[axes.exact > 1])])
+
+
+@_reading("IR925")
+def _without_peepholes(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """Neither peephole weights nor input_forget."""
+    weights = inputs[6] if len(inputs) > 6 else None
+    kept = [*inputs[:6], *([] if weights is None else [Interval.certain(np.zeros_like(weights.exact))])]
+    return evaluate(_with(layer, input_forget=False) if "input_forget" in layer.attributes else layer, kept)
+
+
+@_reading("IR926")
+def _to_the_end(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """Every sequence runs to its end."""
+    at, data = 3 if layer.definition.type == "LSTMSequence" else 2, inputs[0]
+    lengths = inputs[at]
+    if data is None or lengths is None:
+        return evaluate(layer, inputs)
+    full = Interval.certain(np.full_like(lengths.exact, data.exact.shape[1]))
+    return evaluate(layer, [*inputs[:at], full, *inputs[at + 1 :]])
+
+
+@_reading("IR920")
+@_reading("IR970")
+def _nan_of_nothing(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """NaN where the specification has 0."""
+    return tuple(
+        one if isinstance(one, Unbounded) else one.open_where(floats(one.exact) == 0)
+        for one in evaluate(layer, inputs)
+    )  # fmt: skip
+
+
+@_reading("IR922")
+def _cut_mean(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """A mean of integers that is rounded up."""
+    known = _arrays(inputs)
+    if known is None:
+        return (Unbounded("integers that are not known"),)
+    exact = layer.run(*known)[0]
+    return (Interval(exact, exact, exact + 1),)
+
+
+@_reading("IR930")
+def _finite(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """The largest finite value in place of an infinity."""
+    largest = layer.arithmetic.largest
+
+    def finite(array: np.ndarray) -> np.ndarray:
+        return np.clip(floats(array), -largest, largest)
+
+    found = evaluate(layer, inputs)
+    return tuple(
+        one if isinstance(one, Unbounded) else replace(one, low=finite(one.low), high=finite(one.high)) for one in found
+    )
+
+
+@_reading("IR945")
+def _rounded_reciprocal(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """A product with the reciprocal of the divisor, which is rounded to f16."""
+    a, b = inputs[0], inputs[1]
+    found = evaluate(layer, inputs)[0]
+    if a is None or b is None or isinstance(found, Unbounded):
+        return (found,)
+    with np.errstate(all="ignore"):
+        # f16 has no normal number below 2^-14: the reciprocal of a large divisor loses bits.
+        exact = 1 / floats(b.exact)
+        error = np.abs(exact.astype(np.float16).astype(np.float64) - exact) + 2.0**-11 * np.abs(exact)
+        mode = layer.attributes.get("auto_broadcast", "numpy")
+        wide = align(np.abs(floats(a.exact)), error, mode, 0)
+    return (layer.algebra.widened(found, wide[0] * wide[1]),)
+
+
+@_reading("IR939")
+def _beside_zero(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """Levels that are off by two ulps of the larger bound of the output."""
+    found = evaluate(layer, inputs)[0]
+    ends = [one for one in inputs[3:5] if one is not None]
+    if isinstance(found, Unbounded) or not ends:
+        return (found,)
+    largest = max(float(one.magnitude.max(initial=0)) for one in ends)
+    return (layer.algebra.widened(found, 2 * 2.0**-23 * largest),)
+
+
+@_reading("IR928")
+@_reading("IR931")
+@_reading("IR973")
+def _undefined(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """Anything: memory that was never written, or that belongs to something else."""
+    return tuple(
+        one if isinstance(one, Unbounded) else one.open_where(np.ones(np.shape(one.exact), bool))
+        for one in evaluate(layer, inputs)
+    )  # fmt: skip
+
+
+def _regrouped(layer: Layer, **changes: object) -> Layer:
+    """The layer with other attributes, which are fields of the operation's dataclass."""
+    made: dict[str, object] = {}
+    for name, value in layer.attributes.items():
+        fields = getattr(value, "__dataclass_fields__", {})
+        own: Mapping[str, object] = {key: one for key, one in changes.items() if key in fields}
+        made[name] = replace(value, **own) if own else changes.get(name, value)
+    return replace(layer, attributes=made)

@@ -1,0 +1,168 @@
+"""The effect of rounding on whole results, measured: levels next to each other, and errors at random in every layer.
+
+Where a value lies on the edge between two levels of a FakeQuantize, two runtimes may choose different ones, and both
+are right. Two measurements say whether that explains results. With the runtime's own levels in place of irexec's, the
+results are the same; or, where its levels cannot be observed, errors of one rounding at random move results as far.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from irexec.analysis.builder import packed
+from irexec.analysis.model import Model
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Input, Node, Value
+from irexec.messages import counted
+from irexec.schema.moves import MOVES
+from irexec.tools.engines.runtimes import open_runtime, precision_beside
+from irexec.tools.judge.opponent import Tensors
+from irexec.tools.judge.step import Step
+
+_RUNS = 2
+_ENOUGH = 4.0
+"""Times that the measured effect may be smaller than the difference that it explains."""
+_AXES = 3
+"""Number of last axes along which errors differ."""
+_LEVELS = "FakeQuantize"
+
+
+def at_edges(step: Step) -> str | None:
+    """A sentence about values that lie on an edge, if they explain the results that differ; None if not."""
+    before = step.before(step.differing)
+    levels = [value for value in step.runs.values if value.node.type == _LEVELS and value.node in before]
+    if not levels:
+        return None
+    observed = [value for value in levels if value in step.seen]
+    total = sum(step.ours[value].size for value in levels if value in step.ours)
+    if len(observed) == len(levels) and not step.changed:
+        count = sum(_moved(value, step.seen[value], step.ours[value]) for value in observed)
+        inputs = {value: array for value, array in step.ours.items() if value.node.type == "Parameter"}
+        made = step.evidence.alone(step.differing, {**inputs, **{v: step.seen[v] for v in observed}}, "irexec")
+        explained = all(value in made and not step.differs(value, made, step.plain) for value in step.differing)
+        if not (count and explained):
+            return None
+        return (
+            f"{count:,} of {counted(total, 'value')} of {counted(len(levels), f'{_LEVELS} layer')} on another level, "
+            "where either is right; with these levels irexec gives the same results"
+        )
+    noise = Noise(step)
+    count = max(sum(_moved(v, run[v], step.ours[v]) for v in levels if v in run) for run in noise.runs)
+    if not (count and noise.explains):
+        return None
+    return (
+        f"{count:,} of {counted(total, 'value')} of {counted(len(levels), f'{_LEVELS} layer')} lie on the edge between "
+        f"two levels, where either is right; errors of one rounding move the results as far ({noise.effect})"
+    )
+
+
+def _moved(value: Value, one: np.ndarray, other: np.ndarray) -> int:
+    """The number of elements that are on another level."""
+    low, high = (float(np.min(array, initial=0)) for array in (other, -np.asarray(other)))
+    step = (-high - low) / max(1, int(value.node.attributes.get("levels", 256)) - 1)
+    return (
+        int(np.count_nonzero(np.abs(one.astype(np.float64) - other) > abs(step) / 2)) if one.shape == other.shape else 0
+    )
+
+
+class Noise:
+    """Runs of irexec with an error of one rounding in each element of each layer, up or down at random.
+
+    Args:
+        step: the step whose inputs they have.
+    """
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+
+    @cached_property
+    def runs(self) -> list[Tensors]:
+        """All tensors of each run."""
+        step, values = self._step, list(dict.fromkeys([*self._step.runs.values, *self._step.runs.results]))
+        found: list[Tensors] = []
+        for seed in range(_RUNS):
+            model, noisy = with_errors(step.runs.side.model, step.runs.facts, 2 * step.evidence.arithmetic.unit, seed)
+            with open_runtime("irexec", model, precision=precision_beside(step.runs.options.runtime)) as own:
+                arrays = own.run_all(step.runs.steps[: step.index + 1], [noisy[value] for value in values])[-1]
+            found.append(dict(zip(values, arrays, strict=True)))
+        return found
+
+    @cached_property
+    def _sizes(self) -> list[tuple[float, float]]:
+        """Root mean square of the difference of each result that differs, and the largest one of these runs."""
+        step = self._step
+        return [
+            (_rms(step.plain[value], step.ours[value]), max(_rms(run[value], step.ours[value]) for run in self.runs))
+            for value in step.differing
+        ]
+
+    @property
+    def explains(self) -> bool:
+        """Whether the results move about as far as those of the runtime differ."""
+        return all(own <= _ENOUGH * made for own, made in self._sizes)
+
+    @property
+    def effect(self) -> str:
+        """Both distances of the result that differs most."""
+        own, made = max(self._sizes)
+        return f"{made:.1e}, and {own:.1e} in the runtime"
+
+
+def _rms(one: np.ndarray, other: np.ndarray) -> float:
+    if one.shape != other.shape or one.dtype.kind not in "fiub":
+        return np.inf
+    with np.errstate(invalid="ignore"):
+        return float(np.sqrt(np.nanmean((one.astype(np.float64) - other) ** 2))) if one.size else 0.0
+
+
+def with_errors(model: Model, facts: Mapping[Value, Fact], size: float, seed: int) -> tuple[Model, dict[Value, Value]]:
+    """A copy of a model in which each layer's floating-point results are multiplied by 1 + or - ``size`` at random.
+
+    Returns:
+        The copy, and its values by those of the model.
+    """
+    made, rng = copy.copy(model), np.random.default_rng(seed)
+    own = {
+        value: other for node, twin in zip(model.nodes, made.nodes, strict=True)
+        for value, other in zip(node.outputs, twin.outputs, strict=True)
+    }  # fmt: skip
+    moved = {own[value]: _times(own[value], facts[value], size, rng) for value in _computed(model, facts)}
+    for node in made.nodes:
+        for port in node.ports:
+            if port.source in moved:
+                port.source = moved[port.source][-1].outputs[0]
+    identifier = max((node.id for node in made.nodes), default=0)
+    for value, nodes in moved.items():
+        for node in nodes:
+            identifier += 1
+            node.id, node.name = identifier, f"error {identifier}"
+        nodes[-1].ports = [Input(value, value.fact), Input(nodes[0].outputs[0], nodes[0].outputs[0].fact)]
+        made.nodes += nodes
+    return made, {value: moved[other][-1].outputs[0] if other in moved else other for value, other in own.items()}
+
+
+def _computed(model: Model, facts: Mapping[Value, Fact]) -> Iterator[Value]:
+    for node in model.nodes:
+        if node.type in MOVES or node.type in ("Constant", "Parameter", "Result", "ReadValue", "Assign"):
+            continue
+        for value in node.outputs:
+            fact = facts.get(value)
+            if fact is not None and fact.is_static and fact.element is not None and fact.element.is_float:
+                yield value
+
+
+def _times(value: Value, fact: Fact, size: float, rng: np.random.Generator) -> Sequence[Node]:
+    """A Constant of factors, and the Multiply."""
+    assert fact.element is not None
+    factors = 1 + size * rng.choice((-1.0, 1.0), fact.static_shape[-_AXES:])
+    held = {"element_type": fact.element.name, "shape": ",".join(map(str, factors.shape))}
+    constant = Node(0, "", "Constant", "opset1", attributes=held)
+    constant.constant = packed(factors.astype(fact.element.carrier), fact.element)
+    constant.outputs = [Value(constant, 0, Fact(fact.element, factors.shape))]
+    product = Node(0, "", "Multiply", "opset1", attributes={"auto_broadcast": "numpy"})
+    product.outputs = [Value(product, 0, fact)]
+    return constant, product

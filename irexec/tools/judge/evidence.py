@@ -1,0 +1,253 @@
+"""The evidence about a runtime: each tensor beside the interval that follows from tensors of the runtime itself.
+
+Every answer is a function of its arguments: the tensor, the arrays it is computed from, the runtime and the arithmetic.
+Nothing is kept between two questions, so nothing has to be forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from irexec.bounds import Arithmetic, Interval, Unbounded, graph_bounds, stored_in, unrounded
+from irexec.bounds.algebra import Algebra
+from irexec.dtypes.elements import F16, F32, F64, Element
+from irexec.ir.constants import constant_value
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Node, Value
+from irexec.schema.moves import MOVES
+from irexec.tools.compare.isolate import Isolated
+from irexec.tools.compare.observe import Observed
+from irexec.tools.compare.pairs import TensorPair
+from irexec.tools.compare.rows import layer as compared_layer
+from irexec.tools.compare.sides import ModelSide
+from irexec.tools.judge.judgement import JudgedLayer, State
+from irexec.tools.judge.opponent import Opponent, Tensors
+
+ROUGH = 4
+"""Further roundings of fused layers, and the difference from observed tensors that they make."""
+EDGES = frozenset(
+    {"FakeQuantize", "Round", "Floor", "Ceiling", "Sign", "TopK", "NonMaxSuppression", "Equal", "NotEqual", "Less",
+     "LessEqual", "Greater", "GreaterEqual", "Mod", "FloorMod", "Bucketize"}
+)  # fmt: skip
+"""Operations whose result jumps where their input crosses an edge."""
+NARROW, _ROUNDINGS = 2.0**-6, 2.0**12
+"""Largest radius of an interval that acquits, as a part of the tensor's spread, and in units of roundoff."""
+_AT_EDGES = 1 / 64
+"""Share of the elements of a tensor that may be wider, where an edge decides in their region."""
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """A tensor of the runtime beside its interval.
+
+    Attributes:
+        value: the tensor.
+        actual: the array of the runtime.
+        bound: the interval that follows from the given tensors, or why there is none.
+        nodes: the layers between the given tensors and this one, in topological order.
+        arithmetic: the arithmetic of the runtime.
+        is_static: whether inference knows the shape, so that no other one is right.
+    """
+
+    value: Value
+    actual: np.ndarray
+    bound: Interval | Unbounded
+    nodes: tuple[Node, ...]
+    arithmetic: Arithmetic
+    is_static: bool
+
+    @cached_property
+    def outside(self) -> np.ndarray:
+        """Mask of the elements outside of the interval; all where the shape is another one, none without a bound."""
+        if isinstance(self.bound, Unbounded):
+            return np.zeros(self.actual.shape, bool)
+        if self.bound.exact.shape != self.actual.shape:
+            return np.ones(self.actual.shape, bool)
+        return self.bound.outside(self.actual)
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether a layer in front of the tensor, and not of constants alone, jumps."""
+        own, varying = set(self.nodes), set[Node]()
+        for node in self.nodes:
+            sources = [source.node for source in node.inputs if source is not None and source.node.constant is None]
+            if any(one not in own or one in varying for one in sources):
+                varying.add(node)
+        before = varying - {self.value.node}
+        return any(node.type in EDGES or (node.type == "Convert" and _is_integer(node)) for node in before)
+
+    def is_narrow(self, mask: np.ndarray) -> bool:
+        """Whether the interval says something about the elements of a mask: its radius is small beside their spread."""
+        if isinstance(self.bound, Unbounded) or self.bound.exact.dtype.kind not in "fiub":
+            return False
+        limit = min(NARROW, _ROUNDINGS * self.arithmetic.unit) * spread(self.bound.exact)
+        wide = int(np.count_nonzero(self.bound.radius[mask] > limit))
+        return wide == 0 or (self.has_edges and wide <= _AT_EDGES * self.actual.size)
+
+    def judged(self) -> JudgedLayer:
+        """The judgement by this interval alone."""
+        layer, names = (
+            compared_layer(self.value),
+            tuple(node.name for node in self.nodes if node is not self.value.node),
+        )
+        if isinstance(self.bound, Unbounded):
+            return JudgedLayer(layer, "no bound", elements=self.actual.size, reason=self.bound.reason, region=names)
+        if self.bound.exact.shape != self.actual.shape:
+            # A shape that follows from values is not judged.
+            text = f"shape {list(self.actual.shape)}, expected {list(self.bound.exact.shape)}"
+            state: State = "outside" if self.is_static else "no bound"
+            return JudgedLayer(layer, state, self.actual.size, self.actual.size, reason=text, region=names)
+        count = int(np.count_nonzero(self.outside))
+        made = JudgedLayer(
+            layer, "outside" if count else "inside", count, self.actual.size, region=names, codes=self.bound.codes,
+            free=int(np.count_nonzero(self.bound.is_anything)),
+        )  # fmt: skip
+        return with_worst(made, self.bound, self.actual) if count else made
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The basis of verdicts about one model in one runtime.
+
+    Attributes:
+        opponent: the runtime.
+        side: the model.
+        facts: of its values.
+        arithmetic: the arithmetic of the runtime.
+        readings: codes of known differences by layer, if the runtime is OpenVINO.
+        stored: the type in which a recording holds all floating-point tensors; None for their own.
+    """
+
+    opponent: Opponent
+    side: ModelSide
+    facts: Mapping[Value, Fact]
+    arithmetic: Arithmetic
+    readings: Mapping[Node, tuple[str, ...]] = field(default_factory=dict)
+    stored: Element | None = None
+
+    def region(self, value: Value, given: Container[Value]) -> list[Node]:
+        """The layers from which a value is computed, up to observed tensors, in topological order."""
+        nodes, waiting = {value.node}, [value.node]
+        while waiting:
+            for source in waiting.pop().inputs:
+                known = source is None or source in given or source.node.constant is not None
+                if source is not None and not known and source.node not in nodes:
+                    nodes.add(source.node)
+                    waiting.append(source.node)
+        return [node for node in self.side.order if node in nodes]
+
+    def beside(
+        self, value: Value, given: Tensors, actual: np.ndarray, *, rough: bool = False, known: bool = False
+    ) -> Beside:
+        """A tensor beside the interval of its layer, which is computed from the given tensors.
+
+        Args:
+            value: the tensor.
+            given: the tensors that its region reads.
+            actual: the array that the runtime gives for it.
+            rough: whether the given tensors have the error of a few roundings, since fused layers have others.
+            known: whether layers of ``readings`` are read as OpenVINO is known to do.
+        """
+        bound, nodes = self.bound(value, given, rough=rough, known=known)
+        element = self._stored(value, actual)
+        if isinstance(bound, Interval) and element is not None:
+            bound = stored_in(bound, element)
+        fact = self.facts.get(value)
+        is_static = fact is not None and fact.is_static and not isinstance(bound, Unbounded) and (
+            tuple(fact.static_shape) == bound.exact.shape
+        )  # fmt: skip
+        return Beside(value, actual, bound, tuple(nodes), self.arithmetic, is_static)
+
+    def bound(
+        self, value: Value, given: Tensors, *, rough: bool = False, known: bool = False
+    ) -> tuple[Interval | Unbounded, list[Node]]:
+        """The interval of a value, or why there is none, and its region; see ``beside``."""
+        nodes = self.region(value, given)
+        read = {source for node in nodes for source in node.inputs if source is not None}
+        # Inner tensors of the region may be known: other outputs of its layers.
+        sources = {source: self._held(source, given[source], rough) for source in read if source in given}
+        for source in read:
+            if source.node.constant is not None:
+                sources[source] = Interval.certain(constant_value(source.node.constant))
+        computed = [node for node in nodes if node.type not in MOVES and node.constant is None]
+        roundings = ROUGH if len(computed) > 1 else 0
+        readings = self.readings if known else {}
+        return graph_bounds(nodes, sources, self.facts, self.arithmetic, roundings, readings)[value], nodes
+
+    def earlier(self, values: Sequence[Value], given: Tensors) -> dict[Value, np.ndarray] | None:
+        """The tensors without those that the regions of values read; None if these are all inputs of the model."""
+        nodes = {node for value in values for node in self.region(value, given)}
+        read = {source for node in nodes for source in node.inputs if source is not None and source in given}
+        dropped = {source for source in read if source.node.type not in ("Parameter", "ReadValue")}
+        if not dropped:
+            return None
+        return {other: array for other, array in given.items() if other not in dropped}
+
+    def alone(self, values: Sequence[Value], given: Tensors, runtime: str | None = None) -> dict[Value, np.ndarray]:
+        """The values of layers that run alone in the runtime with the given tensors; those that it runs."""
+        name = runtime or self.opponent.options.runtime
+        if not values or (runtime is None and self.opponent.runtime is None):
+            return {}
+        isolated = Isolated(self.side, {source: source for source in given}, self.opponent.options.running)
+        seen = Observed()
+        seen.arrays = {source: [array] for source, array in given.items()}
+        pairs = isolated.chosen([TensorPair(value, value, "same model") for value in values], [])
+        found = isolated.observed_each(pairs, seen, name, 1).arrays
+        return {value: found[value][0] for value in values if value in found}
+
+    def _held(self, value: Value, array: np.ndarray, rough: bool) -> Interval:
+        """The interval of an observed tensor: integers are exact, and so are inputs that are given."""
+        element = self._stored(value, array)
+        one = Interval.certain(array) if element is None else unrounded(array, element)
+        if not rough or value.node.type == "Parameter" or one.exact.dtype.kind != "f":
+            return one
+        return Algebra(self.arithmetic).rounded(one, ROUGH)
+
+    def _stored(self, value: Value, array: np.ndarray) -> Element | None:
+        """The type of fewer bits in which a tensor was stored; None where it has its own."""
+        fact = self.facts.get(value)
+        if fact is None or fact.element not in (F32, F64):
+            return None
+        if array.dtype == np.float16:
+            return F16
+        return self.stored if array.dtype.kind == "f" and value.node.type != "Parameter" else None
+
+
+def with_worst(one: JudgedLayer, bound: Interval, actual: np.ndarray) -> JudgedLayer:
+    """A judgement with the element that is farthest outside of its interval, and with how far it is outside."""
+    excess = bound.excess(actual)
+    position = np.unravel_index(int(np.argmax(excess)), actual.shape)
+    low, high, value = (_number(array, position) for array in (bound.low, bound.high, actual))
+    made = replace(one, value=value, low=low, high=high, position=tuple(map(int, position)))
+    if low is None or high is None or value is None:
+        return made
+    distance = max(low - value, value - high)
+    largest = np.abs(np.asarray(bound.exact, np.float64))
+    size = float(largest[np.isfinite(largest)].max(initial=0))
+    return replace(
+        made, excess=float(excess[position]), relative=distance / size if size and np.isfinite(distance) else np.inf
+    )
+
+
+def spread(array: np.ndarray) -> float:
+    """The distance between the 5th and the 95th percentile of a tensor; the whole one, or the size, where it is 0."""
+    values = np.asarray(array, np.float64)
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return 0.0
+    low, high = np.percentile(values, (5, 95))
+    return float(high - low) or float(np.ptp(values)) or float(np.abs(values).max())
+
+
+def _is_integer(node: Node) -> bool:
+    fact = node.outputs[0].fact
+    return fact is None or fact.element is None or not fact.element.is_float
+
+
+def _number(array: np.ndarray, position: tuple[np.intp, ...]) -> float | None:
+    """An element as a number; None for a string."""
+    return None if array.dtype.kind in "OSU" else float(array[position])

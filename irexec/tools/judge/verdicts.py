@@ -1,0 +1,303 @@
+"""The verdict about a step: the first of a list of tests that finds something.
+
+Each test is a function of a step. The order is that of certainty: a layer outside of its interval before everything
+else, an explanation of results that differ before the admission that there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from irexec.bounds import Interval
+from irexec.ir.graph import Value
+from irexec.messages import counted
+from irexec.tools.compare.rows import layer as compared_layer
+from irexec.tools.compare.tolerances import RTOL
+from irexec.tools.judge.causes import amplification, condition, first_not_finite, is_finite
+from irexec.tools.judge.confirming import differ
+from irexec.tools.judge.edges import Noise, at_edges
+from irexec.tools.judge.judgement import JudgedLayer, Judgement, Severity, Verdict
+from irexec.tools.judge.opponent import Tensors
+from irexec.tools.judge.runs import Runs
+from irexec.tools.judge.step import Case, Step
+
+_AMPLIFIES = 2.0
+"""Smallest condition of a layer that amplifies."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A verdict with its sentence and the layers that it names."""
+
+    verdict: Verdict
+    sentence: str
+    at: Sequence[JudgedLayer] = ()
+
+
+def judged_case(runs: Runs, index: int) -> Case:
+    """The judgement of a step, together with the model and its state before the step."""
+    step = Step(runs, index)
+    found = _judgement(step)
+    alone = replace(runs.options, shapes=None, weights=None, steps=1, load_state=None)
+    before = runs.seen[index - 1] if index else {}
+    state = {value: before[source] for value, source in runs.variables.items() if source in before}
+    return Case(runs.side, runs.steps[index], step.seen, alone, found, runs.opponent.runtime is None, state)
+
+
+def _judgement(step: Step) -> Judgement:
+    runs, opponent = step.runs, step.runs.opponent
+    found = next(one for test in TESTS if (one := test(step)) is not None)
+    version = "" if opponent.runtime is None else opponent.runtime.version
+    severity = _severity(step, found)
+    small = "small " if severity == "minor" else ""
+    return Judgement(
+        runs.side.label, runs.options.runtime, version, step.arithmetic,
+        found.verdict, f"{small}{found.sentence}", tuple(found.at), step.judged,
+        tuple(value.name for value in step.differing), _notes(step),
+        step=step.index + 1, steps=len(runs.steps), severity=severity,
+    )  # fmt: skip
+
+
+def _severity(step: Step, found: Found) -> Severity:
+    """Whether a bug changes a value visibly: one of the accused layers, or one of the results."""
+    if found.verdict not in ("bug", "fusion"):
+        return ""
+    visible = RTOL.get(step.arithmetic.partition("-")[0], RTOL["f32"])
+    is_small = all(one.relative is not None and one.relative < visible for one in found.at)
+    return "minor" if is_small and not step.differing else "major"
+
+
+def _notes(step: Step) -> tuple[str, ...]:
+    failed, opponent = len(step.runs.opponent.failures), step.runs.opponent
+    notes = []
+    if "fused" in vars(step) and step.changed and not step.fused:
+        notes.append("observed tensors change the results, and no bound says that either are wrong")
+    if failed:
+        notes.append(f"{counted(failed, 'tensor')} cannot be observed, and are judged with the layers after them")
+    if opponent.stored is not None and opponent.stored.name == step.arithmetic and not step.runs.options.arithmetic:
+        notes.append(
+            f"all floating-point tensors are stored in {step.arithmetic}: this arithmetic is assumed, --arithmetic "
+            "states another one"
+        )
+    return tuple(notes)
+
+
+def _outside(step: Step) -> Found | None:
+    """A layer outside of its interval."""
+    if not step.outside:
+        return None
+    return Found("bug", f"bug of the runtime: {described(step.outside[0], step.arithmetic)}", step.outside)
+
+
+def _fused(step: Step) -> Found | None:
+    """Layers outside of their intervals in runs that observe less."""
+    if not step.fused:
+        return None
+    text = described(step.fused[0], step.arithmetic)
+    return Found("fusion", f"bug of the runtime, only while inner tensors are not observed: {text}", step.fused)
+
+
+def _freed(step: Step) -> Found | None:
+    """Layers that differ from irexec's with equal inputs where they may be anything."""
+    if not step.differing:
+        return None
+    free = [one for one in step.judged if one.free]
+    alone = step.in_irexec(free) if free else {}
+    found = [one for one in free if _differs_freely(step, one, alone)] or _freed_unobserved(step)
+    if not found:
+        return None
+    text = f"{found[0].free:,} of {counted(found[0].elements, 'value')} of {found[0].layer}"
+    return Found("open", f"left open: {text}, which NaN, infinity or overflow reaches, may be anything", found)
+
+
+def _differs_freely(step: Step, one: JudgedLayer, own: Tensors) -> bool:
+    """Whether a layer differs visibly from irexec's in the elements that may be anything."""
+    value = next((value for value in own if value.name == one.layer.tensor), None)
+    bound = None if value is None else step.evidence.bound(value, step.seen)[0]
+    if value is None or not isinstance(bound, Interval):
+        return False
+    mask = bound.is_anything
+    return differ(own[value][mask], step.seen[value][mask], step.arithmetic)
+
+
+def _freed_unobserved(step: Step) -> list[JudgedLayer]:
+    """Results that differ only while inner tensors are not observed, where NaN or infinity reaches them."""
+    found = []
+    for value in step.differing:
+        ours, theirs = step.ours[value], step.plain[value]
+        if step.differs(value, step.seen, step.ours) or ours.shape != theirs.shape or ours.dtype.kind != "f":
+            continue
+        given = {source: array for source, array in step.plain.items() if source is not value}
+        beside = step.evidence.beside(value, given, theirs)
+        if isinstance(beside.bound, Interval):
+            # Intervals that merely grew are no reason.
+            mask = beside.bound.is_anything & ~(np.isfinite(ours) & np.isfinite(theirs))
+            if differ(theirs[mask], ours[mask], step.arithmetic):
+                found.append(beside.judged())
+    return found
+
+
+def _of_the_model(step: Step) -> Found | None:
+    """NaN or infinities of the results that irexec has as well."""
+    bad = [value for value in step.runs.results if value in step.plain and not is_finite(step.plain[value])]
+    if not bad or all(is_finite(step.ours[value]) for value in bad if value in step.ours):
+        return None
+    first = first_not_finite(step.runs.side.order, step.ours)
+    if first is None:
+        return None
+    kind = "constant" if first.node.constant is not None else f"{first.node.type} of finite inputs, layer"
+    where = f"{kind} {first.node.id} {first.node.name!r}"
+    if first.node.type == "Parameter":
+        where = f"the input {first.name!r}"
+    return Found("model", f"the model itself: NaN or infinity comes from {where}")
+
+
+def _known(step: Step) -> Found | None:
+    """Layers that are as OpenVINO is known to compute them."""
+    known = [one for one in step.judged if one.state == "known"]
+    if not known:
+        return None
+    text = f"OpenVINO is known to differ, {', '.join(known[0].codes)}, at {known[0].layer}"
+    return Found("open", f"left open: {text}", known)
+
+
+def _unconfirmed(step: Step) -> Found | None:
+    """A tensor that differs visibly from irexec's with the same inputs, without an explanation."""
+    found = [one for one in step.judged if one.state == "unconfirmed" and one.visible]
+    if not found:
+        return None
+    first = next(value for value in step.seen if value.name == found[0].layer.tensor)
+    return Found("unexplained", f"not explained: {_between(step, first)}; {found[0].reason}", found)
+
+
+def _agreeing(step: Step) -> Found | None:
+    """No result that differs visibly."""
+    if step.differing:
+        return None
+    inside, count = sum(one.state == "inside" for one in step.judged), len(step.judged)
+    rest = f", {count - inside} without a bound" if count > inside else ""
+    text = f"agrees: {inside} of {counted(count, 'tensor')} inside the intervals of {step.arithmetic}{rest}"
+    return Found("agrees", text)
+
+
+def _unbounded(step: Step) -> Found | None:
+    """Layers without a bound that differ from irexec's with equal inputs, or where a bound includes an alternative."""
+    unknown = [
+        one for one in step.judged if one.state in ("no bound", "unconfirmed")
+        and not (step.index and one.layer.type == "ReadValue")
+    ]  # fmt: skip
+    opened = [one for one in step.judged if one.codes]
+    alone = step.in_irexec([*unknown, *opened])
+    apart = {value.name for value in alone if step.differs(value, alone, step.seen)}
+    if suspects := [one for one in unknown if one.layer.tensor in apart]:
+        first = suspects[0]
+        text = f"no bound: {first.layer} differs from irexec with equal inputs, and {first.reason}"
+        return Found("no-bound", text, suspects)
+    if opened := [one for one in opened if one.layer.tensor in apart]:
+        codes = ", ".join(opened[0].codes)
+        return Found("open", f"left open by the specification: {codes}, at {opened[0].layer}", opened)
+    return None
+
+
+def _edges(step: Step) -> Found | None:
+    """Values that lie on an edge between two levels, and which of the two a runtime chooses."""
+    text = at_edges(step)
+    return None if text is None else Found("precision", f"precision: {text}")
+
+
+def _amplified(step: Step) -> Found | None:
+    """A layer that amplifies rounding, and observed results that differ."""
+    if all(value in step.changed for value in step.differing):
+        return None
+    if (itself := _within_itself(step)) is not None:
+        return itself
+    found = amplification(step.runs.side.order, step.ours, step.seen, step.before(step.differing))
+    if found is None:
+        return None
+    value, own, before, ratio = found
+    estimated = condition(step.evidence, value, step.seen)
+    ratio = ratio if estimated is None else estimated
+    if ratio < _AMPLIFIES:
+        return None
+    text = (
+        f"precision: every layer within {step.arithmetic}; amplified by {compared_layer(value)}, whose inputs "
+        f"differ by {before:.1e} and whose values by {own:.1e} (condition {ratio:.0e})"
+    )
+    return Found("precision", text, [one for one in step.judged if one.layer.tensor == value.name][:1])
+
+
+def _within_itself(step: Step) -> Found | None:
+    """A layer whose values differ visibly with equal inputs, and lie in an interval that has room for both."""
+    inside = [one for one in step.judged if one.state == "inside" and not one.region]
+    alone = step.in_irexec(inside)
+    before = step.before(step.differing)
+    apart = [value for value in alone if value.node in before and step.differs(value, alone, step.seen)]
+    if not apart:
+        return None
+    first = apart[0]
+    bound = step.evidence.bound(first, step.seen)[0]
+    width = float(np.max(bound.radius, initial=0)) if isinstance(bound, Interval) else np.inf
+    text = (
+        f"precision: every layer within {step.arithmetic}; amplified by {compared_layer(first)}, whose values differ "
+        f"with equal inputs, by up to {width:.1e} in right implementations"
+    )
+    return Found("precision", text, [one for one in inside if one.layer.tensor == first.name])
+
+
+def _measured(step: Step) -> Found | None:
+    """Results that differ as far as errors at random move them, where the observed tensors do not show the reason."""
+    noise = Noise(step)
+    if not noise.explains:
+        return None
+    before = step.before(step.differing)
+    found = amplification(step.runs.side.order, step.ours, noise.runs[0], before)
+    later = (value for node in step.runs.side.order if node in before for value in node.outputs)
+    first = next((value for value in later if step.differs(value, noise.runs[0], step.ours)), step.differing[0])
+    value, times = (first, "") if found is None else (found[0], f" ({found[3]:.2g} times)")
+    text = (
+        f"precision: every layer within {step.arithmetic}, and errors of one rounding move the results as far "
+        f"({noise.effect}); amplified most by {compared_layer(value)}{times}"
+    )
+    return Found("precision", text, [one for one in step.judged if one.layer.tensor == value.name][:1])
+
+
+def _unexplained(step: Step) -> Found:
+    """Results that differ visibly, and nothing that explains it."""
+    return Found("unexplained", f"not explained: {_between(step, step.differing[0])}")
+
+
+def _between(step: Step, result: Value) -> str:
+    """The last tensors in front of one that agree with irexec's, and the first that does not."""
+    nodes = step.before([result])
+    first = result
+    for node in step.runs.side.order:
+        later = [value for value in node.outputs if node in nodes and step.differs(value, step.seen, step.ours)]
+        if later:
+            first = later[0]
+            break
+    others = {value: array for value, array in step.seen.items() if value is not first}
+    region = step.evidence.region(first, others)
+    sources = [value for node in region for value in node.inputs if value is not None and value in others]
+    begin = " and ".join(dict.fromkeys(repr(value.name) for value in sources[:2])) or "the inputs"
+    return f"between {begin} and {compared_layer(first)}, values differ visibly"
+
+
+TESTS: tuple[Callable[[Step], Found | None], ...] = (
+    _outside, _fused, _freed, _of_the_model, _known, _unconfirmed, _agreeing, _unbounded, _edges, _amplified,
+    _measured, _unexplained,
+)  # fmt: skip
+
+
+def described(one: JudgedLayer, arithmetic_name: str) -> str:
+    """An accusation in one sentence."""
+    known = f" ({', '.join(one.codes)} does not explain it)" if one.codes else ""
+    if one.value is None and one.reason:
+        return f"{one.layer}: {one.reason}{known}"
+    why = one.reason or f"outside of {arithmetic_name}'s interval"
+    values = f"{one.outside:,} of {one.elements:,} values {why}"
+    position = f"[{', '.join(map(str, one.position))}]"
+    worst = f"worst {one.value:.9g} at {position}, expected {one.low:.9g} to {one.high:.9g}"
+    return f"{one.layer}: {values}; {worst}{known}"

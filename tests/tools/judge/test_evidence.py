@@ -1,0 +1,186 @@
+"""What a verdict may rest on: narrow intervals, differences with a size, tensors to the precision of their storage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.analysis.model import Model
+from irexec.ir.find import find_value
+from irexec.tools.arrays.files import write_npz
+from irexec.tools.judge import Judgement, judge
+from tests.support.networks import feeds, unpacked
+from tests.tools.judge.faulty import plant
+from tests.tools.judge.test_judge import IMAGE, network
+
+Arrays = dict[str, np.ndarray]
+
+
+def recorded(model: Model, inputs: Arrays) -> Arrays:
+    """All tensors that judge looks at, in irexec's reference kernels."""
+    found = judge(model, inputs, runtime="reference")
+    names = [one.layer.tensor for one in found.layers]
+    session = irexec.compile_model(model, optimize=False).session()
+    values = session.values(inputs, [find_value(model, name) for name in names])
+    return dict(zip(names, values, strict=True))
+
+
+def of_recording(model: Model, inputs: Arrays, tensors: Arrays, folder: Path, **options: str) -> Judgement:
+    with (folder / "recorded.npz").open("wb") as file:
+        write_npz(file, tensors)
+    return judge(model, inputs, runtime=str(folder / "recorded.npz"), **options)
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Arrays, Arrays]:
+    """A transformer, its inputs, and all of its tensors."""
+    path = unpacked("llama_sdpa", tmp_path_factory.mktemp("llama"))
+    model = irexec.read_model(path)
+    arrays = feeds(path, model.inputs)[0]
+    inputs = {port.name: array for port, array in zip(model.inputs, arrays, strict=True)}
+    return model, inputs, recorded(model, inputs)
+
+
+@pytest.mark.parametrize("fault", ["zero", "last eighth", "1 %", "bias"])
+def test_a_recording_with_wrong_logits_is_not_acquitted_by_a_region_of_many_layers(
+    fault: str, llama: tuple[Model, Arrays, Arrays], tmp_path: Path
+) -> None:
+    model, inputs, tensors = llama
+    (name,) = {value.name for node in model.results for value in node.inputs if value is not None} & tensors.keys()
+    logits = tensors[name].copy()
+    if fault == "last eighth":
+        logits.reshape(-1)[-logits.size // 8 :] = 0
+    else:
+        logits = logits * np.float32({"zero": 0, "1 %": 1.01}.get(fault, 1)) + np.float32(0.1 * (fault == "bias"))
+    found = of_recording(model, inputs, {**tensors, name: logits}, tmp_path)
+    assert found.verdict == "bug", found.sentence
+    assert [one.layer.tensor for one in found.at] == [name]
+    assert found.severity == "major"
+
+
+def test_results_that_nothing_explains_are_said_to_be_so(tmp_path: Path) -> None:
+    """Of the output alone the region is the whole network, whose interval is as wide as the values: it acquits nothing."""
+    rng, b = np.random.default_rng(3), irexec.Builder("deep")
+    y = b.parameter("f32", (1, 32), "x")
+    for i in range(9):
+        y = b.emit("MatMul", y, b.constant(rng.standard_normal((32, 32)).astype(np.float32) / 5), name=f"layer{i}")
+        y = b.emit("Softmax", b.emit("Multiply", y, b.constant(np.float32(40))), axis=1, name=f"soft{i}")
+        y = b.emit("Multiply", y, b.constant(np.float32(30)), name=f"scaled{i}")
+    b.result(y)
+    model, inputs = b.model(), {"x": rng.standard_normal((1, 32)).astype(np.float32)}
+    right = recorded(model, inputs)["scaled8"]
+    assert of_recording(model, inputs, {"scaled8": right}, tmp_path).verdict == "agrees"
+    found = of_recording(model, inputs, {"scaled8": right * np.float32(1.01)}, tmp_path)
+    assert found.verdict in ("unexplained", "bug"), found.sentence
+    assert found.verdict == "bug" or found.sentence.startswith("not explained: between 'x' and 'scaled8'")
+
+
+def quantised() -> Model:
+    """A convolution whose input and weights come through a FakeQuantize, as NNCF writes them."""
+    rng, b = np.random.default_rng(1), irexec.Builder("quantised")
+    x = b.parameter("f32", (1, 2, 6, 6), "x")
+    ends = [b.constant(np.float32([[[[end]]]])) for end in (-2.9, 2.6)]
+    data = b.emit("FakeQuantize", x, *ends, *ends, levels=256, name="levels")
+    limits = [b.constant(np.float32([[[[end]]]])) for end in (-0.7, 0.69)]
+    weights = b.constant(rng.uniform(-0.7, 0.7, (3, 2, 3, 3)).astype(np.float32))
+    held = b.emit("FakeQuantize", weights, *limits, *limits, levels=255, name="weights")
+    windows = {"strides": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+    b.result(b.emit("Relu", b.emit("Convolution", data, held, name="conv", **windows), name="relu"))
+    return b.model()
+
+
+@pytest.mark.parametrize("is_openvino", [False, True])
+def test_a_known_difference_excuses_nothing_beyond_its_size(is_openvino: bool, tmp_path: Path) -> None:
+    """IR939 is two ulps; an activation of -7 in a range of -2.9 to 2.6 is not."""
+    model, inputs = quantised(), {"x": IMAGE}
+    tensors = recorded(model, inputs)
+    texts = {"irexec.arithmetic": np.array("f32 of OpenVINO on CPU")} if is_openvino else {}
+    for name, wrong in (
+        ("levels", np.full_like(tensors["levels"], -7)),
+        ("conv", tensors["conv"] * np.float32(1.01)),
+        ("conv", tensors["conv"][:, ::-1]),
+    ):
+        found = of_recording(model, inputs, {**tensors, name: wrong, **texts}, tmp_path)
+        assert (found.verdict, found.at[0].layer.tensor) == ("bug", name), found.sentence
+    assert of_recording(model, inputs, {**tensors, **texts}, tmp_path).verdict == "agrees"
+
+
+@pytest.mark.parametrize("change", [lambda a: a * np.float32(1.01), lambda a: np.roll(a, 1, -1), lambda a: a * 0 - 7])
+def test_faults_of_a_quantised_convolution_are_seen_in_a_runtime(change, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    runtime = plant(monkeypatch, change=lambda v, a: change(a) if v.node.name == "conv" else a)
+    found = judge(quantised(), {"x": IMAGE}, runtime=runtime)
+    assert (found.verdict, found.at[0].layer.name) == ("bug", "conv"), found.sentence
+
+
+def test_values_on_an_edge_of_a_level_explain_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter lies between the levels 0 and 0.5: a runtime may choose either, and its choice explains its results."""
+    b = irexec.Builder("edge")
+    x = b.parameter("f32", (4,), "x")
+    ends = [b.constant(np.float32(0)), b.constant(np.float32(1))]
+    held = b.emit("FakeQuantize", x, *ends, *ends, levels=3, name="levels")
+    b.result(b.emit("Multiply", held, b.constant(np.float32(3)), name="y"))
+
+    def upwards(model: Model, values: object) -> None:
+        for node in model.nodes:
+            if node.name == "levels" and node.type == "FakeQuantize":
+                more = irexec.Builder("more").constant(np.float32(1e-7)).node
+                moved = irexec.Builder("s")
+                added = moved.emit("Add", moved.parameter("f32", (4,), "a"), moved.constant(np.float32(0))).node
+                more.id, more.name, added.id, added.name = 97, "more", 98, "moved"
+                added.ports[0].source, added.ports[1].source = node.inputs[0], more.outputs[0]
+                node.ports[0].source = added.outputs[0]
+                model.nodes += [more, added]
+                return
+
+    found = judge(b.model(), {"x": np.float32([0.25, 0.1, 0.9, 0.6])}, runtime=plant(monkeypatch, damage=upwards))
+    assert found.verdict == "precision", found.sentence
+    assert "1 of 4 values of 1 FakeQuantize layer on another level" in found.sentence
+
+
+@pytest.mark.parametrize("which", ["all", "one"])
+def test_tensors_stored_in_f16_accuse_nobody(which: str, llama: tuple[Model, Arrays, Arrays], tmp_path: Path) -> None:
+    model, inputs, tensors = llama
+    halves = {name: array.astype(np.float16) for name, array in tensors.items() if array.dtype == np.float32}
+    names = list(halves) if which == "all" else list(halves)[::5]
+    found = of_recording(model, inputs, {**tensors, **{name: halves[name] for name in names}}, tmp_path)
+    assert not found.is_bug, found.sentence
+    assert found.arithmetic == ("f16" if which == "all" else "f32")
+    assert any("stored in f16" in note for note in found.notes) == (which == "all")
+    name = names[len(names) // 2]
+    wrong = {**tensors, **{one: halves[one] for one in names}, name: halves[name] * np.float16(1.2) + np.float16(0.5)}
+    assert of_recording(model, inputs, wrong, tmp_path).verdict in ("bug", "unexplained")
+
+
+def test_tensors_stored_in_bf16_are_held_to_it(tmp_path: Path) -> None:
+    model, inputs = network(), {"x": IMAGE}
+    tensors = recorded(model, inputs)
+    cut = {n: (a.view(np.uint32) + 0x8000 & 0xFFFF0000).astype(np.uint32).view(np.float32) for n, a in tensors.items()}
+    found = of_recording(model, inputs, cut, tmp_path)
+    assert (found.arithmetic, found.is_bug) == ("bf16", False), found.sentence
+
+
+def test_integers_of_64_bits_that_a_runtime_computes_in_32_are_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = irexec.Builder("wide")
+    b.result(b.emit("Add", b.parameter("i64", (2,), "x"), b.constant(np.array([1])), name="sum"))
+    wrapped = plant(monkeypatch, change=lambda value, array: array.astype(np.int32).astype(np.int64))
+    found = judge(b.model(), {"x": np.array([2**40, 3])}, runtime=wrapped)
+    assert (found.verdict, found.at[0].layer.name) == ("bug", "sum")
+
+
+def test_a_small_bug_is_told_apart_from_one_that_matters(tmp_path: Path) -> None:
+    """OpenVINO 2026.4 computes SoftPlus(-5.788) as 0.00305843353, beside 0.00305810..: 3e-7 of 1."""
+    b = irexec.Builder("small")
+    b.result(b.emit("SoftPlus", b.parameter("f32", (2,), "x"), name="y"))
+    x = np.float32([-5.788, 2])
+    right = np.log1p(np.exp(x.astype(np.float64))).astype(np.float32)
+    for error, severity in ((1e-6, "minor"), (1e-3, "major")):
+        found = of_recording(b.model(), {"x": x}, {"y": right + np.float32([error, 0])}, tmp_path)
+        assert (found.verdict, found.severity) == ("bug", severity), found.sentence
+        assert found.sentence.startswith(
+            "small bug of the runtime: " if severity == "minor" else "bug of the runtime: "
+        )
+        assert found.at[0].relative == pytest.approx(error / 2.13, rel=0.5)
+        assert ("no value differs visibly" in str(found)) == (severity == "minor")
