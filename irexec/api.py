@@ -315,7 +315,7 @@ def validate(
     return Findings([*before, *found])
 
 
-def save_model(model: ModelLike, path: str | Path) -> None:
+def save_model(model: ModelLike, path: str | Path, *, overwrite: bool = False) -> None:
     """Write an IR: ``path`` and the .bin beside it, both or neither.
 
     What was read is written as it was, in the version that it had; what was built is written as version 11.
@@ -323,14 +323,16 @@ def save_model(model: ModelLike, path: str | Path) -> None:
     Args:
         model: a model, or what read_model takes.
         path: the .xml.
+        overwrite: whether a .bin beside the .xml is replaced although no IR of that name exists.
 
     Raises:
         ModelError: the model or the files cannot be written.
-        InputError: it is neither a model nor what one is read from, the path does not end in .xml, or the .bin beside
-            it would overwrite a file that holds constants of the model, such as the external data of an ONNX model.
+        InputError: it is neither a model nor what one is read from, or the path does not end in .xml. The .bin beside
+            it would overwrite a file with constants of the model, such as the external data of an ONNX model, or a file
+            without an IR of its name.
     """
     read, target = as_model(model), Path(path)
-    check_target(read, target)
+    check_target(read, target, overwrite)
     io.write(read, target)
 
 

@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-Write: TypeAlias = Callable[[Any, str | Path], None]
-"""Write a model to the path of an .xml."""
+
+class Write(Protocol):
+    """Write a model to the path of an .xml."""
+
+    def __call__(self, model: Any, path: str | Path, *, overwrite: bool = False) -> None: ...
+
+
 Edit: TypeAlias = Callable[[Any], Any]
 """The editor of a model."""
 

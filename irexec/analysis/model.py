@@ -116,14 +116,15 @@ class Model(ir.ModelGraph):
         """A copy with layers of its own, which shares the bytes of constants."""
         return copy.copy(self)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the model as an IR: ``path`` and the .bin beside it, both or neither; the same as ``save_model``.
 
         Raises:
             ModelError: the model or the files cannot be written.
-            InputError: the path does not end in .xml, or the .bin would overwrite a file with constants of the model.
+            InputError: the path does not end in .xml, or the .bin would overwrite a file with constants of the model,
+                or one that belongs to no .xml and ``overwrite`` is false.
         """
-        saving.writer()(self, path)
+        saving.writer()(self, path, overwrite=overwrite)
 
     def edit(self) -> Any:
         """An ``irexec.Editor`` of the model: ``with model.edit() as g:`` makes all of the steps in the block or none.

@@ -14,12 +14,12 @@ from irexec.cli import render
 from irexec.cli.convert_for import FOR, is_ir, read_ir, write_for
 from irexec.cli.convert_to_onnx import TO_ONNX, ToOnnx, onnx_target, refuse_options_of_onnx, write_onnx
 from irexec.cli.next_steps import as_given, go_on
-from irexec.cli.option_groups import command, flag, json_option, option
+from irexec.cli.option_groups import OVERWRITE, command, flag, json_option, option
 from irexec.cli.shape_option import ALTERNATIVE, SHAPES_GIVEN, ShapeOptions, shapes_by_input, shapes_by_name
 from irexec.cli.values import FilePath, beside_model
 from irexec.cli.verify_options import VERIFY, Verify, onnx_runtime, verified
 from irexec.errors import ConversionError, InputError, OpError
-from irexec.io.output_file import check_model_files
+from irexec.io.output_file import check_model_files, is_ir_file
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.messages import counted
 
@@ -38,6 +38,7 @@ from irexec.messages import counted
     "Refuse what is otherwise a warning: an ONNX model that contradicts itself, and layers of an IR that ONNX computes "
     "differently, such as random ones.",
 )
+@OVERWRITE
 @json_option
 @FOR("release")
 @VERIFY("verification")
@@ -47,6 +48,7 @@ def convert(
     output: str | None,
     shapes: tuple[ShapeOptions, ...],
     strict: bool,
+    overwrite: bool,
     as_json: bool,
     release: str | None,
     verification: Verify,
@@ -68,15 +70,15 @@ def convert(
     """
     if release is not None and is_ir(model):
         refuse_options_of_onnx()
-        source, target = read_ir(model, output, shapes_by_input(shapes, "--input"))
-        return write_for(source, target, release, verification, as_json)
+        source, target = read_ir(model, output, shapes_by_input(shapes, "--input"), overwrite=overwrite)
+        return write_for(source, target, release, verification, as_json, overwrite)
     if _writes_onnx(model, output):
         named = shapes_by_name(shapes, "--input")
-        return write_onnx(model, onnx_target(model, output), named, strict, to_onnx, verification, as_json)
+        return write_onnx(model, onnx_target(model, output), named, strict, to_onnx, verification, as_json, overwrite)
     if output is not None and _has_ir(model):
         raise click.UsageError(f"-o {output}: MODEL is an IR, which is written as an .onnx, or with --for as an .xml")
     refuse_options_of_onnx()
-    target = _target(model, output)
+    target = _target(model, output, overwrite)
     converters = require_converters()
     warnings: list[str] = []
     with render.progress(f"converting {model}"):
@@ -84,14 +86,14 @@ def convert(
     for text in warnings:
         render.warning_line(text)
     if release is not None:
-        return write_for(converted, target, release, verification, as_json)
+        return write_for(converted, target, release, verification, as_json, overwrite)
     if verification.wanted:
         # The compiler is imported only where the IR is run.
         from irexec.tools.verify import check_shapes
 
         check_shapes(converted, verification.shapes)
     with render.progress(f"writing {target}"):
-        save_model(converted, target)
+        save_model(converted, target, overwrite=overwrite)
     document: dict[str, Any] = {"model": str(target), "layers": len(converted.nodes), "warnings": warnings}
     code = 0
     if verification.wanted:
@@ -115,7 +117,7 @@ def _writes_onnx(model: str, output: str | None) -> bool:
 
 def _has_ir(model: str) -> bool:
     """Whether MODEL is an IR by its name and by what it contains."""
-    return is_ir(model) and Path(model).is_file() and _may_be_ir(Path(model))
+    return is_ir(model) and is_ir_file(Path(model))
 
 
 def _converted(
@@ -137,7 +139,7 @@ def _converted(
     return model
 
 
-def _target(model: str, output: str | None) -> Path:
+def _target(model: str, output: str | None, overwrite: bool) -> Path:
     """The .xml to write.
 
     Raises:
@@ -148,26 +150,11 @@ def _target(model: str, output: str | None) -> Path:
     beside = beside_model(model, ".xml")
     target = beside if output is None else Path(output)
     if output is not None or source.exists():
-        check_model_files(str(target), dict.fromkeys(map(str, _files_of(source)), "part of the model"))
-    if output is None:
-        _check_not_named(target)
+        read = dict.fromkeys(map(str, _files_of(source)), "part of the model")
+        check_model_files(str(target), read, overwrite=overwrite)
+    if output is None and target.is_file() and not is_ir_file(target):
+        raise click.UsageError(f"{str(target)!r} exists and is not an IR: -o names another file to write")
     return target
-
-
-def _check_not_named(target: Path) -> None:
-    """Raise click.UsageError if a file to write, which the user has not named, exists and is not part of an IR."""
-    binary = target.with_suffix(".bin")
-    if target.is_file():
-        if not _may_be_ir(target):
-            raise click.UsageError(f"{str(target)!r} exists and is not an IR: -o names another file to write")
-    elif binary.is_file():
-        raise click.UsageError(f"{str(binary)!r} exists and has no .xml beside it: -o names another file to write")
-
-
-def _may_be_ir(path: Path) -> bool:
-    """Whether a file starts as an IR does, so that it may be replaced although the user has not named it."""
-    with path.open("rb") as file:
-        return b"<net" in file.read(1 << 12)
 
 
 def _files_of(source: Path) -> list[Path]:

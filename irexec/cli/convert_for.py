@@ -46,7 +46,12 @@ def is_ir(path: str) -> bool:
 
 
 def read_ir(
-    path: str, output: str | None, shapes: Mapping[str | None, PartialShape], option: str = "-o"
+    path: str,
+    output: str | None,
+    shapes: Mapping[str | None, PartialShape],
+    option: str = "-o",
+    *,
+    overwrite: bool | None = None,
 ) -> tuple[Model, Path]:
     """The IR, whose inputs get the shapes, and the .xml to write, which ``option`` must name.
 
@@ -63,23 +68,23 @@ def read_ir(
     if output is None:
         raise click.UsageError(f"{option} names the .xml to write: MODEL is an IR itself")
     read = files_read(path, None)
-    check_model_files(output, read, option)
+    check_model_files(output, read, option, overwrite=overwrite)
     with render.progress(f"reading {path}"):
         model = read_model(path)
-    check_model_files(output, read | external_files(model), option)
+    check_model_files(output, read | external_files(model), option, overwrite=overwrite)
     reshape(model, shapes)
     return model, Path(output)
 
 
-def write_for(model: Model, target: Path, release: str, verification: Verify, as_json: bool) -> int:
+def write_for(model: Model, target: Path, release: str, verification: Verify, as_json: bool, overwrite: bool) -> int:
     """Write a model for a release or device, and compare it with the original if that is wanted; the exit code."""
-    code, document, contents = rewritten(model, target, release, verification)
+    code, document, contents = rewritten(model, target, release, verification, overwrite)
     render.result(as_json, lambda: document, contents)
     return code
 
 
 def rewritten(
-    model: Model, target: Path, release: str, verification: Verify
+    model: Model, target: Path, release: str, verification: Verify, overwrite: bool = False
 ) -> tuple[int, dict[str, Any], list[Content]]:
     """Write a model for a release or device; the exit code, the JSON document and the contents to show."""
     from irexec.tools.downgrading import verify_rewriting, written_for
@@ -98,7 +103,7 @@ def rewritten(
         contents.append(f"{counted(len(found.findings), 'finding')}: nothing is written for {name}")
         return _UNSUPPORTED, document, contents
     with render.progress(f"writing {target}"):
-        save_model(found.model, target)
+        save_model(found.model, target, overwrite=overwrite)
     layers = counted(len(found.model.nodes), "layer")
     contents.append(f"{target}: {layers}, IR version {found.model.version} for {name}")
     for text in document["warnings"]:

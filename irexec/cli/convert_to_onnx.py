@@ -71,13 +71,13 @@ def onnx_target(model: str, output: str | None) -> Path:
 
 def write_onnx(
     model: str, target: Path, shapes: Mapping[str, PartialShape], strict: bool, options: ToOnnx, verification: Verify,
-    as_json: bool,
+    as_json: bool, overwrite: bool,
 ) -> int:  # fmt: skip
     """Write a model as ONNX; returns the exit code."""
     with render.progress(f"reading {model}"):
         source = _read(model, shapes)
     _check_ranks(source)
-    _check_files(model, source, target, options)
+    _check_files(model, source, target, options, overwrite)
     if verification.wanted:
         from irexec.tools.verify import check_shapes
 
@@ -126,7 +126,7 @@ def _check_ranks(source: Model) -> None:
             raise InputError(f"the rank of input {port.name!r} is not known, and ONNX needs it: {hint}")
 
 
-def _check_files(model: str, source: Model, target: Path, options: ToOnnx) -> None:
+def _check_files(model: str, source: Model, target: Path, options: ToOnnx, overwrite: bool) -> None:
     """Raise InputError unless the files can be written without overwriting the model."""
     try:
         from converters.ir_to_onnx.saving import data_path
@@ -137,8 +137,11 @@ def _check_files(model: str, source: Model, target: Path, options: ToOnnx) -> No
     read = {model: "the model", **dict.fromkeys(map(str, source.external_files), "part of the model")}
     if source.bin_path is not None:
         read[str(source.bin_path)] = "part of the model"
-    for path in (target, data_path(target)):
+    data = data_path(target)
+    for path in (target, data):
         check_file("-o", path, read)
+    if options.external_data and data.exists() and not target.exists() and not overwrite:
+        raise InputError(f"-o {target}: {data} exists without {target.name} beside it: --overwrite replaces it")
     if options.report is not None:
         check_file("--report", Path(options.report), read)
         if Path(options.report) in (target, data_path(target)):

@@ -11,7 +11,7 @@ from irexec.api import save_model
 from irexec.authoring.editor import Editor
 from irexec.cli import render
 from irexec.cli.edit_options import EditCommand, Steps, step_options
-from irexec.cli.option_groups import command, flag, json_option, option
+from irexec.cli.option_groups import OVERWRITE, command, flag, json_option, option
 from irexec.cli.options import WEIGHTS, WeightsOptions
 from irexec.cli.values import FilePath
 from irexec.io.output_file import check_model_files
@@ -29,11 +29,19 @@ _SHOWN = 5
 @click.argument("model", type=FilePath())
 @option("-o", "--output", "The .xml to write; the .bin is written beside it.", type=FilePath())
 @flag("--dry-run", "Make all steps and show the changes, but write nothing.")
+@OVERWRITE
 @json_option
 @WEIGHTS("files")
 @step_options
 def edit(
-    model: str, output: str | None, dry_run: bool, as_json: bool, files: WeightsOptions, steps: Steps, shapes: Shapes
+    model: str,
+    output: str | None,
+    dry_run: bool,
+    overwrite: bool,
+    as_json: bool,
+    files: WeightsOptions,
+    steps: Steps,
+    shapes: Shapes,
 ) -> int:
     """Change MODEL, an .xml or .onnx, and write it as IR.
 
@@ -49,7 +57,7 @@ def edit(
     _check_usage(output, dry_run, bool(steps))
     read = files_read(model, files.weights)
     if output is not None:
-        check_model_files(output, read)
+        check_model_files(output, read, overwrite=overwrite)
     with render.progress(f"reading {model}"):
         edited = read_with_shapes(model, files.weights, shapes, mmap=files.mmap)
     before = edited.clone()
@@ -57,9 +65,9 @@ def edit(
         editor = _make(edited, steps)
         found = diff(before, edited)
     if output is not None and not dry_run:
-        check_model_files(output, read | external_files(edited))
+        check_model_files(output, read | external_files(edited), overwrite=overwrite)
         with render.progress(f"writing {output}"):
-            save_model(edited, output)
+            save_model(edited, output, overwrite=overwrite)
         found = replace(found, b=output)
     _show(editor, None if dry_run else output, found, as_json)
     return 0

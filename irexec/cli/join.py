@@ -7,7 +7,7 @@ import click
 from irexec.api import read_model, save_model
 from irexec.cli import render
 from irexec.cli.edit_values import pair
-from irexec.cli.option_groups import command, json_option, option
+from irexec.cli.option_groups import OVERWRITE, command, json_option, option
 from irexec.cli.shape_option import SHAPES_GIVEN, ShapeOptions, shapes_by_input
 from irexec.cli.values import FilePath, Parsed
 from irexec.errors import InputError, NodeError
@@ -32,9 +32,16 @@ from irexec.tools.run.shapes import reshape
 )
 @option("--shape", "Set the shape of an input of the new model; may be repeated.", **SHAPES_GIVEN)
 @option("-o", "--output", "The .xml to write; the .bin is beside it.", required=True, type=FilePath())
+@OVERWRITE
 @json_option
 def join(
-    a: str, b: str, mapping: tuple[tuple[str, str], ...], shape: tuple[ShapeOptions, ...], output: str, as_json: bool
+    a: str,
+    b: str,
+    mapping: tuple[tuple[str, str], ...],
+    shape: tuple[ShapeOptions, ...],
+    output: str,
+    overwrite: bool,
+    as_json: bool,
 ) -> int:
     """Join two models: outputs of A become inputs of B.
 
@@ -45,17 +52,17 @@ def join(
     irexec join encoder.xml decoder.xml --map features=hidden -o both.xml
     """
     read = files_read(a, None) | files_read(b, None)
-    check_model_files(output, read)
+    check_model_files(output, read, overwrite=overwrite)
     with render.progress(f"reading {a} and {b}"):
         one, other = read_model(a), read_model(b)
-    check_model_files(output, read | external_files(one) | external_files(other))
+    check_model_files(output, read | external_files(one) | external_files(other), overwrite=overwrite)
     try:
         joined = join_models(one, other, _sources(mapping))
     except NodeError as error:
         raise InputError(f"{b} does not take the outputs of --map: {error}") from error
     reshape(joined, shapes_by_input(shape, "--shape"))
     with render.progress(f"writing {output}"):
-        save_model(joined, output)
+        save_model(joined, output, overwrite=overwrite)
     ports = {"inputs": list(map(str, joined.inputs)), "outputs": list(map(str, joined.outputs))}
     document = {"model": output, "layers": len(joined.nodes), **ports}
     render.result(as_json, lambda: document, f"{output}: {counted(len(joined.nodes), 'layer')}")

@@ -17,7 +17,7 @@ from irexec.cli import signals, streams
 from irexec.cli.commands import Commands
 from irexec.errors import ConversionError, ConversionWarning, InputError, IrexecError, RunTimeoutError, UnsupportedError
 from irexec.messages import sentence
-from irexec.startup import INTERRUPTED
+from irexec.startup import INTERRUPTED, is_lack_of_memory
 
 # Names of value types: click's own, the longer ones first, and those for people.
 _KINDS = {"integer range": "an integer", "integer": "an integer", "float range": "a number", "float": "a number"}
@@ -119,10 +119,10 @@ def run(arguments: list[str]) -> int:
     except OSError as error:
         reason = error.strerror or str(error)
         return _failed(error, f"{error.filename}: {reason}" if error.filename else reason, INVALID, debug, as_json)
-    except MemoryError as error:
-        reason = f": {error}" if str(error) else ""
-        return _failed(error, f"there is not enough memory{reason}", INVALID, debug, as_json)
     except Exception as error:
+        if is_lack_of_memory(error):
+            said = isinstance(error, MemoryError) and str(error)
+            return _failed(error, f"there is not enough memory{f': {error}' if said else ''}", INVALID, debug, as_json)
         reason = " ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
         return _failed(error, f"an error in irexec itself: {reason} (--debug shows where)", INTERNAL, debug, as_json)
 

@@ -54,6 +54,9 @@ def flag(*texts: str, value: bool = True, **settings: Any) -> Option:
     return option(*texts, is_flag=True, **off, **settings)
 
 
+OVERWRITE = flag(
+    "--overwrite", "Replace a file beside the output, such as its .bin, that belongs to no model; default: refuse."
+)
 json_option = flag("--json", "as_json", "Versioned JSON instead of text.")
 
 

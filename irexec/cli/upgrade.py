@@ -10,7 +10,7 @@ import click
 
 from irexec.api import save_model
 from irexec.cli import render
-from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, refuse_without
+from irexec.cli.option_groups import OVERWRITE, OptionGroup, command, flag, json_option, option, refuse_without
 from irexec.cli.options import tolerance
 from irexec.cli.values import FilePath
 from irexec.errors import EngineError
@@ -58,9 +58,10 @@ _VERIFY = OptionGroup(
 @click.argument("model", type=FilePath())
 @option("-o", "--output", "The .xml to write; the .bin is beside it.", required=True, type=FilePath())
 @option("--bin", "weights", "The weights; default: the .bin beside the model.", type=FilePath())
+@OVERWRITE
 @json_option
 @_VERIFY("verification")
-def upgrade(model: str, output: str, weights: str | None, as_json: bool, verification: _Verify) -> int:
+def upgrade(model: str, output: str, weights: str | None, overwrite: bool, as_json: bool, verification: _Verify) -> int:
     """Write an IR of version 2 to 7 as one of version 11, which OpenVINO loads.
 
     \b
@@ -70,14 +71,14 @@ def upgrade(model: str, output: str, weights: str | None, as_json: bool, verific
     The results have the names that Inference Engine gave them. Warnings say what the engines of 2020 computed
     otherwise than the file says. With --verify the exit code is 1 if results differ; the IR is written in either case.
     """
-    check_model_files(output, files_read(model, weights))
+    check_model_files(output, files_read(model, weights), overwrite=overwrite)
     with render.progress(f"reading {model}") as advance:
         upgraded = read_and_upgrade(model, weights, progress=advance)
     for finding in upgraded.findings:
         if finding.severity == "warning":
             render.warning_line(finding.placed_message)
     with render.progress(f"writing {output}"):
-        save_model(upgraded.model, output)
+        save_model(upgraded.model, output, overwrite=overwrite)
     document: dict[str, Any] = {
         "model": output, "layers": len(upgraded.model.nodes), "old": upgraded.writer,
         "warnings": [str(one) for one in upgraded.findings if one.severity == "warning"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,32 +36,70 @@ def check_file(option: str, output: Path, read: Mapping[str, str]) -> None:
             raise InputError(f"{option} {output} is {what}, which would be overwritten")
 
 
-def check_model_files(output: str, read: Mapping[str, str], option: str = "-o") -> None:
+def check_model_files(
+    output: str, read: Mapping[str, str], option: str = "-o", *, overwrite: bool | None = None
+) -> None:
     """Raise InputError unless an .xml and the .bin beside it can be written without overwriting a file that is read.
 
     Args:
         output: the .xml, as the option names it.
         read: the files that are read, with what they are.
         option: the option that names the file, for messages.
+        overwrite: see ``check_beside``.
     """
     target = Path(output)
     if target.suffix.lower() != ".xml":
         raise InputError(f"{option} {output} does not end in .xml")
     for path in (target, target.with_suffix(".bin")):
         check_file(option, path, read)
+    check_beside(target, target.with_suffix(".bin"), overwrite=overwrite, option=option)
 
 
-def check_target(model: ModelGraph, xml: Path) -> None:
+def check_beside(xml: Path, *beside: Path, overwrite: bool | None = None, option: str = "") -> None:
+    """Raise InputError if a file to write that has not been named exists, and does not belong to the .xml.
+
+    The .xml is replaced since it has been named. The weights and arrays beside it are replaced with it if it is an IR;
+    else they may be anything.
+
+    Args:
+        xml: the .xml, which may exist.
+        beside: the files that are written with it.
+        overwrite: whether any file is replaced; None where there is no such option for the user.
+        option: the option that names the .xml, for messages.
+    """
+    taken = next((path for path in beside if os.path.lexists(path)), None)
+    if taken is None or overwrite or is_ir_file(xml):
+        return
+    where = f"exists without {xml.name} beside it" if not xml.exists() else f"exists, and {xml.name} is not an IR"
+    way = "another name leaves it"
+    if overwrite is not None:
+        way = "--overwrite replaces it" if option else "overwrite=True replaces it"
+    raise InputError(f"{f'{option} {xml}: ' if option else ''}{taken} {where}: {way}")
+
+
+def is_ir_file(path: Path) -> bool:
+    """Whether a file exists and begins as an IR does."""
+    try:
+        with path.open("rb") as file:
+            return b"<net" in file.read(1 << 12)
+    except OSError:
+        return False
+
+
+def check_target(model: ModelGraph, xml: Path, overwrite: bool = False) -> None:
     """Raise InputError unless a model may be saved as ``xml`` and the .bin beside it.
 
     The name must end in .xml: what is beside another name with .bin may be anything. The .bin must not be one that
     holds constants of the model and is not that of the same .xml: external data of ONNX, or the .bin of another .xml.
+    See ``check_beside`` for one that is neither.
     """
     if xml.suffix.lower() != ".xml":
         raise InputError(f"{str(xml)!r} does not end in .xml, as the name of an IR does")
     binary = xml.with_suffix(".bin")
     if any(is_same_file(binary, path) for path in _files(model, xml)):
         raise InputError(f"{binary} holds constants of the model and would be overwritten: save it under another name")
+    if model.path is None or not is_same_file(model.path, xml):
+        check_beside(xml, binary, overwrite=overwrite)
 
 
 def _files(model: ModelGraph, xml: Path) -> set[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import irexec
 from irexec.cli.main import run
 from tests.cli.calling import streams
 from tests.support.onnx_models import model_of
+from tests.support.paths import DIGITS
 
 Capture = pytest.CaptureFixture[str]
 
@@ -108,16 +110,35 @@ def test_an_xml_that_is_not_an_ir_is_replaced_only_where_it_is_named(tmp_path: P
     assert irexec.validate(irexec.read_model(target)) == []
 
 
-def test_a_bin_without_an_xml_is_replaced_only_where_it_is_named(tmp_path: Path, capsys: Capture) -> None:
-    """It may be the weights of another program."""
+@pytest.mark.parametrize("xml", [None, "<notes>mine</notes>"])
+def test_a_bin_without_an_ir_is_replaced_only_where_that_is_asked_for(
+    xml: str | None, tmp_path: Path, capsys: Capture
+) -> None:
+    """It may be the weights of another program; each command that writes an IR refuses it."""
     path = _saved(tmp_path, DYNAMIC)
     binary = path.with_suffix(".bin")
     binary.write_bytes(b"mine")
-    assert (
-        "m.bin' exists and has no .xml beside it: -o names another file to write" in _convert(capsys, path, code=2)[1]
-    )
-    assert binary.read_bytes() == b"mine"
-    _convert(capsys, path, "-o", path.with_suffix(".xml"))
+    target = path.with_suffix(".xml")
+    if xml is not None:
+        target.write_text(xml, encoding="utf-8")
+    says = "m.bin exists without m.xml beside it" if xml is None else "m.bin exists, and m.xml is not an IR"
+    other = str(DIGITS / "classifier.xml")
+    for arguments in (
+        ["convert", path, "-o", target],
+        ["convert", other, "-o", target, "--for", "2022.3"],
+        ["edit", path, "-o", target, "--batch", "1"],
+        ["join", other, other, "-o", target, "--map", "probabilities=image"],
+        ["upgrade", other, "-o", target],
+        ["extract", other, "-o", target, "--layers", "conv1", "-i", "zeros"],
+        ["validate", other, "--for", "2022.3", "--fix", target],
+        ["reduce", other, "-o", target, "--trap", "nan"],
+    ):
+        assert run([str(argument) for argument in arguments]) == 2
+        assert says in capsys.readouterr().err
+        assert binary.read_bytes() == b"mine"
+    with pytest.raises(irexec.InputError, match=re.escape(f"{binary} exists")):
+        irexec.save_model(other, target)
+    _convert(capsys, path, "-o", target, "--overwrite")
     _convert(capsys, path)
     assert irexec.validate(irexec.read_model(path.with_suffix(".xml"))) == []
 

@@ -124,3 +124,23 @@ def test_an_interrupt_ends_an_endless_loop(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert (process.returncode, error.strip()) == (130, "error: interrupted")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the addresses of a process")
+def test_little_memory_is_an_error_or_a_result() -> None:
+    """From the interpreter's own needs on: imports, threads and BLAS fail in ways of their own."""
+    import resource
+
+    def limited(size: int) -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (size << 20, size << 20))
+
+    command = [sys.executable, "-m", "irexec", "infer", str(DIGITS / "classifier.xml"), "-i", "random"]
+    codes = []
+    for size in (60, 100, 128, 129, 130, 131, 132, 133, 134, 136, 140, 150, 160, 180, 400):
+        done = subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda size=size: limited(size))
+        codes.append(done.returncode)
+        assert done.returncode in (0, 3), (size, done.returncode, done.stderr)
+        assert not done.returncode or done.stderr.startswith("error: "), (size, done.stderr)
+        assert "there is not enough memory" in done.stderr or not done.returncode
+    assert codes[0] == 3
+    assert codes[-1] == 0

@@ -20,7 +20,7 @@ import numpy as np
 from irexec import io
 from irexec.analysis.model import Model
 from irexec.errors import InputError, ModelError
-from irexec.io.output_file import check_file, check_model_files
+from irexec.io.output_file import check_beside, check_file, check_model_files
 from irexec.io.reading import open_regular, parse_json
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.reduce.candidate import Candidate
@@ -124,11 +124,7 @@ class ReductionFiles:
         check_model_files(str(self.model), read)
         for path in (self.inputs, self.expected, self.state):
             check_file("-o", path, read)
-        taken = next((path for path in (self.inputs, self.expected) if path.exists()), None)
-        if taken is not None and not self.model.exists():
-            raise InputError(
-                f"-o {self.model}: arrays would be written to {taken}, which exists without {self.model.name} beside it"
-            )
+        check_beside(self.model, self.inputs, self.expected, option="-o")
         if self.state.exists() and not _is_state(self.state):
             raise InputError(
                 f"-o {self.model}: answers would be written to {self.state}, which exists and is something else"
