@@ -165,7 +165,8 @@ class ExportContext:
     ) -> tuple[Tensor, ...]:  # fmt: skip
         name = self.graph.names.unique(f"{self.node.name}/{type}")
         names = [name] if len(elements) == 1 else [self.graph.names.unique(f"{name}:{i}") for i in range(len(elements))]
-        self.graph.node(type, inputs, names, name, domain, attributes)
+        node_name = self.writer.state.node_names.unique(name)
+        self.graph.node(type, inputs, names, node_name, domain, attributes)
         return tuple(Tensor(name, kind) for name, kind in zip(names, elements, strict=True))
 
     def cast(self, tensor: Tensor, element: Element) -> Tensor:

@@ -106,7 +106,8 @@ class _ModelWriter:
         inference = infer_shapes(model, given, tolerant=True)
         names = Names(name for node in model.walk() for value in node.outputs for name in value.names)
         used = {value for node in model.walk() for value in node.inputs if value is not None}
-        self.state = ExportState(opset, inference.facts, inference.failures, used, names)
+        node_names = Names(node.name for node in model.walk())
+        self.state = ExportState(opset, inference.facts, inference.failures, used, names, node_names)
         self.writer = GraphWriter(self.state, model)
 
     def exported(self, strict: bool) -> Exported:
@@ -133,17 +134,20 @@ class _ModelWriter:
         return tensor
 
     def _results(self, inputs: Sequence[str]) -> list[Tensor]:
-        """The outputs. Each is a tensor of its own: not an input, a constant, nor another output."""
-        taken, found = set(inputs), []
+        """The outputs. Each has a name of its own, which is that of an input or constant where its tensor is one."""
+        taken: set[str] = set()
+        found = []
         for port in self.model.outputs:
             value = port.node.inputs[0]
             assert value is not None
             tensor = self.writer.values[value]
-            if tensor.name in taken or tensor.constant is not None:
+            is_passed_on = tensor.name in inputs or tensor.constant is not None
+            if tensor.name in taken or (is_passed_on and tensor.name != port.name):
                 tensor = self._copy(port.node, tensor, port.name)
             _check_rank(tensor, f"output {port.name!r}")
             taken.add(tensor.name)
             found.append(tensor)
+            self.writer.onnx.read(tensor)
             self.writer.onnx.output(tensor)
         return found
 

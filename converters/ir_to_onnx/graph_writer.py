@@ -72,7 +72,7 @@ class ExportState:
     failures: Mapping[Node, IrexecError]
     used: Collection[Value]
     names: Names
-    node_names: Names = field(default_factory=Names)
+    node_names: Names
     refused: list[RefusedLayer] = field(default_factory=list)
     remarks: list[RefusedLayer] = field(default_factory=list)
     written: list[WrittenLayer] = field(default_factory=list)
@@ -219,4 +219,4 @@ class GraphWriter:
     def _name_nodes(self, node: Node, first: int) -> None:
         """The last node of a layer has the layer's name."""
         if len(self.onnx.nodes) > first:
-            self.onnx.nodes[-1].name = self.state.node_names.unique(node.name or node.type)
+            self.onnx.nodes[-1].name = self.state.node_names.claim(node.name or node.type)

@@ -146,12 +146,13 @@ class MainGraph(Scope):
         return True
 
     def _results(self) -> None:
-        """Create the Results. Each output is a tensor of its own with that name: not an input, nor another output."""
-        inputs = (self.values.get(info.name) for info in self.graph.input)
-        taken = {value for value in inputs if isinstance(value, Value)}
+        """Create the Results. Each output is a tensor of its own with that name: not another input or output."""
+        inputs = {info.name: self.values.get(info.name) for info in self.graph.input}
+        passed_on = {inputs[output.name] for output in self.graph.output if output.name in inputs}
+        taken = {value for value in inputs.values() if isinstance(value, Value) and value not in passed_on}
         for output in self.graph.output:
             for name, value in self._tensors_of(output.name):
-                if value in taken:
+                if value in taken or (value in passed_on and inputs.get(name) is not value):
                     value = self._copy(value, name)
                 taken.add(value)
                 value.names[:] = [name, *(other for other in value.names if other != name)]
