@@ -170,7 +170,10 @@ class GraphWriter:
             kind = fact.element
             is_carried = kind is not None and onnx_element(kind, self.state.opset) is not kind
             is_rounded = kind is F4E2M1 and node.type in _ROUNDS
-            check(not is_carried or is_rounded or node.type in _MOVES, f"ONNX of opset {self.state.opset} does not compute in {kind}")
+            check(
+                not is_carried or is_rounded or node.type in _MOVES,
+                f"ONNX of opset {self.state.opset} does not compute in {kind}",
+            )
 
     def tensor(self, value: Value) -> Tensor:
         """The tensor of a value of this graph."""

@@ -20,6 +20,8 @@ from irexec.ir.graph import Value
 
 T = TypeVar("T", bound=Size)
 Capture = Callable[[Value], Value]
+_LISTS = {"Unsqueeze": 1, "Tile": 1, "Pad": 1, "Roll": 1, "Broadcast": 1}
+"""The input with the axes, repeats, pads, shifts or sizes of operations that do nothing where it is empty."""
 Subgraphs = Callable[["TranslationContext", onnx.GraphProto, Sequence[OnnxValue]], list[OnnxValue]]
 
 
@@ -69,9 +71,20 @@ class TranslationContext:
     def emit(self, type: str, *inputs: Any, **attributes: Any) -> Any:
         """Add an IR operation, in its newest version unless ``version`` is given.
 
-        Inputs are Values or lists of integers. The layer is named after the ONNX node; see Builder.emit.
+        Inputs are Values or lists of integers. The layer is named after the ONNX node; see Builder.emit. With an empty
+        list of axes or the like, some operations do nothing, and OpenVINO does not run them: the data take their place.
         """
+        if type in _LISTS and self._is_empty(inputs, _LISTS[type]):
+            return inputs[0]
+        if type.startswith("Reduce") and self._is_empty(inputs, 1):
+            attributes["keep_dims"] = True
         return self.builder.emit(type, *inputs, name=f"{self.name}/{type}", **attributes)
+
+    def _is_empty(self, inputs: Sequence[Any], index: int) -> bool:
+        """True if this input is a list without an element."""
+        one = inputs[index] if index < len(inputs) else None
+        count = self.fact(one).shape if isinstance(one, Value) else (len(one),) if isinstance(one, list) else None
+        return count == (0,) and isinstance(inputs[0], Value)
 
     def in_body(self, builder: Builder, capture: Capture) -> TranslationContext:
         """The context of the same node inside a body that ``builder`` builds."""

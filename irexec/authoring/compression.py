@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.analysis.builder import packed
+from irexec.analysis.portability.failures import refused_convolution
 from irexec.authoring.editing import Editing
 from irexec.authoring.weights import Weight, weights
 from irexec.dtypes.elements import F16, F32, I4, U8, Element
 from irexec.errors import InputError
 from irexec.io.annotations import mark_layer
 from irexec.ir.constants import Constant, constant_value
-from irexec.ir.graph import Node, Value
+from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import needed
 
 DEFAULT_GROUP = 128
@@ -30,6 +31,12 @@ def compress(editing: Editing, mode: str, group: int, keep: Collection[Node] = (
         raise InputError(f"a group of {group} weights is not possible")
     if not _MODES[mode](editing, group, keep):
         raise InputError(f"the model has no weights that {mode} compresses")
+
+
+def refused(graph: Graph) -> list[Node]:
+    """Convolutions that OpenVINO does not compile with compressed weights, each once."""
+    found = (refused_convolution(node) for node in graph.nodes)
+    return list(dict.fromkeys(node for node in found if node is not None))
 
 
 def _to_f16(editing: Editing, group: int, keep: Collection[Node]) -> bool:

@@ -314,8 +314,10 @@ class Editor:
         Raises:
             InputError: there is no such mode or layer, nothing to compress, or the groups do not divide an axis.
         """
-        with self._editing.step(f"compress {mode}"):
+        with self._editing.step(f"compress {mode}") as notes:
             compression.compress(self._editing, mode, group, [find_layer(self.model, name)[1] for name in keep])
+            for layer in compression.refused(self.model):
+                notes.append(f"OpenVINO 2026.4 does not compile the model with these weights: --keep {layer.name}")
 
     def precise(self, layer: str) -> None:
         """Let a layer be computed in f32 on devices that compute in f16, by OpenVINO's attribute ``precise``.

@@ -200,3 +200,29 @@ def test_unused_nodes_are_left_out() -> None:
     converted = converters.convert(model_of(graph, low=np.float32(0), high=np.float32(6)))
     assert [node.type for node in converted.nodes] == ["Parameter", "Clamp", "Result"]
     assert [node.id for node in converted.nodes] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("graph", "opset", "constants", "shape"),
+    [
+        ("(float[2] x) => (float[2] y) { y = Unsqueeze(x, e) }", 13, {"e": []}, (2,)),
+        ("(float x) => (float y) { y = Tile(x, e) }", 13, {"e": []}, ()),
+        ("(float x) => (float y) { y = Pad(x, e) }", 13, {"e": []}, ()),
+        ("(float x) => (float y) { y = Expand(x, e) }", 13, {"e": []}, ()),
+        (
+            "(float[2] x) => (float[2] y) { y = ReduceMax <keepdims: int = 0, noop_with_empty_axes: int = 1> (x, e) }",
+            18,
+            {"e": []},
+            (2,),
+        ),
+    ],
+)
+def test_operations_on_no_axes_load_in_openvino(
+    graph: str, opset: int, constants: dict[str, list[int]], shape: tuple[int, ...]
+) -> None:
+    """OpenVINO refuses these operations, or reads memory that nobody wrote."""
+    model = converters.convert(model_of(graph, opset, **{k: np.array(v, np.int64) for k, v in constants.items()}))
+    assert not {node.type for node in model.nodes} & {"Unsqueeze", "Tile", "Pad", "Broadcast"}
+    x = np.arange(3.0, 3.0 + np.prod(shape), dtype=np.float32).reshape(shape)
+    np.testing.assert_array_equal(irexec.compile_model(model)(x)["y"], x)
+    assert not irexec.validate(model, portability=True)

@@ -1,6 +1,8 @@
 """Random one-operation models through OpenVINO and through irexec.
 
-    python -m tests.oracle.sweep [--seed N] [--count 50] [--only Type[-since]] [--time SECONDS]
+    python -m tests.oracle.sweep [--written] [--seed N] [--count 50] [--only Type[-since]] [--time SECONDS]
+
+With --written OpenVINO's own API makes and writes the models (tests/oracle/written.py).
 
 Every random case has a seed of its own, counted from ``--seed`` on, so that ``--only Type-since --seed N --count 1`` shows a difference
 again. tests/oracle/judge.py says what is compared. Generators run in processes of their own, since OpenVINO may take one down or hang.
@@ -28,19 +30,22 @@ SHOWN = 4
 Pair = tuple[str, int]
 
 
-def serve(pipe: Connection) -> None:
+def serve(pipe: Connection, written: bool) -> None:
     """In a process of its own: judge what is asked for, until there is no more."""
 
     from irexec.testing.case_generator import CaseGenerator
     from irexec.testing.random_cases import random_cases, seeded
-    from tests.oracle.judge import DIFFERS, Verdict, judge
+    from tests.oracle import judge
+    from tests.oracle import written as by_api
+    from tests.oracle.judge import DIFFERS, Verdict
 
+    judging = by_api.judge if written else judge.judge
     table = random_cases()
     while (asked := pipe.recv()) is not None:
         type, since, seed = asked
         rng = seeded(type, since, seed)
         try:
-            verdict = judge(table[type, since](rng), CaseGenerator(rng), lambda: pipe.send("asking"))
+            verdict = judging(table[type, since](rng), CaseGenerator(rng), lambda: pipe.send("asking"))
         except Exception:
             verdict = Verdict(DIFFERS, f"raised:\n{traceback.format_exc(limit=-4)}")
         pipe.send((verdict.kind, verdict.why))
@@ -49,7 +54,8 @@ def serve(pipe: Connection) -> None:
 class Worker:
     """A process that judges, and is replaced when it is lost."""
 
-    def __init__(self) -> None:
+    def __init__(self, written: bool) -> None:
+        self._written = written
         self._process: Any = None
         self._pipe: Any = None
 
@@ -57,7 +63,7 @@ class Worker:
         if self._process is None:
             context = multiprocessing.get_context("spawn")
             self._pipe, theirs = context.Pipe()
-            self._process = context.Process(target=serve, args=(theirs,), daemon=True)
+            self._process = context.Process(target=serve, args=(theirs, self._written), daemon=True)
             self._process.start()
             theirs.close()
         self._pipe.send((*pair, seed))
@@ -121,11 +127,11 @@ def sweep_pair(worker: Worker, pair: Pair, seeds: range, until: float) -> Report
     return report
 
 
-def sweep(pairs: list[Pair], seeds: range, seconds: float, workers: int) -> Iterator[Report]:
+def sweep(pairs: list[Pair], seeds: range, seconds: float, workers: int, written: bool) -> Iterator[Report]:
     """Reports as they come; each pair may take its share of the time that is left."""
     end = time.monotonic() + seconds
     free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-    everyone = [Worker() for _ in range(workers)]
+    everyone = [Worker(written) for _ in range(workers)]
     for worker in everyone:
         free.put(worker)
 
@@ -156,6 +162,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--only", default="", help="a type, or type-since")
     parser.add_argument("--time", type=float, default=float("inf"), help="seconds for all pairs together")
+    parser.add_argument("--written", action="store_true", help="models that OpenVINO's own API makes and writes")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument(
         "--verbose", action="store_true", help="also say why something was refused or could not be compared"
@@ -166,9 +173,8 @@ def main() -> None:
     if not pairs:
         sys.exit(f"there are no random cases of {arguments.only}")
     total: Counter[str] = Counter()
-    for report in sweep(
-        pairs, range(arguments.seed, arguments.seed + arguments.count), arguments.time, arguments.workers
-    ):
+    seeds = range(arguments.seed, arguments.seed + arguments.count)
+    for report in sweep(pairs, seeds, arguments.time, arguments.workers, arguments.written):
         print("\n".join(report.lines(arguments.verbose)), flush=True)
         total += report.count
     print(f"{len(pairs)} pairs: " + ", ".join(f"{number} {kind}" for kind, number in sorted(total.items())))

@@ -27,9 +27,18 @@ def fake_quantize(
     *,
     levels: int,
 ) -> Value:
-    """The data rounded to as many levels, and these mapped to the range of the output."""
+    """The data rounded to as many levels, and these mapped to the range of the output.
+
+    A range of no extent, as binary networks have it, is a threshold: OpenVINO's CPU plugin gives NaN for such a
+    FakeQuantize, or ends the process.
+    """
+    data = layer.f32(data)
     ranges = [layer.f32(value) for value in (input_low, input_high, output_low, output_high)]
-    return layer.emit("FakeQuantize", layer.f32(data), *ranges, version=1, levels=levels, auto_broadcast="numpy")
+    low, high = (layer.builder.constant_array(value) for value in ranges[:2])
+    if low is not None and high is not None and np.array_equal(low, high):
+        is_above = layer.emit("Greater", data, ranges[0], version=1)
+        return layer.emit("Select", is_above, ranges[3], ranges[2], version=1)
+    return layer.emit("FakeQuantize", data, *ranges, version=1, levels=levels, auto_broadcast="numpy")
 
 
 @translates("BinaryConvolution")

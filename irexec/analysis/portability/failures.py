@@ -11,6 +11,7 @@ from irexec.ir.dims import is_static
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
+    from irexec.ir.graph import Node
 
 
 @difference(
@@ -287,6 +288,56 @@ _BIASES = {"LSTMCell": 5, "GRUCell": 4, "RNNCell": 4}
 def _without_biases(layer: ExaminedLayer) -> bool:
     definition = layer.definition
     return not layer.has(_BIASES[definition.type]) and (definition.type, definition.since) != ("LSTMCell", 1)
+
+
+@difference(
+    "IR982", "empty list refused",
+    ("Unsqueeze", "Pad", "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+    "ReduceLogicalAnd", "ReduceLogicalOr"),
+    "CPU plugin", "fails",
+    does="the CPU plugin does not compile an empty list of axes for Unsqueeze, or for a reduction with "
+    "keep_dims=false, and empty pads of a scalar, which all change nothing in the shape",
+    example='<layer type="Unsqueeze" version="opset1">\n  <input>\n    <port id="0"><dim>2</dim></port>\n'
+    '    <port id="1"><dim>0</dim></port>\n  </input>\n</layer>',
+    repair="Remove the layer; of a reduction write keep_dims=true.",
+)  # fmt: skip
+def _empty_list(layer: ExaminedLayer) -> bool:
+    return layer.shape(1) == (0,) and not (layer.definition.type.startswith("Reduce") and layer["keep_dims"])
+
+
+@difference(
+    "IR983", "compressed 1x1 convolution of a part", ("Reshape", "Transpose"), "CPU plugin", "fails", since="2026.4",
+    does="the CPU plugin does not compile a Reshape or Transpose of a 1x1 convolution that has compressed weights and "
+    "reads an output of a layer with several outputs, such as VariadicSplit",
+    example='<layer name="part" type="VariadicSplit" version="opset1"/>\n'
+    '<layer name="conv" type="Convolution" version="opset1"/>\n'
+    '<layer name="moved" type="Transpose" version="opset1"/>',
+    repair="Leave the weights of the convolution as they are: irexec edit --compress int8 --keep LAYER.",
+)  # fmt: skip
+def _of_a_part(layer: ExaminedLayer) -> bool:
+    return refused_convolution(layer.node) is not None
+
+
+def refused_convolution(node: Node) -> Node | None:
+    """The compressed 1x1 convolution because of which OpenVINO 2026.4 does not compile a Reshape or Transpose.
+
+    Its transformation to a MatMul takes the layer that makes the data for the tensor, which is one of several. Source:
+    openvino ``convert_weight_compressed_conv1x1_to_matmul.cpp``; an output of Split did not fail.
+    """
+    source = node.inputs[0] if node.type in ("Reshape", "Transpose") and node.inputs else None
+    if source is not None and source.node.type == "Add":
+        source = next((one for one in source.node.inputs if one is not None and one.node.constant is None), None)
+    if source is None or source.node.type != "Convolution" or len(source.node.inputs) < 2:
+        return None
+    data, weights = source.node.inputs[:2]
+    if data is None or len(data.node.outputs) < 2 or data.node.type == "Split":
+        return None
+    while weights is not None and weights.node.type in ("Convert", "Subtract", "Multiply", "Reshape"):
+        weights = weights.node.inputs[0]
+    constant = None if weights is None else weights.node.constant
+    if constant is None or constant.element.name not in ("i8", "u8", "i4", "u4"):
+        return None
+    return source.node if tuple(constant.shape[-2:]) == (1, 1) else None
 
 
 difference(

@@ -321,6 +321,28 @@ def _unsorted_values(layer: ExaminedLayer) -> bool:
     return layer["sorted"] is False and not layer.has(1) and others and not layer.is_used(2)
 
 
+difference(
+    "IR947", "empty list of repeats or shifts", ("Tile", "Roll"), "CPU plugin", "undefined values",
+    does="the CPU plugin leaves the result as it was in memory where repeats of Tile or the axes of Roll are empty, "
+    "and nothing is to be done",
+    example='<layer type="Tile" version="opset1">\n  <input>\n    <port id="0"/>\n'
+    '    <port id="1"><dim>0</dim></port>\n  </input>\n</layer>',
+    repair="Remove the layer, or write a 1 for each axis.",
+)(lambda layer: layer.shape(1) == (0,))  # fmt: skip
+
+
+@difference(
+    "IR948", "input range of no extent", ("FakeQuantize",), "CPU plugin", "undefined values",
+    does="where input_low is input_high the CPU plugin gives NaN or ends the process, and the specification output_low "
+    "up to this value, output_high above it",
+    example='<layer type="FakeQuantize" version="opset1">\n  <data levels="2" auto_broadcast="numpy"/>\n</layer>',
+    repair="Write a Greater of the data and input_low, and a Select between output_high and output_low.",
+)  # fmt: skip
+def _no_extent(layer: ExaminedLayer) -> bool:
+    low, high = layer.constant(1), layer.constant(2)
+    return low is not None and high is not None and any(a == b for a, b in zip(low, high, strict=False))
+
+
 @difference(
     "IR945", "reciprocal rounded to f16", ("Divide",), "CPU plugin", "values",
     does="the CPU plugin multiplies by the reciprocal of a constant divisor, which it rounds to f16, also where it "

@@ -350,3 +350,26 @@ for _element in ("i4", "i8", "u8", "i16"):
 for _element in ("i32", "i64", "u32", "u64"):
     has_not("IR980", _element, "Interpolate", 1, _IMAGE, ints(_element, 6, 6), **_OLD_RESIZE)
 has_not("IR980", "version 11", "Interpolate", 11, _IMAGE, [6, 6], [2, 3], parameters=FIRST, **_NEAREST)
+
+has("IR982", "Unsqueeze", "Unsqueeze", 1, random("f32", 2, 3), typed("i64", np.zeros(0)), parameters=FIRST)
+has_not("IR982", "Unsqueeze", "Unsqueeze", 1, random("f32", 2, 3), ints("i64", 0), parameters=FIRST)
+has(
+    "IR982",
+    "reduction",
+    "ReduceMax",
+    1,
+    random("f32", 2, 3),
+    typed("i64", np.zeros(0)),
+    parameters=FIRST,
+    keep_dims="false",
+)
+has_not(
+    "IR982",
+    "reduction",
+    "ReduceMax",
+    1,
+    random("f32", 2, 3),
+    typed("i64", np.zeros(0)),
+    parameters=FIRST,
+    keep_dims="true",
+)

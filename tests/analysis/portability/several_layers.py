@@ -107,7 +107,25 @@ def divided(by: float) -> Model:
     return builder.model()
 
 
+def compressed(*, part: str) -> Model:
+    """A transposed 1x1 convolution with compressed weights of the second part of its data."""
+    builder = Builder("m")
+    x, axis = builder.parameter("f32", (1, 8, 4, 4), "x"), builder.constant(1, "i64")
+    if part == "Split":
+        data = builder.emit("Split", x, axis, num_splits=2)[1]
+    else:
+        data = builder.emit("VariadicSplit", x, axis, builder.constant([4, 4], "i64"))[1]
+    integers = builder.constant(np.arange(32).reshape(8, 4, 1, 1), "u8")
+    scale = builder.constant(np.full((8, 1, 1, 1), 0.5), "f32")
+    weights = builder.emit("Multiply", builder.emit("Convert", integers, destination_type="f32"), scale)
+    same = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1)}
+    y = builder.emit("Convolution", data, weights, name="conv", **same)
+    builder.result(builder.emit("Transpose", y, builder.constant([0, 2, 3, 1], "i64")))
+    return builder.model()
+
+
 SEVERAL_LAYERS = {
+    "IR983": (compressed(part="Split"), compressed(part="VariadicSplit")),
     "IR941": (iterated(reads_slices=True), iterated(reads_slices=False)),
     "IR942": (quantised(by_channel=False), quantised(by_channel=True)),
     "IR971": (strided(padded=False), strided(padded=True)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.testing import random, typed
-from tests.analysis.portability.row import FIRST, has, has_not
+from tests.analysis.portability.row import FIRST, has, has_not, ints
 
 for _name, _shape, _kernel, _strides, _ends, _exclude, _rounding in (
     ("beyond the end", (1, 3, 16, 10), "1,1", "1,2", "0,0", "false", "ceil"),
@@ -37,3 +37,25 @@ has("IR973", "padding alone", "AvgPool", 1, _EMPTY, exclude_pad="false", **_POOL
 has_not("IR973", "data", "AvgPool", 1, random("f32", 1, 3, 3, 2), exclude_pad="false", **_POOL)
 has("IR973", "indices", "Gather", 8, typed("f32", np.zeros((3, 1, 4, 0))), [0], 2, parameters=FIRST)
 has_not("IR973", "indices of data", "Gather", 8, random("f32", 3, 1, 4, 2), [0], 2, parameters=FIRST)
+
+# What is in memory depends on chance, and FakeQuantize may end the process: OpenVINO is not asked.
+has("IR947", "Tile", "Tile", 1, random("f32"), typed("i64", np.zeros(0)), asked=False)
+has_not("IR947", "Tile", "Tile", 1, random("f32", 2), ints("i64", 1))
+has("IR947", "Roll", "Roll", 7, random("f32", 4), typed("i64", np.zeros(0)), typed("i64", np.zeros(0)), asked=False)
+has(
+    "IR948",
+    "a threshold",
+    "FakeQuantize",
+    1,
+    random("f32", 1, 2, 4, 4),
+    0.5,
+    0.5,
+    0.0,
+    1.0,
+    parameters=FIRST,
+    levels="2",
+    asked=False,
+)
+has_not(
+    "IR948", "a range", "FakeQuantize", 1, random("f32", 1, 2, 4, 4), 0.0, 0.5, 0.0, 1.0, parameters=FIRST, levels="2"
+)
