@@ -1,7 +1,7 @@
 """The C kernels with sanitizers: ``python -m tests.native_sanitizers [--thread] [--level NAME] [--cases N] [TESTS]``.
 
 The kernels are built with the address and undefined-behaviour sanitizers into a temporary folder, and the tests and N random
-graphs run on them. ``--thread`` runs tests/data/native/threads.c on run.c with the thread sanitizer. GCC or Clang on Linux.
+graphs run on them. ``--thread`` runs tests/data/native/threads.c and ends.c on run.c with the thread sanitizer. GCC or Clang on Linux.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ADDRESS = ("-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefine
 _THREAD = ("-std=gnu11", "-g", "-O1", "-fsanitize=thread", "-pthread", f"-DSOURCES_HASH={sources_hash()}")
 # The address sanitizer maps terabytes, and is slow.
 _UNLIMITED = ("--memory", "100000000", "--timeout", "120", "--minimise", "0")
-_HARNESS = ROOT / "tests" / "data" / "native" / "threads.c"
+_HARNESSES = [ROOT / "tests" / "data" / "native" / f"{name}.c" for name in ("threads", "ends")]
 
 
 def _runtime(compiler: list[str], name: str) -> str:
@@ -55,21 +55,17 @@ def address(level: str, cases: int, tests: list[str]) -> int:
 
 
 def threads() -> int:
-    """Run the harness of run.c with the thread sanitizer; the exit code."""
+    """Run the harnesses of run.c with the thread sanitizer; the exit code."""
+    return max(harness(source, *_THREAD) for source in _HARNESSES)
+
+
+def harness(source: Path, *options: str) -> int:
+    """Build a program with run.c and run it; the exit code."""
     with tempfile.TemporaryDirectory(prefix="irexec-sanitizers-") as folder:
-        program = str(Path(folder) / "threads")
-        compiled = [
-            *building.find_compiler(),
-            *_THREAD,
-            f"-I{SOURCE}",
-            str(_HARNESS),
-            str(SOURCE / "run.c"),
-            "-o",
-            program,
-        ]
-        if subprocess.run(compiled, check=False).returncode:
-            return 1
-        return subprocess.run([program], check=False).returncode
+        program = str(Path(folder) / "program")
+        compiler = [*building.find_compiler(), *options, f"-I{SOURCE}", str(source), str(SOURCE / "run.c")]
+        built = subprocess.run([*compiler, "-o", program], check=False).returncode
+        return built or subprocess.run([program], check=False).returncode
 
 
 def main() -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
@@ -14,6 +13,7 @@ import numpy as np
 from irexec.dtypes.elements import Element
 from irexec.ir.constants import Constant, release
 from irexec.ir.facts import Fact
+from irexec.ir.forks import new_lock
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ _Key = tuple[tuple[int, ...], Hashable]
 
 class _Entry(Generic[T]):
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.made: tuple[T] | None = None
 
 
@@ -102,7 +102,7 @@ class ConstantStore:
         self._entries: dict[_Key, _Entry[Any]] = {}
         self._keys: dict[int, set[_Key]] = {}
         self._dead: deque[int] = deque()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def get(self, sources: Sequence[ConstantSource], packing: Hashable, make: Callable[..., T]) -> T:
         """``make`` of the values of ``sources``, made once for each combination of sources and packing.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from irexec.compile.memory_limit import check_addresses
 from irexec.compile.steps import Allocation
 from irexec.dtypes.elements import Element, element_of
 from irexec.ir.facts import EveryOutput, Fact
+from irexec.ir.forks import new_lock
 from irexec.schema.inputs import check_inputs
 from irexec.schema.opdef import OpDef
 
@@ -50,7 +50,7 @@ class InferredCheck:
         self._definition, self._attributes, self._planned, self._known = definition, attributes, planned, known
         self._read: tuple[int, ...] = ()
         self._kept: dict[Hashable, Allocation | None] = {}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def __call__(self, arrays: Sequence[np.ndarray | None]) -> Allocation | None:
         """The outputs that are to be allocated; None where they may be views of the inputs, or are not known.

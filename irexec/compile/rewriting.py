@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from irexec.backend.constants import ConstantSource
 from irexec.backend.kernel import KernelOptions
 from irexec.compile.graph import CompileGraph, CompileValue, LoweredBody, Operation, constant_value
 from irexec.dtypes.elements import Element
+from irexec.ir.forks import new_lock
 from irexec.ir.graph import Node
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import resolve
@@ -31,7 +31,7 @@ class DerivedConstants:
 
     def __init__(self) -> None:
         self._made: weakref.WeakValueDictionary[Hashable, ConstantSource] = weakref.WeakValueDictionary()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def get(
         self,

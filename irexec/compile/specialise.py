@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
@@ -20,6 +19,7 @@ from irexec.backend.scratch import Scratch
 from irexec.compile.graph import Operation
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
+from irexec.ir.forks import new_lock
 from irexec.schema.moves import MOVES
 
 KEPT = 16
@@ -61,7 +61,7 @@ class ByShape:
         moves = operation.definition.type in MOVES and operation.definition.plugin == ""
         self._moves = moves and all(v.constant is None or v.constant.size <= COPIED for v in operation.inputs)
         self._kernels: OrderedDict[Hashable, _Selected | None] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def __call__(self, *arrays: np.ndarray | None) -> Any:
         if self._moves and sum(array.nbytes for array in arrays if array is not None) <= COPIED:
@@ -123,7 +123,7 @@ class _Selected:
         self._is_small = size <= SMALL and (not isinstance(kernel, NativeKernel) or kernel.needed.size(1) <= SMALL)
         self._ran = False
         self._bound: _Bound | None = None
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def run(self, inputs: Sequence[np.ndarray | None]) -> tuple[np.ndarray, ...]:
         """The outputs, in new arrays."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 import re
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from irexec.errors import ModelError
 from irexec.io.open_file import OpenFile
 from irexec.io.reading import NotRegularFileError
 from irexec.io.record import BinRecord, record_of
+from irexec.ir.forks import new_lock
 
 READ_AT_ONCE = 16 << 20
 """Bytes of a file up to which it is read, not mapped: that takes milliseconds, and another program that shortens it
@@ -81,7 +81,7 @@ class Weights:
         self._mapping: mmap.mmap | None = None
         self._file: OpenFile | None = None
         self._unpickled: BinRecord | None = None
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self.defect: str | None = None if data is not None else self._opened()
         self.size = self._file.size if self._file is not None else 0 if self._data is None else self._data.size
 
@@ -197,7 +197,7 @@ class Weights:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock(), _mapping=None, _file=None)
+        vars(self).update(state, _lock=new_lock(), _mapping=None, _file=None)
         if self._data is not None:
             self._data.flags.writeable = False
 
@@ -220,7 +220,7 @@ class WeightsSlice:
 
 
 _SHARED: WeakValueDictionary[tuple[Path, int, int, int, int], Weights] = WeakValueDictionary()
-_SHARED_LOCK = threading.Lock()
+_SHARED_LOCK = new_lock()
 
 
 def shared_weights(path: Path) -> Weights:

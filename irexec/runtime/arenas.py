@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +14,7 @@ from irexec.compile.errors import too_large
 from irexec.compile.memory_limit import MemoryLimit, arena_error, check_arena
 from irexec.compile.steps import Plan, Step
 from irexec.compile.storage.arena import ALIGNMENT
+from irexec.ir.forks import new_lock
 from irexec.runtime.segments import Segment, segments_of
 
 KEPT = 2
@@ -63,7 +63,7 @@ class Arenas:
     def __init__(self, memory: MemoryLimit | None = None, depth: int = 1) -> None:
         self.memory, self._kept = memory or MemoryLimit(), KEPT * depth
         self._free: list[Arena] = []
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def take(self, plan: Plan) -> Arena:
         """An arena that is large enough for the plan, for the caller alone.

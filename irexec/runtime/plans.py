@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 from irexec.compile.steps import Plan
+from irexec.ir.forks import new_lock
 
 PLANS, STEPS = 64, 16_384
 """Plans that are stored, and steps of all of them: a step takes some kilobytes."""
@@ -26,7 +26,7 @@ class PlanCache:
         self._size, self._most_steps = size, steps
         self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
         self._steps = 0
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def __len__(self) -> int:
         return len(self._plans)

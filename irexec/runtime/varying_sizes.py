@@ -7,13 +7,13 @@ from the model and from the shapes of a run alone, never from earlier runs: kern
 from __future__ import annotations
 
 import math
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from irexec.analysis.attributes import typed_attribute
 from irexec.analysis.shape_inference import Inference
 from irexec.ir.dims import Dim, PartialShape, Size, high, low
+from irexec.ir.forks import new_lock
 from irexec.ir.graph import Graph, Node, Value
 
 Position = tuple[int, int]
@@ -55,7 +55,7 @@ class VaryingSizes:
         self._declared, self._knows_most, self._are_free = declared, knows_most, are_free
         self._appended = frozenset(appended)
         self._free: OrderedDict[Shapes, frozenset[Position]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def planned(self, shapes: tuple[tuple[int, ...], ...]) -> Shapes:
         """The shapes to plan for."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-import threading
 from collections import defaultdict
 from pathlib import Path
+
+from irexec.ir.forks import new_rlock
 
 # Bytes, since decoding the sources takes as long as searching them. Names of layers that are emitted register nothing.
 # The look-behind comes after the quote, which a search finds a dozen times faster than a position without "emit(".
@@ -27,7 +28,7 @@ class Loader:
         self._pending: dict[str, None] = {}
         self._by_name: dict[str, list[str]] = {}
         self._loaded: set[str] = set()
-        self._lock = threading.RLock()
+        self._lock = new_rlock()
         self._loading = False
 
     def add_package(self, name: str, path: list[str]) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from irexec.errors import IrexecError, PluginError
+from irexec.ir.forks import new_rlock
 
 VARIABLE, GROUP = "IREXEC_PLUGINS", "irexec.plugins"
 IN_MAIN = "module '__main__'"
@@ -85,7 +85,7 @@ class Plugins:
         self.given: list[str] = []
         self._loaded: dict[str, PluginError | None] = {}
         self._entry_points: list[Plugin] | None = None
-        self._lock = threading.RLock()
+        self._lock = new_rlock()
 
     def load(self, own: bool = False) -> None:
         """Load the plug-ins that are not loaded yet. Other threads wait until it is done; plug-ins being loaded do not.

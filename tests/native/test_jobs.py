@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import shutil
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 
 from irexec.backend.native.crew import Crew, crew
 from irexec.native.library import library
+from tests.native_sanitizers import harness
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
@@ -206,3 +208,13 @@ test_jobs.test_helpers_run_each_block_once_with_scratch_of_their_own()
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pthreads and a C compiler")
+@pytest.mark.parametrize("helpers", [1, 3])
+def test_jobs_that_are_stopped_by_several_callers_end_and_run_one_call_at_a_time(helpers: int) -> None:
+    """A caller that waits for its helper is woken although others wait for it; see tests/data/native/ends.c."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    source = ROOT / "tests" / "data" / "native" / "ends.c"
+    assert harness(source, "-O2", "-std=gnu11", "-pthread", "-DSOURCES_HASH=0", f"-DHELPERS={helpers}") == 0

@@ -159,13 +159,16 @@ EXPORT void irx_reset(call *calls, i64 count, i64 threads)
     }
 }
 
-/* Ends a job early: threads in irx_run begin no further block, and return. */
+/* Ends a job early: threads in irx_run begin no further block, and return.
+ *
+ * No thread is woken before all calls have ended: it would begin the next call while blocks of this one are running,
+ * whose results may lie where the next one has its scratch.
+ */
 EXPORT void irx_stop(call *calls, i64 count)
 {
-    for (call *c = calls; c < calls + count; c++) {
+    for (call *c = calls; c < calls + count; c++)
         for (share *s = c->share; s < c->share + c->shares; s++) atomic_store(&s->next, s->end);
-        finish(c);
-    }
+    for (call *c = calls; c < calls + count; c++) finish(c);
 }
 
 /* Claims a block, of this share or, once it has none left, of the shares after it; -1 if no block is left.
@@ -237,7 +240,7 @@ EXPORT i64 irx_run_alone(call *calls, i64 count, i64 *position, i64 nanoseconds)
 /* The place of one helper. The two lowest bits of its state are one of the names below, the others count its jobs. */
 typedef struct {
     _Atomic unsigned state;
-    _Atomic int asleep, awaited; /* whether the helper, or who gave it a job, sleeps on the state */
+    _Atomic int asleep, awaiting; /* whether the helper sleeps on the state, and how many callers do */
     int helper, avoided; /* the helper's number in the system, and the core that it keeps off */
     call *calls;
     i64 count, thread;
@@ -258,6 +261,7 @@ EXPORT void irx_clear_seats(void)
     for (seat *s = seats; s < seats + SEATS; s++) {
         atomic_store(&s->state, IDLE);
         atomic_store(&s->asleep, 0);
+        atomic_store(&s->awaiting, 0);
         s->avoided = -1;
     }
 }
@@ -279,7 +283,7 @@ EXPORT void irx_serve(i64 index, i64 stays)
             i64 position = 0;
             irx_run(s->calls, s->count, s->thread, &position, NEVER);
             atomic_store(&s->state, state - GIVEN + IDLE);
-            if (atomic_load(&s->awaited)) wake_all(&s->state);
+            if (atomic_load(&s->awaiting)) wake_all(&s->state);
         } else if (!changes_soon(&s->state, state)) {
             if (!stays) return;
             atomic_store(&s->asleep, 1);
@@ -340,9 +344,10 @@ EXPORT void irx_dismiss(i64 *hired)
         const unsigned working = given - GIVEN + WORKING;
         if (atomic_compare_exchange_strong(&s->state, &given, given - GIVEN + IDLE)) continue;
         if (given != working || changes_soon(&s->state, working)) continue;
-        atomic_store(&s->awaited, 1);
+        /* Others may wait for the same helper: one that has waited for an earlier job, and has not run since. */
+        atomic_fetch_add(&s->awaiting, 1);
         while (atomic_load(&s->state) == working) sleep_on(&s->state, working);
-        atomic_store(&s->awaited, 0);
+        atomic_fetch_sub(&s->awaiting, 1);
     }
     *hired = 0;
 }
