@@ -42,6 +42,7 @@ OLD: dict[str, tuple[int, str, dict[str, Any], list[Any], list[Any]]] = {
     "Pad-2 with negative pads": (2, '(float[3] x) => (y) { y = Pad <pads: ints = [-1, 1], mode: string = "edge"> (x) }', {}, [f32(1, 2, 3)], [[2, 3, 3]]),
     "ReduceSum-11 by attribute": (11, "(float[2,3] x) => (y) { y = ReduceSum <axes: ints = [-1], keepdims: int = 0> (x) }", {}, [ROW], [[6, 15]]),
     "Reshape-1": (1, "(float[2,3] x) => (y) { y = Reshape <shape: ints = [0, 1, -1]> (x) }", {}, [ROW], [[[[1, 2, 3]], [[4, 5, 6]]]]),
+    "Gemm-9 of integers, rounded once: 47.7 + 2.72": (9, "(int64[1,2] x, int64[2,1] z) => (y) { y = Gemm <alpha: float = 0.9, beta: float = 0.34> (x, z, c) }", {"c": np.array([8])}, [np.array([[1, 1]]), np.array([[27], [26]])], [[[50]]]),
     "Slice-1": (1, "(float[2,3] x) => (y) { y = Slice <starts: ints = [-2], ends: ints = [99], axes: ints = [1]> (x) }", {}, [ROW], [[[2, 3], [5, 6]]]),
     "Softmax-11 over all axes from 1 on": (11, "(float[1,2,2] x) => (y) { y = Softmax(x) }", {}, [f32([[0, 0], [0, 0]])], [[[[0.25, 0.25], [0.25, 0.25]]]]),
     "Softmax-13 over the last axis": (13, "(float[1,2,2] x) => (y) { y = Softmax(x) }", {}, [f32([[0, 0], [0, 0]])], [[[[0.5, 0.5], [0.5, 0.5]]]]),

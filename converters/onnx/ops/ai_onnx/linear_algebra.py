@@ -91,18 +91,16 @@ def gemm(
     transA: int = 0, transB: int = 0, broadcast: int = 0,
 ) -> Value:  # fmt: skip
     """alpha * A @ B + beta * C; C broadcasts as in NumPy. ``broadcast`` has no effect: shapes are equal without it."""
-    product = ctx.emit("MatMul", x, y, transpose_a=bool(transA), transpose_b=bool(transB))
+    product, kind = ctx.emit("MatMul", x, y, transpose_a=bool(transA), transpose_b=bool(transB)), ctx.element(x)
+    if not kind.is_float and not (float(alpha).is_integer() and float(beta).is_integer()):
+        # Rounded once, towards zero, as by onnx.reference.
+        product, z = ctx.convert(product, F64), None if z is None else ctx.convert(z, F64)
     result = _scaled(ctx, product, alpha)
-    return result if z is None else ctx.emit("Add", result, _scaled(ctx, z, beta))
+    return ctx.convert(result if z is None else ctx.emit("Add", result, _scaled(ctx, z, beta)), kind)
 
 
 def _scaled(ctx: TranslationContext, x: Value, factor: float) -> Value:
-    kind = ctx.element(x)
-    if factor == 1.0:
-        return x
-    if kind.is_float or float(factor).is_integer():
-        return ctx.emit("Multiply", x, ctx.constant(factor, x))
-    return ctx.convert(ctx.emit("Multiply", ctx.convert(x, F64), ctx.constant(factor, F64)), kind)
+    return x if factor == 1.0 else ctx.emit("Multiply", x, ctx.constant(factor, x))
 
 
 @translates("Einsum", since=12)
