@@ -93,7 +93,8 @@ UNSUPPORTED_OPERATOR = add(
     "Export the model with other operators, or add a translator (docs: Add a translator).",
 )
 OPERATOR_VERSION = add(
-    "ON103", "error", "operator not in opset", "the operator is newer than the opset that the model imports, and has changed since it first appeared",
+    "ON103", "error", "operator not in opset",
+    "the operator is newer than the opset that the model imports, and has changed since it first appeared",
     '<ir_version: 8, opset_import: ["" : 9]>\n[align] y = RoiAlign (x, boxes, images)',
     "Import the opset in which the operator first appeared, or a newer one; onnx.version_converter adapts the other "
     "nodes.",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -26,6 +27,8 @@ def answers(row: Row) -> dict[str, np.ndarray]:
         return _answers_of_openvino(row)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    # Several threads quantize the states of parts of a batch separately.
+    options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(row.model().SerializeToString(), options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, row.feeds), strict=True))
@@ -42,7 +45,9 @@ def _answers_of_openvino(row: Row) -> dict[str, np.ndarray]:
 
 def main() -> None:
     known: dict[str, np.ndarray] = {} if "--all" in sys.argv else dict(np.load(GOLDENS))
-    results = {key: value for key, value in known.items() if key.rpartition("|")[0] in {row.id for row in ROWS}}
+    results: dict[str, Any] = {
+        key: value for key, value in known.items() if key.rpartition("|")[0] in {row.id for row in ROWS}
+    }
     recorded = {key.rpartition("|")[0] for key in results}
     for row in ROWS:
         if row.id in recorded:

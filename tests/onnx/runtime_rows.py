@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.onnx.rows import Fixed, Row, f32, i32, i64, ints, row, u8
+from tests.onnx.rows import Fixed, Row, f32, i8, i32, i64, ints, row, u8
 
 OPENVINO = "org.openvinotoolkit"
 _W, _B = Fixed(f32(8, 24)), Fixed(f32(24))
@@ -87,6 +87,27 @@ _WINDOWS = [
     row("NGramRepeatBlock", i64(1, 2, 1).reshape(1, 3), f32(1, 4), id="single tokens", ngram_size=1),
     row("NGramRepeatBlock", i64(1, 2).reshape(1, 2), f32(1, 4), id="a short text", ngram_size=4),
 ]
+_LEVELS = (Fixed(u8(2, 3, 16)), Fixed(u8(2, 4, 16, seed=1)))
+
+
+def _scales(*shape: int, seed: int = 0) -> Fixed:
+    return Fixed(f32(*shape, low=0.002, high=0.02, seed=seed))
+
+
+def _zeros(*shape: int, value: int = 128) -> Fixed:
+    return Fixed(np.full(shape, value, np.uint8))
+
+
+_WEIGHTS = [
+    row("MatMulBnb4", f32(2, 3, 32), Fixed(u8(112)), Fixed(f32(14, low=0.1)), id="NF4", K=32, N=7, block_size=16, quant_type=1),
+    row("MatMulBnb4", f32(3, 20), Fixed(u8(30)), Fixed(f32(4, low=0.1)), id="FP4 and a last block", K=20, N=3, block_size=16, quant_type=0),
+    row("MatMulBnb4", f32(32), u8(64), f32(4, low=0.1), id="computed weights", K=32, N=4, block_size=32, quant_type=1),
+    row("DynamicQuantizeLSTM", f32(5, 2, 3), *_LEVELS, Fixed(f32(2, 32)), None, f32(2, 2, 4), f32(2, 2, 4, seed=1), Fixed(f32(2, 12)),
+        _scales(2), _zeros(2), _scales(2, seed=1), _zeros(2, value=120), outputs=(True, True, True), direction="bidirectional", hidden_size=4),
+    row("DynamicQuantizeLSTM", f32(5, 3, 3), Fixed(i8(1, 3, 16)), Fixed(i8(1, 4, 16, seed=1)), None, i32(5, 2, 3), None, None, None, _scales(1, 16),
+        Fixed(np.zeros((1, 16), np.int8)), _scales(1, 16, seed=1), Fixed(np.zeros((1, 16), np.int8)), id="lengths, scales of columns",
+        outputs=(True, True, True), direction="reverse", hidden_size=4, clip=0.8, input_forget=1),
+]
 _LOGITS, _SCORES = f32(2, 24, low=-0.3, high=0.3), f32(2, 18, low=0.0, seed=5)
 _GRID = (f32(1, 2, 3, 4), f32(1, 3, 30, 50))
 _RANGES = [Fixed(np.array(value, np.float32)) for value in (-0.5, 0.75, -1.0, 0.8)]
@@ -119,4 +140,4 @@ _OPENVINO = [
     _openvino("DeformableConv2D", f32(1, 4, 6, 6), f32(1, 18, 4, 4), Fixed(f32(2, 2, 3, 3)), f32(1, 9, 4, 4, low=0.0), group=2),
 ]
 # fmt: on
-RUNTIME_ROWS: list[Row] = [*_MASKS, *_TRIAL, *_WINDOWS, *_OPENVINO]
+RUNTIME_ROWS: list[Row] = [*_MASKS, *_TRIAL, *_WINDOWS, *_WEIGHTS, *_OPENVINO]

@@ -98,6 +98,7 @@ class Gates:
         functions: the activations.
         clip: the bound of the activations' inputs; 0 is no bound.
         input_forget: True if the forget gate is 1 - the input gate.
+        product: the product of the state and R, in place of a matrix product of floats.
     """
 
     ready: Sequence[Expression]
@@ -107,6 +108,7 @@ class Gates:
     functions: Sequence[Function]
     clip: float
     input_forget: bool
+    product: Callable[[Expression], Value] | None = None
 
     def apply(self, i: int, x: Expression) -> Expression:
         """The i-th activation, of the clipped value."""
@@ -116,6 +118,8 @@ class Gates:
 
     def recurrent(self, hidden: Expression, count: int, *, matrix: Expression | None = None) -> list[Expression]:
         """The products of the state for ``count`` gates."""
+        if self.product is not None:
+            return _columns(Expression(hidden.ctx, self.product(hidden)), count)
         product = hidden.ctx.emit("MatMul", hidden.value, (matrix or self.recurrence).value, transpose_b=True)
         return _columns(Expression(hidden.ctx, product), count)
 
@@ -166,34 +170,38 @@ def lstm_cell(gates: Gates, states: Sequence[Expression]) -> list[Expression]:
     return [gates.apply(0, o) * _apply(cell, gates.functions[2]), cell]
 
 
+Recurrent = Callable[[BodyBuilder, Expression], Value]
+"""Computes the product of the states (B, H) and R inside of a body. States of sequences that have ended are 0."""
+
+
 def loop_over_time(
-    ctx: TranslationContext, cell: Cell, functions: Sequence[Function], x: Value, lengths: Value | None, w: Value,
-    r: Value, bias: Value, last_bias: Value | None, peepholes: Value | None, states: Sequence[Value], *, reverse: bool,
-    clip: float, input_forget: bool,
+    ctx: TranslationContext, cell: Cell, functions: Sequence[Function], product: Value, lengths: Value | None, r: Value,
+    bias: Value, last_bias: Value | None, peepholes: Value | None, states: Sequence[Value], *, reverse: bool,
+    clip: float, input_forget: bool, recurrent: Recurrent | None = None,
 ) -> tuple[Value, ...]:  # fmt: skip
-    """One direction of a network as a loop over time; the products of the input are computed before the loop.
+    """One direction of a network as a loop over time.
 
     Args:
         ctx: the context.
         cell: one time step.
         functions: the activations.
-        x: (B, T, I).
+        product: the product of the input and W, (B, T, G * H).
         lengths: (B); None if every sequence has length T.
-        w, r, bias, last_bias, peepholes: one row each; see Gates.
+        r, bias, last_bias, peepholes: one row each; see Gates.
         states: (B, 1, H).
         reverse: True to begin at the end of each sequence.
         clip, input_forget: see Gates.
+        recurrent: computes the product of the states and R in place of a matrix product of floats.
 
     Returns:
         Y (B, 1, T, H) and the last states (B, 1, H).
     """
-    product = ctx.emit("MatMul", x, ctx.emit("Squeeze", w, [0]), transpose_b=True)
     by_length = reverse and lengths is not None
     ready = ctx.emit("Add", product, bias)
     ready = _reversed(ctx, ready, lengths) if by_length else ready
     sliced = [(ready, IterationSlice(1, reverse and not by_length))]
     if lengths is not None:
-        sliced.append((ctx.unsqueeze(positions(ctx, x, 1).value, [0]), IterationSlice(1)))
+        sliced.append((ctx.unsqueeze(positions(ctx, product, 1).value, [0]), IterationSlice(1)))
     shape = ctx.static(r, "R")
     gate_rows, size = shape[1], shape[2]
     recurrence = ctx.emit("Squeeze", r, [0])
@@ -203,9 +211,17 @@ def loop_over_time(
         inner = builder.inner
         last = None if last_bias is None else Expression(inner, builder.captured(last_bias))
         holes = [] if peepholes is None else _columns(Expression(inner, builder.captured(peepholes)), 3)
+
+        def multiplied(hidden: Expression) -> Value:
+            if lengths_column is not None:
+                has_begun = Expression(inner, parts[1]) <= Expression(inner, builder.captured(lengths_column))
+                hidden = has_begun.select(hidden, Expression(inner, inner.constant(0, hidden.value)))
+            return recurrent(builder, hidden) if recurrent is not None else hidden.value
+
         work = Gates(
             _columns(Expression(inner, inner.emit("Squeeze", parts[0], [1])), gate_rows // size),
             Expression(inner, builder.captured(recurrence)), last, holes, functions, clip, input_forget,
+            None if recurrent is None else multiplied,
         )  # fmt: skip
         old = [Expression(inner, state) for state in given]
         new = cell(work, old)

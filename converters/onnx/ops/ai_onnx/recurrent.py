@@ -153,12 +153,12 @@ def _translated(
     for what, (weights, sizes) in expected.items():
         _check_weights(ctx, weights, what, (len(functions), *sizes))
     x = x if layout else ctx.transpose(x, [1, 0, 2])
-    states = tuple(_state(ctx, state, x, len(functions), size, layout) for state in initial)
+    states = tuple(initial_state(ctx, state, x, len(functions), size, layout) for state in initial)
     y, *last = _directions(ctx, Network(
         kind, x, lengths, w, r, bias, p, states, direction, functions, size, given.clip, linear_before_reset,
         input_forget
     ))  # fmt: skip
-    last_states = [_zero_if_empty(ctx, state, lengths) for state in last]
+    last_states = [zero_if_empty(ctx, state, lengths) for state in last]
     return (
         ctx.transpose(y, [0, 2, 1, 3] if layout else [2, 1, 0, 3]),
         *(state if layout else ctx.transpose(state, [1, 0, 2]) for state in last_states),
@@ -175,7 +175,9 @@ def _check_weights(ctx: TranslationContext, weights: Value | None, what: str, ex
         raise OpError(f"{what} has the shape {shape_text(shape)}, expected [{text}]")
 
 
-def _state(ctx: TranslationContext, state: Value | None, x: Value, directions: int, size: int, layout: int) -> Value:
+def initial_state(
+    ctx: TranslationContext, state: Value | None, x: Value, directions: int, size: int, layout: int
+) -> Value:
     """An initial state, (B, D, H); zeros unless given."""
     if state is not None:
         return state if layout else ctx.transpose(state, [1, 0, 2])
@@ -183,7 +185,7 @@ def _state(ctx: TranslationContext, state: Value | None, x: Value, directions: i
     return ctx.full(ctx.constant(0, x), ctx.emit("Concat", batch, ctx.constant([directions, size]), axis=0))
 
 
-def _zero_if_empty(ctx: TranslationContext, state: Value, lengths: Value | None) -> Value:
+def zero_if_empty(ctx: TranslationContext, state: Value, lengths: Value | None) -> Value:
     """The last state; 0 for an empty sequence, as in ONNX Runtime, where IR returns the initial state."""
     known = ctx.ints_if_known(lengths)
     if lengths is None or (known is not None and all(length > 0 for length in known)):
@@ -279,7 +281,8 @@ def _loop(ctx: TranslationContext, one: Network) -> tuple[Value, ...]:
     rows, last_of_w = len(one.kind.gates) * one.hidden_size, ctx.sizes(one.w, "W")[-1]
     w = ctx.reshape(one.w, [1, rows, last_of_w if isinstance(last_of_w, int) else -1])
     r = ctx.reshape(one.r, [1, rows, one.hidden_size])
+    product = ctx.emit("MatMul", one.x, ctx.emit("Squeeze", w, [0]), transpose_b=True)
     return loop_over_time(
-        ctx, one.kind.cell, one.functions[0], one.x, one.lengths, w, r, bias, last, one.peepholes, one.states,
+        ctx, one.kind.cell, one.functions[0], product, one.lengths, r, bias, last, one.peepholes, one.states,
         reverse=one.direction == "reverse", clip=one.clip, input_forget=one.input_forget,
     )  # fmt: skip

@@ -27,6 +27,7 @@ from converters.onnx.ops.ai_onnx.quantization import (
 )
 from converters.onnx.registry import COM_MICROSOFT, add, translates
 from irexec.dtypes.elements import F32, F64, I32, U8, U32, Element, element
+from irexec.dtypes.minifloats import NormalFloat4
 from irexec.errors import ConversionError, OpError
 from irexec.ir.constants import Constant
 from irexec.ir.graph import Value
@@ -239,6 +240,39 @@ def _zero_points(
     padded = -(-blocks // per_byte) * per_byte
     found = ctx.convert(_packed(ctx, zero_points, kind, (rows, padded, 1)), wide)
     return found if padded == blocks else ctx.emit("Slice", found, [0], [blocks], [1], [1])
+
+
+# The values of FP4 of bitsandbytes whose sign is positive, by code; NF4 is IR's nf4.
+_FP4 = (0.0, 5.208333333e-03, 0.66666667, 1.0, 0.33333333, 0.5, 0.16666667, 0.25)
+
+
+@translates("MatMulBnb4", domain=COM_MICROSOFT)
+def matmul_bnb4(
+    ctx: TranslationContext, x: Value, y: Value, absmax: Value, *, K: int, N: int, block_size: int, quant_type: int,
+    training_mode: int = 0, transB: int = 1,
+) -> Value:  # fmt: skip
+    """Weights (N, K) of 4 bits, the first in the upper half of a byte, times one value per block of them.
+
+    Source: ONNX Runtime's ``blockwise_quant_block_bnb4.h``; with ``transB`` 0 its product is not defined.
+    """
+    if transB != 1:
+        raise ConversionError(f"transB {transB} cannot be converted", unsupported=True)
+    if min(K, N, block_size) < 1 or quant_type not in (0, 1):
+        raise OpError(f"K is {K}, N {N}, block_size {block_size} and quant_type {quant_type}")
+    count, blocks = N * K, -(-N * K // block_size)
+    table = NormalFloat4().values if quant_type else np.outer([1, -1], _FP4).ravel()
+    halves = ctx.emit("BitwiseRightShift", ctx.reshape(y, [-1, 1]), ctx.constant([4, 0], U8))
+    codes = ctx.reshape(ctx.emit("BitwiseAnd", halves, ctx.constant(15, U8)), [-1])
+    flat = ctx.emit("Gather", ctx.constant(table, x), ctx.convert(codes, I32), ctx.constant(0))
+    size = ctx.sizes(flat)[0]
+    if isinstance(size, int) and size != 2 * -(-count // 2):
+        raise OpError(f"the packed weights {ctx.fact(y)} are not {N} x {K} values of 4 bits")
+    # Values beyond the last weight do not matter.
+    flat = ctx.emit("Pad", flat, [0], [blocks * block_size], ctx.constant(0, x), pad_mode="constant")
+    flat = ctx.emit("Slice", flat, [0], [blocks * block_size], [1], [0])
+    scaled = ctx.emit("Multiply", ctx.reshape(flat, [blocks, block_size]), ctx.reshape(absmax, [blocks, 1]))
+    weights = ctx.emit("Slice", ctx.reshape(scaled, [-1]), [0], [count], [1], [0])
+    return ctx.emit("MatMul", x, ctx.reshape(weights, [N, K]), transpose_a=False, transpose_b=True)
 
 
 @translates("NhwcMaxPool", domain=COM_MICROSOFT)
