@@ -17,7 +17,7 @@ from typing import Protocol
 from tests.fuzz.case import Case
 from tests.fuzz.observer import Observer
 
-TARGETS = ("xml", "inputs", "bin", "onnx", "npy", "image", "cli", "graphs", "edits")
+TARGETS = ("xml", "inputs", "bin", "onnx", "npy", "image", "cli", "graphs", "edits", "tokenizers", "bodies")
 
 
 class Target(Protocol):
