@@ -18,6 +18,7 @@ from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of, agreements_table
 from irexec.tools.compare import CompareOptions
 from irexec.tools.compare.comparison import Known
+from irexec.tools.compare.detections import as_rows, detection_layers
 from irexec.tools.compare.int8 import explain
 from irexec.tools.compare.rows import layer
 from irexec.tools.engines.runtimes import Runtime, open_runtime
@@ -108,9 +109,14 @@ def verify(
                 failure = failure or error
                 continue
             found = CompiledModel(model)(inputs)
+            tolerance, detections = Tolerance(rtol=rtol, atol=atol), detection_layers(model)
             agreements = [
-                agreement_of(value.name, found[value.name], array, Tolerance(rtol=rtol, atol=atol))
+                agreement_of(value.name, found[value.name], array, tolerance)
                 for value, array in zip(values, expected, strict=True)
+            ]
+            agreements = [
+                as_rows(one, array, found[value.name], tolerance) if value.node in detections else one
+                for one, value, array in zip(agreements, values, expected, strict=True)
             ]
             named = {name for value in results for name in value.names}
             agreements += [
@@ -121,9 +127,7 @@ def verify(
             differing = {value: one for value, one in zip(values, agreements, strict=False) if not one.agrees}
             known = None
             if differing:
-                known = _known(model, reference, inputs) or _amplified(
-                    model, inputs, found, differing, Tolerance(rtol=rtol, atol=atol)
-                )
+                known = _known(model, reference, inputs) or _amplified(model, inputs, found, differing, tolerance)
             return Verification(runtime, chosen, agreements, known)
     if failure is None:
         raise AssertionError("there are sizes to try")

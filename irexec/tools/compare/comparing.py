@@ -8,13 +8,14 @@ from typing import NoReturn
 
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.dtypes.elements import BF16, F32, F64, Element
+from irexec.dtypes.elements import BF16, F16, F32, F64, Element
 from irexec.errors import InputError, NodeError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.messages import counted
 from irexec.tools.compare.bodies import add_inner
 from irexec.tools.compare.comparison import Comparison, Uncompared
+from irexec.tools.compare.detections import detection_layers
 from irexec.tools.compare.divergence import blame_reordering, describe_first, independent
 from irexec.tools.compare.feeding import feed
 from irexec.tools.compare.isolate import Isolated
@@ -29,7 +30,7 @@ from irexec.tools.compare.random_layers import random_layers
 from irexec.tools.compare.repairing import Repairing
 from irexec.tools.compare.results import missing_results, result_rows
 from irexec.tools.compare.rows import Ancestors, Found, Rows, positions
-from irexec.tools.compare.sides import AnySide, ModelSide
+from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide
 from irexec.tools.compare.tolerances import computed_from_bf16
 from irexec.tools.engines.runtimes import Arrays, Runtime, runtime_kind
 from irexec.tools.images.files import Notify
@@ -124,12 +125,12 @@ class Comparing(OpenSides):
             element = b_facts[value].element if value in b_facts else None
             return BF16 if value in rounded and element in (F32, F64) else element
 
-        return Rows(
-            self.tolerances,
-            lambda value: a_facts[value].element if value in a_facts else None,
-            b_element,
-            positions(self.b.order),
-        )
+        def a_element(one: Value | str) -> Element | None:
+            if isinstance(one, str):
+                return self.a.elements.get(one) if isinstance(self.a, RecordedSide) else None
+            return a_facts[one].element if one in a_facts else None
+
+        return Rows(self.tolerances, a_element, b_element, positions(self.b.order), detection_layers(self.b.model))
 
     def _summary(self, rows: Rows, uncompared: Sequence[Uncompared], *, is_isolated: bool) -> Comparison:
         results = () if is_isolated else result_rows(self, rows)
@@ -137,7 +138,7 @@ class Comparing(OpenSides):
         return Comparison(
             a=self._label(self.a, self.run_a),
             b=self._label(self.b, self.run_b),
-            tolerance=self.tolerances.text,
+            tolerance=str(self.tolerances.of(F16)) if self._are_halves else self.tolerances.text,
             rows=tuple(found.row for found in rows.found),
             first=first,
             independent=layers,
@@ -151,6 +152,10 @@ class Comparing(OpenSides):
             whole=self.whole,
             known=known_reasons(self, first, layers, results),
         )
+
+    @property
+    def _are_halves(self) -> bool:
+        return isinstance(self.a, RecordedSide) and self.a.are_halves
 
     def _refuse_empty(self) -> None:
         """Raise InputError for a B of inputs and results alone beside an A with layers."""

@@ -17,6 +17,7 @@ from irexec.ir.graph import Node, Value
 from irexec.messages import counted
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import ComparedLayer, Divergence, InputRow, Suspect
+from irexec.tools.compare.evidence import is_suspicious
 from irexec.tools.compare.folded import COMMUTATIVE
 from irexec.tools.compare.open_sides import OpenSides
 from irexec.tools.compare.pairs import FOLDED
@@ -44,7 +45,7 @@ def describe_first(rows: Rows, context: OpenSides) -> tuple[Divergence | None, t
         return None, ()
     by_value = {found.value: found for found in rows.found}
     found = independent(rows, context)
-    first = min(found or differing, key=lambda one: one.order)
+    first = found[0] if found else min(differing, key=lambda one: one.order)
     layers = {one.value.node: layer(one.value, one.path) for one in found}
     described = _described(first, by_value, Ancestors(by_value, context.b.model), context)
     tried = with_trials(described, first, rows, context, lambda node: suspect(node, first, rows, context))
@@ -52,7 +53,11 @@ def describe_first(rows: Rows, context: OpenSides) -> tuple[Divergence | None, t
 
 
 def independent(rows: Rows, context: OpenSides) -> list[Found]:
-    """Tensors that differ by themselves, in the order of their computation; see ``describe_first``."""
+    """Tensors that differ by themselves, see ``describe_first``: those of certain pairs first, then guesses.
+
+    Two exporters compute shapes in different layers: integers from shapes that are guessed to be a pair come last.
+    Tensors of one rank have the order of their computation.
+    """
     by_value = {found.value: found for found in rows.found}
     ancestors = Ancestors(by_value, context.b.model)
     differing = [found for found in rows.found if found.row.is_fault]
@@ -61,7 +66,12 @@ def independent(rows: Rows, context: OpenSides) -> list[Found]:
         for one in differing
         if context.options.isolate or _is_told(one) or _is_independent(one, by_value, ancestors)
     ]
-    return sorted(found, key=lambda one: one.order)
+    of_shapes = computed_from_shapes(context.b.model)
+
+    def doubt(one: Found) -> int:
+        return is_suspicious(one) * (2 if one.value.node in of_shapes else 1)
+
+    return sorted(found, key=lambda one: (doubt(one), one.order))
 
 
 def blame_reordering(rows: Rows, context: OpenSides) -> None:

@@ -9,7 +9,7 @@ from irexec.dtypes.elements import BF16, Element
 from irexec.tools.compare.comparison import TensorRow
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.rows import Rows
-from irexec.tools.compare.sides import AnySide, ModelSide
+from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide
 from irexec.tools.compare.tolerances import Tolerances
 from irexec.tools.engines.runtimes import runtime_kind
 
@@ -43,6 +43,8 @@ def notes_on(
         yield f"irexec computes f16 and bf16 in f32, as {names} does; --precision as-written rounds every result"
     if "openvino" in others and _computes_in(BF16, b):
         yield "OpenVINO rounds every bf16 result where the processor can: tensors computed from it have its tolerance"
+    if isinstance(a, RecordedSide) and a.are_halves:
+        yield "the tensors of A are stored as f16: their tolerance is that of f16"
     if tolerances.quantised:
         yield "only one of the models is quantised: its tensors agree in a signal-to-noise ratio, not value by value"
     observed = {found.value: found.row.agreement.agrees for found in rows.found}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,7 @@ from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.messages import counted
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import ComparedLayer, TensorRow
+from irexec.tools.compare.detections import as_rows, returns_detections
 from irexec.tools.compare.pairs import FOLDED, VALUES, InnerPair, TensorPair
 from irexec.tools.compare.sides import ordered
 from irexec.tools.compare.tolerances import Tolerances
@@ -80,11 +81,18 @@ class Rows:
         tolerances: tolerances of pairs.
         a_element, b_element: the element types of values of A and B.
         position: position of each layer of B in the topological order of its graph, bodies included.
+        detections: layers that return rows of detections, and layers behind them.
     """
 
     def __init__(
-        self, tolerances: Tolerances, a_element: ElementOf, b_element: ElementOf, position: Mapping[Node, int]
+        self,
+        tolerances: Tolerances,
+        a_element: Callable[[Value | str], Element | None],
+        b_element: ElementOf,
+        position: Mapping[Node, int],
+        detections: Set[Node] = frozenset(),
     ) -> None:
+        self._detections, self._are_reordered = detections, False
         self._tolerances, self._a_element, self._b_element = tolerances, a_element, b_element
         self._position = position
         self.found: list[Found] = []
@@ -141,12 +149,17 @@ class Rows:
 
     def agreement(self, one: Value | str, other: Value, a: np.ndarray, b: np.ndarray) -> Agreement:
         """The agreement of two arrays of a pair, within the tolerance of their types."""
-        return agreement_of(other.name, b, a, self.tolerance(one, other), "A")
+        tolerance = self.tolerance(one, other)
+        found = agreement_of(other.name, b, a, tolerance, "A")
+        orders_rows = returns_detections(other.node)
+        if not found.agrees and (orders_rows or (self._are_reordered and other.node in self._detections)):
+            found = as_rows(found, a, b, tolerance)
+            self._are_reordered |= found.agrees and orders_rows
+        return found
 
     def tolerance(self, one: Value | str, other: Value) -> Tolerance:
         """The tolerance of a pair."""
-        elements = [self._b_element(other), *([self._a_element(one)] if isinstance(one, Value) else [])]
-        return self._tolerances.of(*elements)
+        return self._tolerances.of(self._b_element(other), self._a_element(one))
 
     @property
     def agree(self) -> bool:

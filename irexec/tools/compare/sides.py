@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Model
 from irexec.api import ModelLike, as_model
 from irexec.compile.memory_limit import MemoryLimit
-from irexec.dtypes.elements import I32, I64
+from irexec.dtypes.elements import F16, I32, I64, Element, element_of
 from irexec.errors import InputError, ModelError
 from irexec.io.reading import read_json
 from irexec.ir.graph import Graph, Node, Value, graphs
@@ -77,6 +78,18 @@ class RecordedSide:
         names = tuple(self._files) if self._archive is None else self._archive.names
         self.arithmetic = str(self.read(ARITHMETIC)) if ARITHMETIC in names else ""
         self.names = tuple(name for name in names if name != ARITHMETIC)
+
+    @functools.cached_property
+    def elements(self) -> dict[str, Element]:
+        """The element types that the tensors of numbers are stored in; a large file is read once for it."""
+        arrays = ((name, self.read(name).dtype) for name in self.names)
+        return {name: element_of(dtype) for name, dtype in arrays if dtype.kind in "fiub"}
+
+    @property
+    def are_halves(self) -> bool:
+        """Whether all floating-point tensors, one at least, are stored as f16."""
+        floats = {element for element in self.elements.values() if element.is_float}
+        return floats == {F16}
 
     def read(self, name: str) -> np.ndarray:
         """The tensor of a name.

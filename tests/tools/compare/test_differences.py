@@ -9,6 +9,7 @@ import irexec
 from irexec import Builder, Model
 from irexec.errors import InputError
 from irexec.tools.compare import CompareOptions, compare
+from irexec.tools.reduce import check_against, reduce
 from tests.tools.compare.models import W1, W2, chain, changed
 
 
@@ -243,3 +244,55 @@ def test_a_quantised_model_is_compared_by_its_noise() -> None:
     found = compare(model(None), model(3))
     assert found.first is not None and found.first.row.b.name == "y"
     assert [suspect.layer.name for suspect in found.first.between] == ["fq"]
+
+
+def detector(exchanged: float = 0.0) -> Model:
+    """Boxes and scores, two of which are equal up to rounding; the boxes of the best scores, moved."""
+    b = Builder("detector")
+    boxes = b.parameter("f32", (1, 6, 4), "boxes")
+    scores = b.emit("Add", b.parameter("f32", (1, 1, 6), "scores"), np.array([0, exchanged, 0, 0, 0, 0], np.float32))
+    limits = [b.constant(np.array(value, kind)) for value, kind in ((6, np.int64), (0.9, np.float32), (0, np.float32))]
+    chosen = b.emit("NonMaxSuppression", boxes, scores, *limits, sort_result_descending=False, version=9, name="nms")
+    rows = b.emit("Gather", chosen[0], np.array([2]), np.array(1), name="rows")
+    picked = b.emit("Gather", boxes, b.emit("Squeeze", rows, np.array([1])), np.array(1), name="picked")
+    b.result(b.emit("Multiply", picked, np.float32(2), name="y"))
+    return b.model()
+
+
+def test_detections_of_equal_scores_have_no_order() -> None:
+    """The rows of a box suppression change places with a score, and so do all tensors behind them."""
+    corners = np.arange(6, dtype=np.float32)[:, None] * 10
+    boxes = (
+        np.concatenate([corners, corners, corners + 5, corners + 5], axis=1) + np.random.default_rng(0).random((6, 4))
+    )[None]
+    scores = np.array([0.9, 0.5, 0.5, 0.4, 0.3, 0.2], np.float32)[None, None]
+    given = {"boxes": boxes.astype(np.float32), "scores": scores}
+    found = compare(detector(), detector(-1e-6), given)
+    assert found.agrees and any("in another order" in row.agreement.message for row in found.rows)
+    given["scores"] = np.array([0.9, 0.5, 0.4, 0.45, 0.3, 0.2], np.float32)[None, None]
+    assert not compare(detector(), detector(-0.2), given).agrees
+
+
+def head(name: str, axis: int, index: int) -> Model:
+    """Softmax of a reshaped head; the number of channels comes from a shape, by one of two ways."""
+    b = Builder(name)
+    x = b.parameter("f32", (1, 8, 6), "x")
+    shape = b.emit("ShapeOf", x, name=f"{name}.shape")
+    size = b.emit("Gather", shape, np.array([index]), np.array(0), name=f"{name}.size")
+    sizes = [np.array([1, 2, 4]), size] if index == 2 else [size, np.array([2, 4, 6])]
+    target = b.emit("Concat", *(one if one is size else b.constant(one) for one in sizes), axis=0, name=f"{name}.to")
+    heads = b.emit("Reshape", b.emit("Tanh", x, name=f"{name}.tanh"), target, special_zero=False, name=f"{name}.heads")
+    soft = b.emit("Softmax", heads, axis=axis, name=f"{name}.soft")
+    total = b.emit("ReduceSum", b.emit("Multiply", soft, heads), np.array([1]), keep_dims=False, name=f"{name}.sum")
+    b.result(b.emit("Multiply", total, np.float32(2), name=f"{name}.y"))
+    return b.model()
+
+
+def test_another_axis_comes_before_a_guess_about_sizes() -> None:
+    """Two Gathers of a shape are a guess: exporters compute sizes in different layers."""
+    assert compare(head("A", 1, 0), head("B", 1, 2)).agrees
+    found = compare(head("A", 1, 0), head("B", 2, 2))
+    assert found.first is not None and found.first.row.b.name == "B.soft"
+    report = reduce(head("B", 2, 2), check_against(head("A", 1, 0)))
+    assert report.found.inputs and report.blame is not None
+    assert [one.layer.name for one in report.blame.suspects] == ["B.soft"]

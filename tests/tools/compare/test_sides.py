@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import irexec
 from irexec import Builder, InputError, Model, ModelError
 from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.run.input_sources import InputSource
@@ -215,3 +216,17 @@ def test_a_folder_with_a_damaged_index(index: str, tmp_path: Path) -> None:
     (tmp_path / "index.json").write_text(index)
     with pytest.raises(ModelError, match="is not a folder that infer --dump-layers wrote"):
         compare(tmp_path, chain())
+
+
+def test_recorded_halves_have_the_tolerance_of_halves(tmp_path: Path) -> None:
+    """Devices record what they compute in f32 as float16."""
+    x = np.random.default_rng(5).normal(size=(4, 6)).astype(np.float32)
+    session = irexec.compile_model(chain())
+    arrays = {name: np.asarray(session.run({"x": x}, outputs=[name])[name]) for name in ("one", "relu", "two", "soft")}
+    np.savez(tmp_path / "f16.npz", **{name: array.astype(np.float16) for name, array in arrays.items()})
+    found = compare(tmp_path / "f16.npz", chain(), {"x": x})
+    assert found.agrees and found.tolerance.startswith("|b - a| <= 0.01 rms(a)")
+    assert "the tensors of A are stored as f16: their tolerance is that of f16" in found.notes
+    assert not compare(tmp_path / "f16.npz", chain(changed(W1)), {"x": x}).agrees
+    np.savez(tmp_path / "f32.npz", **{name: array * np.float32(1.003) for name, array in arrays.items()})
+    assert not compare(tmp_path / "f32.npz", chain(), {"x": x}).agrees
