@@ -24,6 +24,20 @@ _FRESH, _FAR = 0.1, 64
 """Seconds for which available memory is reused, for sizes so many times smaller."""
 
 
+_answers: dict[Path, tuple[float, int]] = {}
+"""The available memory as the system last told it, and when; the system is asked for each model that is compiled."""
+
+
+def _recently_available(root: Path, seconds: float = _FRESH) -> int:
+    """The available memory at most so many seconds ago."""
+    now = time.monotonic()
+    asked, found = _answers.get(root, (-math.inf, 0))
+    if now - asked >= seconds:
+        found = available_memory(root)
+        _answers[root] = now, found
+    return found
+
+
 class MemoryLimit:
     """The limit that a compiled model keeps.
 
@@ -39,11 +53,10 @@ class MemoryLimit:
         if maximum is not None and (isinstance(maximum, bool) or not isinstance(maximum, int) or maximum < 1):
             raise InputError(f"max_memory is {maximum!r}, expected a number of bytes of at least 1")
         self.maximum, self._root = maximum, root
-        self._asked, self._found = -math.inf, 0
 
-    def left(self) -> int:
-        """Bytes that may be allocated now."""
-        available = available_memory(self._root)
+    def left(self, *, recently: bool = False) -> int:
+        """Bytes that may be allocated now, or that were a moment ago."""
+        available = _recently_available(self._root) if recently else available_memory(self._root)
         return available if self.maximum is None else min(available, self.maximum - memory_in_use(self._root))
 
     def _available(self, size: int) -> int:
@@ -51,10 +64,8 @@ class MemoryLimit:
 
         Recent answers are reused for small sizes: asking takes longer than decoding a small image.
         """
-        now = time.monotonic()
-        if size >= min(SMALL, self._found // _FAR) or now - self._asked > _FRESH:
-            self._asked, self._found = now, available_memory(self._root)
-        return self._found
+        found = _recently_available(self._root)
+        return _recently_available(self._root, 0) if size >= min(SMALL, found // _FAR) else found
 
     def check_time(self, layer: str = "") -> None:
         """Compiling has no limit of time."""

@@ -73,7 +73,7 @@ class Compilation:
     @property
     def folding_budget(self) -> int:
         """Bytes that folding a constant may add to what is stored."""
-        return min(FOLDING_BUDGET, self.memory.left())
+        return min(FOLDING_BUDGET, self.memory.left(recently=True))
 
 
 def plan(

@@ -31,7 +31,7 @@ def holding_of(mode: WeightsMode, model: ModelGraph, memory: MemoryLimit) -> Hol
             f"weights is {given}, expected 'auto', 'packed' or 'unpacked'; the .bin is the argument before it, bin"
         )
     if mode == "auto":
-        return "bytes" if byte_size(model) * SHARE <= memory.left() else "packed"
+        return "bytes" if byte_size(model) * SHARE <= memory.left(recently=True) else "packed"
     return mode
 
 

@@ -201,6 +201,7 @@ def test_strings_that_overlap() -> None:
 @pytest.fixture
 def small_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """A system that has 40 MB left, whatever is allocated."""
+    monkeypatch.setattr(memory_limit, "_answers", {})
     monkeypatch.setattr(memory_limit, "available_memory", lambda root: 40 * MB)
 
 
@@ -289,3 +290,19 @@ def test_a_loop_that_collects_results_ends_when_they_take_too_much() -> None:
 def test_folding_a_constant_takes_no_more_than_there_is(tmp_path: Path) -> None:
     assert Compilation(MemoryLimit(root=_system(tmp_path, 40 << 20))).folding_budget == 40 << 20
     assert Compilation(MemoryLimit(root=_system(tmp_path / "large", 1 << 40))).folding_budget == FOLDING_BUDGET
+
+
+def test_models_that_are_compiled_one_after_another_ask_the_system_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Path] = []
+    real = memory_limit.available_memory
+    monkeypatch.setattr(memory_limit, "available_memory", lambda root: (asked.append(root), real(root))[1])
+    monkeypatch.setattr(memory_limit, "_answers", {})
+    monkeypatch.setattr(memory_limit.time, "monotonic", lambda: 5.0)
+    b = irexec.Builder("m")
+    b.result(b.emit("Relu", b.parameter("f32", (2, 3), "x")), "y")
+    for _ in range(3):
+        irexec.compile_model(b.model())
+    assert len(asked) == 1
+    monkeypatch.setattr(memory_limit.time, "monotonic", lambda: 6.0)
+    irexec.compile_model(b.model())
+    assert len(asked) == 2
