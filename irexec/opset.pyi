@@ -158,15 +158,16 @@ class Opset1:
         axes_mapping: Operand | None = None,
         *,
         mode: Literal["numpy", "explicit", "pdpd", "none"] = "numpy",
+        mode_axis: int | None = None,
         name: str | None = None,
         names: Sequence[str] = (),
     ) -> Tensor:
         """Broadcast of opset1. ``data`` repeated to ``target_shape``; ``axes_mapping`` has the positions of its axes if
         mode is explicit.
 
-        pdpd: its axes are aligned with the first ones of the target. Source: Broadcast-1, and OpenVINO, which writes
-        explicit as "none", for pdpd, which is not in the specification. In the other modes OpenVINO writes a scalar
-        for ``axes_mapping``.
+        pdpd: its axes are aligned with those of the target from ``mode_axis`` on. Source: Broadcast-1, and OpenVINO,
+        which writes explicit as "none", for pdpd, which is not in the specification. In the other modes OpenVINO
+        writes a scalar for ``axes_mapping``.
 
         Args:
             data: any element type.
@@ -1981,7 +1982,7 @@ class Opset3(Opset2):
         Args:
             data: any element type.
             target_shape: an integer type, rank 1.
-            axes_mapping: an integer type.
+            axes_mapping: an integer type, rank 1.
         """
 
     @staticmethod

@@ -25,7 +25,7 @@ from irexec.ir.integers import integers
 from irexec.reference.limits import check_memory
 from irexec.reference.padding import Mode as PadMode
 from irexec.reference.padding import padded
-from irexec.schema.broadcasting import broadcast
+from irexec.schema.broadcasting import broadcast, pdpd_start
 from irexec.schema.inputs import SCALAR, AnyTensor, IntegerTensor, IntegerVector
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import open_shape, unify_elements, vector_length
@@ -86,16 +86,18 @@ def broadcast_1(
     axes_mapping: IntegerTensor | None = None,
     *,
     mode: Literal["numpy", "explicit", "pdpd", "none"] = "numpy",
+    mode_axis: int | None = None,
 ) -> np.ndarray:
     """``data`` repeated to ``target_shape``; ``axes_mapping`` has the positions of its axes if mode is explicit.
 
-    pdpd: its axes are aligned with the first ones of the target. Source: Broadcast-1, and OpenVINO, which writes
-    explicit as "none", for pdpd, which is not in the specification. In the other modes OpenVINO writes a scalar for
-    ``axes_mapping``.
+    pdpd: its axes are aligned with those of the target from ``mode_axis`` on. Source: Broadcast-1, and OpenVINO, which
+    writes explicit as "none", for pdpd, which is not in the specification. In the other modes OpenVINO writes a scalar
+    for ``axes_mapping``.
     """
     target = integers(target_shape, "target_shape")
     if mode == "pdpd":
-        data = data.reshape(data.shape + (1,) * (len(target) - data.ndim))
+        start = pdpd_start(len(target), data.ndim, mode_axis)
+        data = data.reshape(data.shape + (1,) * (len(target) - start - data.ndim))
     if mode in ("explicit", "none") and axes_mapping is not None:
         data = _explicit(data, integers(axes_mapping, "axes_mapping"), len(target))
     return np.broadcast_to(data, target).copy()
@@ -123,7 +125,9 @@ def broadcast_3(
 
 @broadcast_1.shape_rule
 @broadcast_3.shape_rule
-def _broadcast_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str) -> Fact:
+def _broadcast_facts(
+    data: Fact, target_shape: Fact, axes_mapping: Fact | None = None, *, mode: str, mode_axis: int | None = None
+) -> Fact:
     target = _target_shape(target_shape)
     if mode == "bidirectional":
         return Fact(data.element, broadcast([data.shape, target]))
@@ -137,7 +141,8 @@ def _broadcast_facts(data: Fact, target_shape: Fact, axes_mapping: Fact | None =
         _check_explicit(data.shape, target, axes_mapping.ints("axes_mapping"))
     elif mode == "pdpd":
         check(len(data.shape) <= len(target), f"data {shape_text(data.shape)} has more axes than {shape_text(target)}")
-        _check_explicit(data.shape, target, tuple(range(len(data.shape))))
+        start = pdpd_start(len(target), len(data.shape), mode_axis)
+        _check_explicit(data.shape, target, tuple(range(start, start + len(data.shape))))
     elif mode == "numpy":
         check(
             broadcastable_to(data.shape, target),

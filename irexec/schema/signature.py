@@ -65,4 +65,5 @@ _IR_NAMES = {
     "exclude_pad": "exclude-pad",
     "lambda_": "lambda",
     "auto_broadcast_axis": "auto_broadcast.auto_broadcast_axis",
+    "mode_axis": "mode.auto_broadcast_axis",
 }

@@ -10,13 +10,15 @@ from converters.ir_to_onnx.ops.shape import as_i64
 from converters.ir_to_onnx.registry import exact
 from converters.ir_to_onnx.tensors import Tensor
 from irexec.errors import check
+from irexec.schema.broadcasting import pdpd_start
 
 _END = int(np.iinfo(np.int64).max)
 
 
 @exact("Broadcast")
 def broadcast(
-    ctx: ExportContext, data: Tensor, target_shape: Tensor, axes_mapping: Tensor | None = None, *, mode: str
+    ctx: ExportContext, data: Tensor, target_shape: Tensor, axes_mapping: Tensor | None = None, *, mode: str,
+    mode_axis: int | None = None,
 ) -> Tensor:
     """Expand; with axes_mapping after Transpose and Unsqueeze."""
     target = as_i64(ctx, target_shape)
@@ -25,7 +27,8 @@ def broadcast(
         data = _placed(ctx, data, axes, _length(target))
     elif mode == "pdpd":
         rank = data.require_rank("the data")
-        data = ctx.unsqueeze(data, *range(rank, _length(target))) if _length(target) > rank else data
+        end = _length(target) - pdpd_start(_length(target), rank, mode_axis)
+        data = ctx.unsqueeze(data, *range(rank, end)) if end > rank else data
     return ctx.emit("Expand", data, target)
 
 

@@ -14,6 +14,7 @@ from irexec.analysis.portability.releases import NOT_ASKED, Release
 from irexec.authoring.downgrade.layer import EIGHT, ONE, Layer, respells
 from irexec.authoring.ends import constant
 from irexec.authoring.tensor import Tensor
+from irexec.schema.broadcasting import pdpd_start
 
 
 @respells(NOT_ASKED, "Transpose")
@@ -150,11 +151,12 @@ def _empty_bags(layer: Layer) -> Any:
 @respells(NOT_ASKED, "Broadcast")
 def _aligned_with_the_first_axes(layer: Layer) -> Any:
     """Shape inference takes no data of fewer axes in mode pdpd: it gets axes of size 1 at its end."""
-    (count,) = layer.static(1)
-    missing = list(range(layer.rank(), count))
-    if layer["mode"] != "pdpd" or not missing:
+    if layer["mode"] != "pdpd":
         return None
-    return ONE.broadcast(ONE.unsqueeze(layer.inputs[0], missing), layer.inputs[1])
+    (count,) = layer.static(1)
+    missing = list(range(layer.rank(), count - pdpd_start(count, layer.rank(), layer["mode_axis"])))
+    data = ONE.unsqueeze(layer.inputs[0], missing) if missing else layer.inputs[0]
+    return ONE.broadcast(data, layer.inputs[1])
 
 
 @respells(Release(2023, 0), "Eye")

@@ -19,6 +19,7 @@ from irexec.backend.native.copies import Copy, bind_copies, bordered
 from irexec.backend.native.following import can_follow, followed
 from irexec.backend.registry import kernels
 from irexec.native.library import library
+from irexec.schema.broadcasting import pdpd_start
 from irexec.schema.shape_rules import normalize_axis
 
 # Nanoseconds: of a step, of a copy, of four bytes copied, of an element copied to another order.
@@ -210,7 +211,8 @@ def broadcast(task: Task) -> Iterator[Candidate]:
     data, out, mode = task.shape(0), task.output_shape(), task.attributes["mode"]
     source = (1,) * (len(out) - len(data)) + data
     if mode == "pdpd":
-        source = data + (1,) * (len(out) - len(data))
+        start = pdpd_start(len(out), len(data), task.attributes.get("mode_axis"))
+        source = (1,) * start + data + (1,) * (len(out) - start - len(data))
     if mode in ("explicit", "none") and task.has_input(2):
         mapping = task.constants[2]
         if mapping is None:

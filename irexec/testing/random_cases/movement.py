@@ -227,6 +227,10 @@ def broadcast(gen: CaseGenerator, type: str, since: int) -> Case:
         return model(type, since, gen.tensor(shape, MOVED), gen.ints(target), gen.ints(axes), mode=mode)
     if mode == "bidirectional":
         return model(type, since, gen.tensor(gen.shrunk(target), MOVED), gen.ints(gen.shrunk(target) or [1]), mode=mode)
+    if mode == "pdpd":
+        axis = gen.pdpd_axis(target)
+        data = gen.tensor(gen.aligned(target, axis), MOVED)
+        return model(type, since, data, gen.ints(target), mode=mode, **{"mode.auto_broadcast_axis": axis})
     return model(type, since, gen.tensor(gen.shrunk(target), MOVED), gen.ints(target), mode=mode)
 
 
