@@ -341,6 +341,17 @@ def refused_convolution(node: Node) -> Node | None:
 
 
 difference(
+    "IR984", "gathered values of a few bits", ("Gather",), "CPU plugin", "undefined values",
+    does="the CPU plugin gives wrong values for a Gather of data of u1, u2, u3, u6, nf4 or f4e2m1, and writes beyond "
+    "its memory, which may end the process; u4 and i4 are right",
+    example='<layer name="codes" type="Const" version="opset1">\n'
+    '  <data element_type="f4e2m1" shape="6,32" offset="0" size="96"/>\n</layer>\n'
+    '<layer name="chosen" type="Gather" version="opset8"/>',
+    repair="Put a Convert to a type of 8 bits or more before the Gather.",
+)(lambda layer: layer.element() in ("u1", "u2", "u3", "u6", "nf4", "f4e2m1"))  # fmt: skip
+
+
+difference(
     "IR980", "element type of sizes refused", ("Interpolate",), "CPU plugin", "fails",
     does="the CPU plugin compiles version 1 with sizes of i32, i64, u32 and u64 alone",
     example='<layer type="Interpolate" version="opset1">\n  <input>\n    <port id="0" precision="FP32"/>\n'

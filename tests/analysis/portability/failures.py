@@ -373,3 +373,10 @@ has_not(
     parameters=FIRST,
     keep_dims="true",
 )
+
+# A Gather of these ends the process: OpenVINO is not asked.
+for _element in ("u1", "u2", "u3", "u6", "nf4", "f4e2m1"):
+    _codes = typed(_element, np.array([[0, 1, 1, 0]] * 3))
+    has("IR984", _element, "Gather", 8, _codes, [0, 2], 0, asked=False)
+for _element in ("u4", "i4", "i8", "f8e4m3"):
+    has_not("IR984", _element, "Gather", 8, typed(_element, np.array([[0, 1, 1, 0]] * 3)), [0, 2], 0)
