@@ -43,7 +43,8 @@ from irexec.integrations.model_extensions import (
     http_routes,
 )
 from irexec.integrations.pages import add_pages
-from irexec.integrations.tensors import array_of, datatype_of, infer_request, sizes_of
+from irexec.integrations.tensors import array_of, datatype_of, infer_request, is_text, sizes_of
+from irexec.messages import cut
 from irexec.tools.serving.batcher import Batcher, TooManyRequestsError
 from irexec.tools.serving.served_model import ServedModel
 from irexec.tools.serving.statistics import ModelStatistics
@@ -382,6 +383,8 @@ def _model_class() -> Any:
         async def _predict(self, payload: Any) -> Any:
             if not isinstance(payload, InferRequest):
                 raise InvalidInput("the request is not one of the Open Inference Protocol")
+            if not is_text(payload.id or ""):
+                raise InvalidInput(f"the id of the request is {cut(repr(payload.id), 80)}, expected text")
             try:
                 given = {
                     tensor.name: array_of(tensor, _port(self._served.inputs, tensor.name)) for tensor in payload.inputs

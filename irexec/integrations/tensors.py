@@ -135,9 +135,17 @@ def _texts(what: str, values: list[Any]) -> np.ndarray:
             found[i] = value.decode() if isinstance(value, bytes) else value
         except UnicodeDecodeError as error:
             raise InputError(f"{what} has text that is not UTF-8: {error.reason}") from None
-        if not isinstance(found[i], str):
+        if not isinstance(found[i], str) or not is_text(found[i]):
             raise InputError(f"{what} has the value {cut(repr(value), 80)}, expected text")
     return found
+
+
+def is_text(value: str) -> bool:
+    """False for half of a pair of surrogates: it is no character, and no answer can have it."""
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 _HEADER = "inference-header-content-length"

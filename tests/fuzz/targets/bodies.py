@@ -156,7 +156,7 @@ def generate(rng: random.Random, number: int) -> Case:
 
 def run(case: Case, observer: Observer) -> None:
     """Send it to the application."""
-    body = case.files["body"]
+    body = case.files.get("body", b"")
     if not _HAS_SERVER:
         return
     if not case.arguments["grpc"]:
