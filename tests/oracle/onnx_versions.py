@@ -240,6 +240,7 @@ _EXPLAINED: list[tuple[set[str], Callable[[Draw, dict[str, Any]], bool], str]] =
     ({"LinearClassifier"}, lambda d, a: "intercepts" not in a, "ONNX Runtime refuses, and onnx.reference gives NaN"),
     ({"Unique"}, lambda d, a: a.get("sorted") == 0, "onnx.reference sorts always"),
     ({"MaxPool", "AveragePool", "LpPool"}, lambda d, a: a.get("auto_pad", "").startswith("SAME") and any(n > 1 for n in a.get("dilations", ())), "the padding follows from the dilated kernel; the runtimes leave dilations out"),
+    ({"LpPool"}, lambda d, a: any(n > 1 for n in a.get("dilations", ())), "onnx.reference leaves dilations out of the size of the result"),
     ({"MaxPool", "AveragePool"}, lambda d, a: any(n >= k for n, k in zip(a.get("pads", ()), a["kernel_shape"] * 2, strict=False)), "windows of padding alone, which ONNX Runtime refuses: 0 or NaN in onnx.reference"),
     ({"MaxPool", "AveragePool", "ConvTranspose"}, lambda d, a: a.get("auto_pad", "NOTSET") != "NOTSET" and "pads" in a, "both auto_pad and pads"),
     ({"AveragePool"}, lambda d, a: d.schema.since_version == 1, "padding is not counted; onnx.reference counts it"),
