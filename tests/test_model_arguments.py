@@ -223,5 +223,5 @@ def test_batch_writes_the_classes_of_images(tmp_path: Path) -> None:
 
 def test_finding_codes() -> None:
     assert irexec.explain("ir103") == irexec.findings()["IR103"]
-    with pytest.raises(irexec.InputError, match="there is no finding code 'IR108'; similar codes are IR608, IR908"):
-        irexec.explain("IR108")
+    with pytest.raises(irexec.InputError, match="there is no finding code 'IR118'; similar codes are IR108, IR911"):
+        irexec.explain("IR118")

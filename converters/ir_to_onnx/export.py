@@ -85,6 +85,8 @@ def export(model: Model, opset: int | None = None, strict: bool = False) -> Expo
     """
     chosen = checked_opset(opset)
     refuse_damage(model)
+    if not any(node.type in ("Result", "Assign") for node in model.nodes):
+        raise ConversionError("the model has no Result, and an ONNX model without outputs computes nothing")
     if model.version == version_10.VERSION:
         model = model.clone()
         version_10.adapt(model)

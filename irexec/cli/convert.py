@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from irexec.analysis.checks.layers import own_layers
 from irexec.analysis.model import Model
 from irexec.api import save_model
 from irexec.cli import render
@@ -35,8 +36,8 @@ from irexec.messages import counted
 @option("--input", "shapes", f"Set the shape of an input; may be repeated. {ALTERNATIVE}", **SHAPES_GIVEN)
 @flag(
     "--strict",
-    "Refuse what is otherwise a warning: an ONNX model that contradicts itself, and layers of an IR that ONNX computes "
-    "differently, such as random ones.",
+    "Refuse what is otherwise a warning: an ONNX model that contradicts itself or that OpenVINO refuses as IR, and "
+    "layers of an IR that ONNX computes differently, such as random ones.",
 )
 @OVERWRITE
 @json_option
@@ -83,6 +84,12 @@ def convert(
     warnings: list[str] = []
     with render.progress(f"converting {model}"):
         converted = _converted(converters, model, shapes_by_name(shapes, "--input"), strict, warnings.append)
+    if own := own_layers(converted):
+        layers = ", ".join(f"{node.name!r} ({node.type})" for node in own[:5]) + (", ..." if len(own) > 5 else "")
+        text = f"OpenVINO refuses the IR: irexec alone has the operations of {counted(len(own), 'layer')}: {layers}"
+        if strict:
+            raise ConversionError(text, unsupported=True)
+        warnings.append(text)
     for text in warnings:
         render.warning_line(text)
     if release is not None:

@@ -161,6 +161,11 @@ UNSUPPORTED_ATTRIBUTE = _code(
     '  <data auto_broadcast="pdpd" auto_broadcast.offset="1"/>\n</layer>',
     "Correct the name, or remove the attribute; of auto_broadcast only auto_broadcast.auto_broadcast_axis exists.",
 )
+OWN_OPERATION = _code(
+    "IR109", "warning", "operation of irexec alone", "OpenVINO does not have the operation and refuses the model",
+    '<layer id="3" name="text" type="StringSplit" version="irexec"/>',
+    "Run the model with irexec, or replace the layer.",
+)
 WRONG_INPUTS = _code(
     "IR107", "error", "inputs do not fit",
     "the inputs and attributes of a layer do not fit together, so its outputs cannot be inferred",

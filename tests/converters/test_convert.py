@@ -13,6 +13,7 @@ from onnx import helper, parser
 import converters
 import irexec
 from converters.onnx.translate import unsupported_nodes
+from irexec.cli.main import run as run_cli
 from irexec.ir.dims import Dim
 from tests.support.onnx_models import model_of, run
 
@@ -226,3 +227,18 @@ def test_operations_on_no_axes_load_in_openvino(
     x = np.arange(3.0, 3.0 + np.prod(shape), dtype=np.float32).reshape(shape)
     np.testing.assert_array_equal(irexec.compile_model(model)(x)["y"], x)
     assert not irexec.validate(model, portability=True)
+
+
+def test_layers_that_openvino_does_not_have(tmp_path: Path) -> None:
+    model = model_of("(string[2] a, string[2] b) => (string[2] y) { [joined] y = StringConcat(a, b) }")
+    onnx.save(model, tmp_path / "m.onnx")
+    assert run_cli(["convert", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "m.xml")]) == 0
+    assert [one.code for one in irexec.validate(irexec.read_model(tmp_path / "m.xml"))] == ["IR109"]
+    assert run_cli(["convert", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "n.xml"), "--strict"]) == 4
+    assert not (tmp_path / "n.xml").exists()
+
+
+def test_a_model_without_results_is_not_written_as_onnx() -> None:
+    model = irexec.Model([], [irexec.opset.parameter([2], "f32", name="x")])
+    with pytest.raises(irexec.ConversionError, match="no Result"):
+        irexec.to_onnx(model)

@@ -16,7 +16,16 @@ from irexec.messages import counted
 from irexec.schema.registry import is_known_type, opset_number, resolve
 
 # A problem that many layers of a model share is reported once, at the first of them.
-_REPORTED_ONCE = (codes.UNKNOWN_TYPE, codes.UNKNOWN_VERSION, codes.UNKNOWN_ATTRIBUTE)
+_REPORTED_ONCE = (codes.UNKNOWN_TYPE, codes.UNKNOWN_VERSION, codes.UNKNOWN_ATTRIBUTE, codes.OWN_OPERATION)
+
+
+OWN_NAMESPACES = ("irexec", "onednn")
+"""Namespaces of operations that OpenVINO does not have."""
+
+
+def own_layers(model: ModelGraph) -> list[Node]:
+    """The layers of operations that irexec alone has, so that OpenVINO refuses the model."""
+    return [node for node in model.walk() if node.version in OWN_NAMESPACES]
 
 
 def layer_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
@@ -48,6 +57,8 @@ def _schema_findings(node: Node) -> Iterator[Finding]:
     except UnsupportedError as error:
         yield _unsupported(node, str(error))
         return
+    if definition.since in OWN_NAMESPACES:
+        yield node.finding(codes.OWN_OPERATION, f"{node.type} of {definition.since} is an operation of irexec alone")
     for problem in typed_attributes(node, definition).problems:
         yield node.finding(problem.code, problem.message)
 
