@@ -168,11 +168,11 @@ def test_nothing_is_imported_before_it_is_needed(program: str, absent: tuple[str
 @pytest.mark.parametrize(
     ("line", "most"),
     [
-        (["validate", _XML], 156),
+        (["validate", _XML], 157),
         (["inspect", _XML], 160),
         (["diff", _XML, _XML], 160),
-        (["convert", _ONNX, "-o", "m.xml"], 185),
-        (["infer", _XML, "-i", "random"], 287),
+        (["convert", _ONNX, "-o", "m.xml"], 188),
+        (["infer", _XML, "-i", "random"], 288),
     ],
 )
 def test_a_command_imports_few_modules(line: list[str], most: int, tmp_path: Path) -> None:

@@ -80,7 +80,8 @@ def _show(path: str, found: Profile, by: Grouping, sort: SortKey | None, as_json
         render.show(grouped(found, by, sort))
         return
     document = {
-        name: getattr(found, name) for name in ("threads", "kernels", "runs", "milliseconds", "minimum", "in_steps")
+        name: getattr(found, name)
+        for name in ("threads", "kernels", "runs", "milliseconds", "minimum", "observed", "in_steps")
     }
     rows = [row.as_dict() for row in found.rows(by, sort)]
     render.as_json({"model": path} | document | {"cost": found.cost.as_dict(), "by": by, "rows": rows})

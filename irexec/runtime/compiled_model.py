@@ -124,7 +124,7 @@ class CompiledModel(Session):
 
         Args:
             inputs: as for a call.
-            runs: number of measured runs, after two that are not.
+            runs: number of runs measured as a whole, and of further ones whose steps are, both after two that are not.
             allow_cast: as for a call.
             timeout: seconds that all runs together may take; None for any.
             progress: called after each run with its part of all of them.
@@ -148,7 +148,7 @@ class CompiledModel(Session):
             RunLimits(self.program.memory, timeout),
         )
 
-        def run_once(observer: Observer) -> None:
+        def run_once(observer: Observer | None) -> None:
             session.reset()
             with one_blas_thread():
                 run(planned, arrays, session.variables.arrays, self.program.arenas, observer, limits)

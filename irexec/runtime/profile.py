@@ -31,16 +31,23 @@ class Times:
     Attributes:
         begins, ends: of each run.
         step_begins, step_seconds: (runs, steps).
+        plain: seconds of each run that was not observed.
     """
 
     begins: np.ndarray
     ends: np.ndarray
     step_begins: np.ndarray
     step_seconds: np.ndarray
+    plain: np.ndarray
 
 
-def measure(run_once: Callable[[Observer], None], steps: int, runs: int) -> Times:
-    """Measure runs after a warm-up; ``run_once`` runs the plan with an observer."""
+def measure(run_once: Callable[[Observer | None], None], steps: int, runs: int) -> Times:
+    """Measure runs after a warm-up, first without an observer: for that Python calls each step of C kernels on its own."""
+    plain = np.zeros(WARM_UP + runs)
+    for i in range(WARM_UP + runs):
+        begin = time.perf_counter()
+        run_once(None)
+        plain[i] = time.perf_counter() - begin
     for _ in range(WARM_UP):
         run_once(lambda step, outputs, seconds: None)
     begins, ends = np.zeros(runs), np.zeros(runs)
@@ -51,20 +58,20 @@ def measure(run_once: Callable[[Observer], None], steps: int, runs: int) -> Time
         begins[i] = time.perf_counter()
         run_once(recorder)
         ends[i] = time.perf_counter()
-    return Times(begins - start, ends - start, done - seconds_of - start, seconds_of)
+    return Times(begins - start, ends - start, done - seconds_of - start, seconds_of, plain[WARM_UP:])
 
 
 def followed(
-    run_once: Callable[[Observer], None], runs: int, progress: Callable[[float], object]
-) -> Callable[[Observer], None]:
+    run_once: Callable[[Observer | None], None], runs: int, progress: Callable[[float], object]
+) -> Callable[[Observer | None], None]:
     """``run_once`` that reports progress after each run, those of the warm-up included.
 
     It is reported before the next run begins, so that it is not measured with the steps.
     """
 
-    def run(observer: Observer) -> None:
+    def run(observer: Observer | None) -> None:
         run_once(observer)
-        progress(1 / (runs + WARM_UP))
+        progress(1 / (2 * (runs + WARM_UP)))
 
     return run
 
@@ -137,8 +144,9 @@ class Profile(Report):
         threads: number of threads of a step.
         kernels: as for PlanReport.
         runs: number of measured runs.
-        milliseconds: median of the times of the runs.
+        milliseconds: median of the times of runs that are not observed.
         minimum: the shortest of them.
+        observed: median of the times of the runs whose steps are measured, with the calls of Python between steps.
         in_steps: the sum of the medians of the steps.
         cost: of the whole model.
         times: every single time.
@@ -152,6 +160,7 @@ class Profile(Report):
     runs: int
     milliseconds: float
     minimum: float
+    observed: float
     in_steps: float
     cost: Cost
     times: Times = field(repr=False)
@@ -202,8 +211,9 @@ def describe_profile(plan: Plan, times: Times, costs: LayerCosts, kernels: str) 
         threads=plan.threads,
         kernels=kernels,
         runs=len(run_times),
-        milliseconds=float(np.median(run_times)),
-        minimum=float(run_times.min()),
+        milliseconds=float(np.median(times.plain)) * 1e3,
+        minimum=float(times.plain.min()) * 1e3,
+        observed=float(np.median(run_times)),
         in_steps=whole,
         cost=costs.of(costs.layers),
         times=times,

@@ -29,6 +29,7 @@ def test_the_document(capsys: Capture) -> None:
         "runs",
         "milliseconds",
         "minimum",
+        "observed",
         "in_steps",
         "cost",
         "by",

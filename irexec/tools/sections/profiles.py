@@ -65,7 +65,8 @@ def totals(profile: Profile) -> list[str]:
     threads, runs = counted(profile.threads, "thread"), counted(profile.runs, "run")
     lines = [
         f"a run takes {profile.milliseconds:.3f} ms (median of {runs}, {threads}; minimum {profile.minimum:.3f} ms)",
-        f"{profile.in_steps:.3f} ms are in {counted(len(profile.steps), 'step')}",
+        f"measured step by step it takes {profile.observed:.3f} ms, {profile.in_steps:.3f} ms of them in "
+        f"{counted(len(profile.steps), 'step')}",
         cost_line(profile.cost),
         profile.kernels,
     ]
