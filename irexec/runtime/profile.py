@@ -42,7 +42,7 @@ class Times:
 
 
 def measure(run_once: Callable[[Observer | None], None], steps: int, runs: int) -> Times:
-    """Measure runs after a warm-up, first without an observer: for that Python calls each step of C kernels on its own."""
+    """Measure runs after a warm-up, first without an observer, for which Python calls each step of C kernels."""
     plain = np.zeros(WARM_UP + runs)
     for i in range(WARM_UP + runs):
         begin = time.perf_counter()
