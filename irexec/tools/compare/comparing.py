@@ -36,6 +36,7 @@ from irexec.tools.engines.runtimes import Arrays, Runtime, runtime_kind
 from irexec.tools.images.files import Notify
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.shapes import refused
+from irexec.tools.run.sizes import what_hides
 
 _PART = 0.7
 """Fraction of the work for the tensors outside of bodies; bodies and results are the rest."""
@@ -135,6 +136,7 @@ class Comparing(OpenSides):
     def _summary(self, rows: Rows, uncompared: Sequence[Uncompared], *, is_isolated: bool) -> Comparison:
         results = () if is_isolated else result_rows(self, rows)
         first, layers = describe_first(rows, self)
+        shapes = {name: array.shape for name, array in self.inputs.b[0].items()}
         return Comparison(
             a=self._label(self.a, self.run_a),
             b=self._label(self.b, self.run_b),
@@ -146,11 +148,12 @@ class Comparing(OpenSides):
             missing_results=() if is_isolated else missing_results(self, rows),
             uncompared=tuple(uncompared),
             notes=tuple(notes_on(self.a, self.b, self.options, self.tolerances, rows, results, self.runs)),
-            inputs={name: array.shape for name, array in self.inputs.b[0].items()},
+            inputs=shapes,
             runs=self.runs,
             isolated=is_isolated,
             whole=self.whole,
             known=known_reasons(self, first, layers, results),
+            hidden=what_hides(self.b.model, shapes, _facts(self.b.model, self.inputs.b)),
         )
 
     @property

@@ -234,6 +234,7 @@ class Comparison(Record):
         isolated: whether each layer was run alone.
         whole: "A" or "B" if the other model is a part of it.
         known: known reasons for the first divergence, or for differing results.
+        hidden: inputs with an open axis of size 1, and layers that show no fault then.
     """
 
     a: str
@@ -251,6 +252,7 @@ class Comparison(Record):
     isolated: bool = False
     whole: str | None = None
     known: tuple[Known, ...] = ()
+    hidden: str = ""
 
     @property
     def agrees(self) -> bool:
@@ -274,7 +276,7 @@ class Comparison(Record):
                 f"the results differ by rounding, which grows from {self._grown}"
             )
         count = sum(one.side == "B" and one.reason == ONLY_B for one in self.uncompared)
-        found = "the models agree"
+        found = f"the models agree with {self.hidden}" if self.hidden else "the models agree"
         if count:
             found += f"; {counted(count, 'intermediate tensor')} {'has' if count == 1 else 'have'} no counterpart"
         reshaped = [row for row in self.differing if row.agreement.largest is None]

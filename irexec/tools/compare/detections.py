@@ -41,8 +41,8 @@ def returns_detections(node: Node) -> bool:
 def as_rows(found: Agreement, a: np.ndarray, b: np.ndarray, tolerance: Tolerance) -> Agreement:
     """The agreement of two tensors as sets of rows, if that of their elements is a difference; else the same.
 
-    Each row has a partner within the tolerance. Of rows without a partner the scores are equal, as those of the last
-    row that is kept and of one that is not.
+    Each row has a partner within the tolerance. Rows without a partner have equal scores: one of two rows is kept, and
+    either may be.
     """
     if found.agrees or tolerance.metric != "max" or a.shape != b.shape or a.ndim == 0 or a.dtype.kind not in "fiub":
         return found

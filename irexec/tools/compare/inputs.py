@@ -24,6 +24,7 @@ from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.images.files import Notify
 from irexec.tools.run.input_sources import STEP_SEED, InputSource, sample_inputs, sources_of_step
 from irexec.tools.run.shapes import Shapes
+from irexec.tools.run.sizes import sizes_for
 
 Given = Mapping[str, np.ndarray]
 
@@ -63,10 +64,12 @@ class Inputs:
     """The inputs of all runs.
 
     Attributes:
+        models: the models of both sides.
         a, b: arrays of each run, by the names of the inputs of this model.
     """
 
     def __init__(self, a: ModelSide | None, b: ModelSide, pairs: Pairs) -> None:
+        self.models = [b.model] if a is None else [a.model, b.model]
         self._a_ports, self._b_ports = a.model.inputs if a else [], b.model.inputs
         self._paired = paired_inputs(self._a_ports, self._b_ports, pairs)
         self.a: list[Arrays] = []
@@ -167,12 +170,13 @@ def random_or_given(
         known = {
             find_port(ports, name).name: np.asarray(array) for name, array in given[min(run, len(given) - 1)].items()
         }
+        sizes = sizes_for(*inputs.models, known={name: array.shape for name, array in known.items()})
         quiet = notify if run == 0 else lambda text: None
         left = [port for port in ports if port.name not in known]
         own = sources if options.runs is None else sources_of_step(sources, run + 1, count)
         # Every run of random inputs has a seed of its own.
         arrays = (
-            sample_inputs(own, left, options.seed + STEP_SEED * run, quiet, MemoryLimit(options.max_memory))
+            sample_inputs(own, left, options.seed + STEP_SEED * run, quiet, MemoryLimit(options.max_memory), sizes)
             if left
             else {}
         )

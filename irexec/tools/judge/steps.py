@@ -20,6 +20,7 @@ from irexec.tools.judge.step import Case
 from irexec.tools.judge.verdicts import judged_case
 from irexec.tools.run.input_sources import STEP_SEED, InputSource, sample_inputs, sources_of_step
 from irexec.tools.run.shapes import reshape
+from irexec.tools.run.sizes import sizes_for
 
 
 def with_inputs(
@@ -34,7 +35,8 @@ def with_inputs(
         reshape(read, options.shapes)
     known = {find_port(read.inputs, name).name: np.asarray(array) for name, array in inputs.items()}
     left = [port for port in read.inputs if port.name not in known]
-    sampled = sample_inputs(sources, left, options.seed, notify) if left else {}
+    sizes = sizes_for(read, known={name: array.shape for name, array in known.items()})
+    sampled = sample_inputs(sources, left, options.seed, notify, sizes=sizes) if left else {}
     bound = bind_inputs(read.inputs, {**sampled, **known}, allow_cast=True)
     arrays = {port.name: array for port, array in zip(read.inputs, bound, strict=True)}
     return with_shapes(read, {port.node.id: arrays[port.name].shape for port in read.inputs}), arrays

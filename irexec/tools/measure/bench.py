@@ -26,6 +26,7 @@ from irexec.tools.images.files import Notify
 from irexec.tools.run.input_sources import InputSource, sample_inputs
 from irexec.tools.run.run_options import RunOptions
 from irexec.tools.run.shapes import read_with_shapes, reshape
+from irexec.tools.run.sizes import sizes_for
 
 OTHERS = ("openvino", "onnxruntime")
 """The runtimes to compare with."""
@@ -147,7 +148,9 @@ def bench(
     model = read_with_shapes(path, options.weights, options.shapes or {})
     reshape(model, options.shapes or {})
     ports = model.inputs
-    arrays = sample_inputs(sources, ports, options.seed, notify, MemoryLimit(options.max_memory))
+    arrays = sample_inputs(
+        sources, ports, options.seed, notify, MemoryLimit(options.max_memory), sizes_for(model, batch=1)
+    )
     with tempfile.TemporaryDirectory(prefix="irexec-bench-") as folder, ExitStack() as stack:
         jobs = [_job(engine, path, ports, arrays, options, Path(folder)) for engine in ("irexec", *options.against)]
         processes = [stack.enter_context(EngineProcess(job)) for job in jobs]

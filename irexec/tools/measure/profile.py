@@ -25,6 +25,7 @@ from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, external_files, files_read, sample_inputs
 from irexec.tools.run.run_options import SessionOptions
 from irexec.tools.run.shapes import read_with_shapes, reshape
+from irexec.tools.run.sizes import sizes_for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +69,9 @@ def profile(
         check_trace(options.trace, external_files(model))
     reshape(model, options.shapes or {})
     compiled = options.compiled(model)
-    inputs = sample_inputs(sources, compiled.inputs, options.seed, notify, MemoryLimit(options.max_memory))
+    inputs = sample_inputs(
+        sources, compiled.inputs, options.seed, notify, MemoryLimit(options.max_memory), sizes_for(model, batch=1)
+    )
     found = compiled.profile(inputs, options.runs, timeout=options.timeout, progress=progress)
     if options.trace is not None:
         write_trace(options.trace, found, Path(path).name)

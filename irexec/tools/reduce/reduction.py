@@ -41,6 +41,7 @@ from irexec.tools.run.input_sources import (
 )
 from irexec.tools.run.run_options import RunOptions
 from irexec.tools.run.shapes import read_with_shapes, reshape
+from irexec.tools.run.sizes import sizes_for
 from irexec.tools.run.states import read_state, with_state
 
 
@@ -265,7 +266,12 @@ class _Reducing:
         left = [port for port in ports if port.name not in known]
         steps, seed = self.options.steps, self.options.seed + STEP_SEED * (step - 1)
         own = inputs if steps is None else sources_of_step(inputs, step, steps)
-        sampled = sample_inputs(own, left, seed, self.notify) if left or not known else {}
+        shapes = {name: array.shape for name, array in known.items()}
+        sampled = (
+            sample_inputs(own, left, seed, self.notify, sizes=sizes_for(model, known=shapes))
+            if left or not known
+            else {}
+        )
         return bind_inputs(ports, {**known, **sampled})
 
     def _answers(self, read: Model, arrays: Sequence[np.ndarray], output: ReductionFiles | None) -> Answers:

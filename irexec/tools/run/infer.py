@@ -38,6 +38,7 @@ from irexec.tools.run.input_sources import (
 from irexec.tools.run.result_files import check_outputs, check_saved_inputs, write_dump, write_results
 from irexec.tools.run.results import Prediction, predictions, read_labels
 from irexec.tools.run.shapes import read_with_shapes, refused, reshape
+from irexec.tools.run.sizes import sizes_for
 
 if TYPE_CHECKING:
     from irexec.tools.trapping.report import TrapReport
@@ -212,6 +213,7 @@ def _inputs_of_step(
         image=options.image,
         notify=notifier.note if step == 1 else lambda text: None,
         memory=MemoryLimit(options.max_memory),
+        sizes=sizes_for(compiled.model),
     )
     _require_inputs(compiled, inputs)
     if options.save_inputs is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from irexec.tools.arrays.files import STDIN, ArrayFile, open_arrays
 from irexec.tools.images.files import IMAGE_SUFFIXES, Notify
 from irexec.tools.images.images import ImageOptions, read_image
 from irexec.tools.run.results import read_lines
+
+if TYPE_CHECKING:
+    from irexec.tools.run.sizes import SizesOf
 
 _LARGEST = np.iinfo(np.intp).max
 _GENERATED = ("random", "zeros", "ones")
@@ -128,6 +131,7 @@ def input_arrays(
     image: ImageOptions | None = None,
     notify: Notify,
     memory: MemoryLimit | None = None,
+    sizes: SizesOf | None = None,
 ) -> dict[str, np.ndarray]:
     """One array per input that the sources give, by the port's name.
 
@@ -141,6 +145,7 @@ def input_arrays(
         image: how images become inputs.
         notify: called with what the user might not expect.
         memory: the limit of each array.
+        sizes: chooses the sizes of generated inputs that the model leaves open; each is 1 or its minimum without it.
 
     Raises:
         InputError: a name or shape does not fit the model, or what is generated takes too much memory.
@@ -155,7 +160,7 @@ def input_arrays(
             "NAME=SOURCE is for one input"
         )
     memory = memory or MemoryLimit()
-    reader = _Reader(ports, seed, image or ImageOptions(), notify, memory)
+    reader = _Reader(ports, seed, image or ImageOptions(), notify, memory, sizes)
     with ExitStack() as stack:
         files = {s: stack.enter_context(_opened(s, memory)) for s in dict.fromkeys(sources) if s.kind == "arrays"}
         for source in sorted(sources, key=lambda s: _order(s, files)):
@@ -174,13 +179,15 @@ def _opened(source: InputSource, memory: MemoryLimit) -> ArrayFile:
 
 
 def sample_inputs(
-    sources: Sequence[InputSource], ports: Sequence[Port], seed: int, notify: Notify, memory: MemoryLimit | None = None
-) -> dict[str, np.ndarray]:
-    """The inputs that the sources give; without any source random ones, which ``notify`` reports."""
+    sources: Sequence[InputSource], ports: Sequence[Port], seed: int, notify: Notify, memory: MemoryLimit | None = None,
+    sizes: SizesOf | None = None,
+) -> dict[str, np.ndarray]:  # fmt: skip
+    """The inputs that the sources give, see ``input_arrays``; without any source random ones, which ``notify``
+    reports."""
     if ports and not sources:
         notify(f"inputs are random, with seed {seed}; -i gives others")
         sources = [InputSource(None, "random")]
-    return input_arrays(sources, ports, seed=seed, notify=notify, memory=memory)
+    return input_arrays(sources, ports, seed=seed, notify=notify, memory=memory, sizes=sizes)
 
 
 def files_read(path: str, weights: str | None, sources: Sequence[InputSource] = ()) -> dict[str, str]:
@@ -209,8 +216,10 @@ class _Reader:
     """The arrays that are read so far, and the state of reading."""
 
     def __init__(
-        self, ports: Sequence[Port], seed: int, image: ImageOptions, notify: Notify, memory: MemoryLimit
-    ) -> None:
+        self, ports: Sequence[Port], seed: int, image: ImageOptions, notify: Notify, memory: MemoryLimit,
+        sizes: SizesOf | None,
+    ) -> None:  # fmt: skip
+        self._sizes = sizes
         self.ports, self.seed, self.image, self.notify, self.memory = ports, seed, image, notify, memory
         self.found: dict[str, np.ndarray] = {}
 
@@ -230,12 +239,18 @@ class _Reader:
         ports = (
             [find_port(self.ports, source.name)] if source.name else [p for p in self.ports if p.name not in self.found]
         )
+        shapes = _assumed_shapes(ports)
+        if self._sizes is not None and not all(is_static(port.shape) for port in ports):
+            # All inputs that are left get their sizes together: tokens have as many as their mask.
+            left = [port for port in self.ports if port.name not in self.found and port.shape is not None]
+            chosen = self._sizes(left, {name: array.shape for name, array in self.found.items()})
+            named = dict(zip((port.name for port in left), chosen or (), strict=False))
+            shapes = [named.get(port.name, shape) for port, shape in zip(ports, shapes, strict=True)]
         arrays = {}
-        for port, shape in zip(ports, _assumed_shapes(ports), strict=True):
+        for port, shape in zip(ports, shapes, strict=True):
             if not is_static(port.shape):
                 self.notify(
-                    f"input {port} gets the shape {shape_text(shape)}: unknown sizes are 1 or their minimum; "
-                    "--shape sets them"
+                    f"input {port} gets the shape {shape_text(shape)}: the model leaves sizes open; --shape sets them"
                 )
             self._check_memory(port, shape)
             arrays[port.name] = generated_array(source.source, port, shape, self.seed + self.ports.index(port))

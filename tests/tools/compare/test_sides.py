@@ -230,3 +230,28 @@ def test_recorded_halves_have_the_tolerance_of_halves(tmp_path: Path) -> None:
     assert not compare(tmp_path / "f16.npz", chain(changed(W1)), {"x": x}).agrees
     np.savez(tmp_path / "f32.npz", **{name: array * np.float32(1.003) for name, array in arrays.items()})
     assert not compare(tmp_path / "f32.npz", chain(), {"x": x}).agrees
+
+
+def language(exchanged: bool = False) -> Model:
+    """Attention over tokens of an open number, with queries and keys exchanged or not."""
+    b = Builder("language")
+    tokens, mask = b.parameter("i64", (-1, -1), "input_ids"), b.parameter("f32", (-1, -1), "mask")
+    rng = np.random.default_rng(2)
+    x = b.emit("Gather", rng.normal(size=(10, 8)).astype(np.float32), tokens, np.array(0), name="embedded")
+    q, k, v = (b.emit("MatMul", x, rng.normal(size=(8, 8)).astype(np.float32), name=name) for name in "qkv")
+    shown = b.emit("Unsqueeze", b.emit("Log", mask), np.array([1]), name="shown")
+    q, k = (k, q) if exchanged else (q, k)
+    b.result(b.emit("ScaledDotProductAttention", q, k, v, shown, causal=False, version=13, name="attention"))
+    return b.model()
+
+
+def test_open_sizes_are_chosen_so_that_attention_shows() -> None:
+    """With one token every fault of attention agrees: the verdict says so. Tokens and their mask have one size."""
+    notes: list[str] = []
+    found = compare(language(), language(exchanged=True), notify=notes.append)
+    assert not found.agrees and found.inputs == {"input_ids": (2, 7), "mask": (2, 7)}
+    assert "input input_ids: i64[?,?] gets the shape [2,7]: the model leaves sizes open; --shape sets them" in notes
+    one = {"input_ids": np.zeros((2, 1), np.int64), "mask": np.ones((2, 1), np.float32)}
+    found = compare(language(), language(exchanged=True), one)
+    hidden = "input_ids[2,1], mask[2,1], which shows no fault of ScaledDotProductAttention"
+    assert found.agrees and found.verdict == f"the models agree with {hidden}"
