@@ -74,7 +74,7 @@ def export(model: Model, opset: int | None = None, strict: bool = False) -> Expo
 
     Args:
         model: the model, which is not changed.
-        opset: of ai.onnx; by default the newest in which ONNX Runtime has a kernel for every operator that the model needs.
+        opset: of ai.onnx; by default the newest in which ONNX Runtime has a kernel for every operator of the model.
         strict: refuse a layer whose nodes may give other values than the layer, such as random ones.
 
     Raises:

@@ -1,7 +1,7 @@
 """The CPU kernels of ONNX Runtime 1.32: the element types that it computes an operator of an opset in.
 
-kernels.txt has a line for each kernel: the operator, the opsets, and the types of its type variables. It is made anew by
-``python -m tests.to_onnx.kernels`` from the installed ONNX Runtime.
+kernels.txt has a line for each kernel: the operator, the opsets, and the types of its type variables. The command
+``python -m tests.to_onnx.kernels`` makes it anew from the installed ONNX Runtime.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from irexec.analysis.evaluate import evaluate
 from irexec.authoring.editing import Editing
 from irexec.errors import InputError
 from irexec.ir.constants import constant_value
-from irexec.ir.graph import Node, Value
+from irexec.ir.graph import Input, Node, Value
 from irexec.ir.order import needed
 from irexec.schema.injected import ElementTypes
 from irexec.schema.registry import resolve
@@ -102,12 +102,17 @@ def _is_small(editing: Editing, value: Value, computed: set[Node]) -> bool:
 def _replace_all(editing: Editing, values: list[Value], array: Callable[[Value], np.ndarray]) -> int:
     """Put constants in the place of values; the number of values."""
     before = needed(editing.model)
+    readers: dict[Value, list[Input]] = {value: [] for value in values}
+    for port in (port for node in editing.model.nodes for port in node.ports):
+        if port.source in readers:
+            readers[port.source].append(port)
     made: list[Node] = []
     for value in values:
         element = editing.facts[value].element
         assert element is not None
         constant = editing.add.raw_constant(packed(array(value).copy(), element), f"{value.label}/folded")
-        editing.replace_uses(value, constant)
+        for port in readers[value]:
+            port.source = constant
         editing.move_names(value, constant)
         made.append(constant.node)
     gone = editing.drop_unneeded(before)

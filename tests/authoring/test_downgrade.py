@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import cProfile
+import pstats
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from irexec import Model, opset
-from irexec.analysis.builder import Builder
+from irexec.analysis.builder import Builder, packed
 from irexec.analysis.portability.releases import OPSETS, Release, first_release
 from irexec.authoring.downgrade import downgrade
 from irexec.authoring.downgrade.layer import RESPELLINGS, REWRITES
+from irexec.dtypes.elements import element as element_named
 from irexec.errors import ConversionError, IrexecError
 from irexec.ir.constants import constant_value
 from irexec.runtime.compiled_model import CompiledModel
@@ -75,7 +78,7 @@ def _check_same(row: Case, model: Model, written: Model, inputs: list[np.ndarray
         np.testing.assert_allclose(np.float64(b), given, tolerance, tolerance, err_msg=row.id)
 
 
-_OF_OTHER_INPUTS = {"Concat", "Eye", "BitwiseLeftShift", "BitwiseRightShift"}
+_OF_OTHER_INPUTS = {"Concat", "Eye", "BitwiseLeftShift", "BitwiseRightShift", "Split", "VariadicSplit"}
 """Types whose other forms no row with inputs, or with constants after the first input, brings about in these releases."""
 
 
@@ -183,12 +186,20 @@ def test_other_values_of_a_release_are_remarks() -> None:
         assert [remark.code for remark in found.remarks] == ([code] if code else [])
 
 
+_POOLING = {
+    "kernel": [2, 2], "strides": [3, 3], "pads_begin": [0, 0], "pads_end": [1, 1], "exclude_pad": True,
+    "rounding_type": "ceil",
+}  # fmt: skip
+"""Windows at 0, 3 and 6, of which the last one has no element; OpenVINO 2021.4.2 ends with a segmentation fault."""
+
+
 @pytest.mark.parametrize(
     ("type", "version", "shapes", "attributes", "says"),
     [
         ("Einsum", 7, {"a": "f32 2,1", "b": "f32 3,4"}, {"equation": "ij,jk->ik"}, "stretch"),
         ("Interpolate", 4, {"x": "i32 1,2,4,4"}, {}, "Interpolate of i32"),
         ("Convolution", 1, {"x": "i8 1,2,4,4", "w": "i8 2,2,1,1"}, _WINDOWS, "Convolution of i8"),
+        ("AvgPool", 1, {"x": "f32 1,1,5,5"}, _POOLING, "lies in the padding"),
     ],
 )
 def test_what_the_plugin_of_2021_refuses(type: str, version: int, shapes: dict, attributes: dict, says: str) -> None:
@@ -264,8 +275,9 @@ def _model() -> Model:
     builder = Builder("m")
     x = builder.parameter("f32", [2, 6, 4], "x")
     y = builder.emit("Softmax", x, version=8, axis=-1, name="soft")
-    values, _ = builder.emit("TopK", y, 3, version=11, axis=2, mode="max", sort="value", stable=True, name="top")
+    values, indices = builder.emit("TopK", y, 3, version=11, axis=2, mode="max", sort="value", stable=True, name="top")
     builder.result(values)
+    builder.result(indices)
     builder.result(builder.emit("Relu", y, version=1, name="y"))
     builder.result(builder.emit("IsNaN", values, version=10, name="z"))
     return builder.model()
@@ -353,3 +365,71 @@ def test_an_is_inf_of_neither_sign_is_written() -> None:
     found = downgrade(builder.model(), "2021.4").require()
     (values,) = _results(found.model, [np.array([-np.inf, np.inf, np.nan, 0], np.float32)])
     assert not values.any()
+
+
+@pytest.mark.parametrize("sizes", [[2, 4], ["?", "?"]])
+@pytest.mark.parametrize(("mode", "best", "first"), [("max", [7, 2], [1, 3]), ("min", [5, 0], [0, 0])])
+def test_the_first_of_equal_elements_is_found_without_a_stable_top_k(
+    sizes: list[int | str], mode: str, best: list[int], first: list[int]
+) -> None:
+    builder = Builder("m")
+    x = builder.parameter("f32", sizes, "x")
+    values, indices = builder.emit("TopK", x, 1, axis=1, mode=mode, sort="value", stable=True, name="top")
+    builder.result(values)
+    builder.result(indices)
+    found = downgrade(builder.model(), "2022.3").require()
+    assert "ReduceMin-1" in found.changes[0].into
+    given = np.array([[5, 7, 7, 5], [0, 1, 0, 2]], np.float32)
+    results = _results(found.model, [given])
+    np.testing.assert_array_equal(results[0].ravel(), best)
+    np.testing.assert_array_equal(results[1].ravel(), first)
+
+
+def test_the_order_of_equal_elements_does_not_matter_for_sorted_values() -> None:
+    builder = Builder("m")
+    x = builder.parameter("f32", [2, 4], "x")
+    builder.result(builder.emit("TopK", x, 3, axis=1, mode="max", sort="value", stable=True, name="top")[0])
+    assert downgrade(builder.model(), "2022.3").require().changes[0].into == ("TopK-3",)
+
+
+@pytest.mark.parametrize(("size", "into"), [("?", ["StridedSlice-1"]), (2, [])])
+def test_a_part_along_axis_0_is_a_slice_where_sizes_are_open(size: int | str, into: list[str]) -> None:
+    """OpenVINO 2022.3 has no memory for the second part, which a Multiply of open size reads."""
+    builder = Builder("m")
+    x, k = builder.parameter("f32", [4, 2], "x"), builder.parameter("f32", [size, 2], "k")
+    part = builder.emit("VariadicSplit", x, 0, [1, 3], name="parts")[1]
+    builder.result(builder.emit("Multiply", builder.emit("ReduceSum", part, [0], keep_dims=True), k))
+    found = downgrade(builder.model(), "2022.3").require()
+    assert [name for change in found.changes for name in change.into] == into
+    given = [np.arange(8, dtype=np.float32).reshape(4, 2), np.ones((2, 2), np.float32)]
+    np.testing.assert_array_equal(_results(found.model, given)[0], [[12, 15]] * 2)
+
+
+@pytest.mark.parametrize(("element", "wide"), [("u4", "u8"), ("i4", "i8")])
+def test_constants_of_4_bits_are_bytes_before_2023_2(element: str, wide: str) -> None:
+    """These releases take the upper half of a byte for the first element."""
+    kind = element_named(element)
+    values = np.array([1, -2 if kind.kind == "signed" else 14, 3], kind.carrier)
+    builder = Builder("m")
+    x = builder.parameter("f32", [3], "x")
+    weights = builder.emit("Convert", builder.raw_constant(packed(values, kind)), destination_type="f32")
+    builder.result(builder.emit("Add", x, weights))
+    for release, written in (("2023.1", wide), ("2023.2", element)):
+        found = downgrade(builder.model(), release).require()
+        held = {str(node.constant.element) for node in found.model.nodes if node.constant is not None}
+        assert held == {written}
+        np.testing.assert_array_equal(_results(found.model, [np.zeros(3, np.float32)])[0], values)
+
+
+def test_the_time_is_linear_in_the_number_of_layers() -> None:
+    calls = []
+    for count in (100, 400):
+        builder = Builder("m")
+        y = builder.parameter("f32", [2, 3], "x")
+        for _ in range(count):
+            y = builder.emit("Add", builder.emit("Gelu", y, approximation_mode="tanh"), [1.0, 2.0, 3.0])
+        builder.result(y)
+        model, profile = builder.model(), cProfile.Profile()
+        profile.runcall(downgrade, model, "2021.4")
+        calls.append(pstats.Stats(profile).total_calls)  # type: ignore[attr-defined]
+    assert calls[1] < 4.2 * calls[0]

@@ -12,6 +12,7 @@ import numpy as np
 
 from irexec import Model, read_model
 from irexec.errors import IrexecError
+from irexec.ir.dims import is_static
 from irexec.testing import Case
 from irexec.testing.one_layer import model_of
 from tests.support.cases import families
@@ -55,21 +56,24 @@ def operations(count: int, seed: int) -> Iterator[Sample]:
 
 
 def networks(folder: Path | None = None) -> Iterator[Sample]:
-    """Networks with the inputs of their first run, to whose shapes they are set.
+    """Networks with the inputs of their first run: as they are, and set to the shapes of these inputs if that differs.
 
     Args:
         folder: of networks of tests.networks.build; those of tests/data/networks unless given.
     """
     if folder is not None:
-        yield from map(_network, sorted(folder.glob("*.xml")))
+        for path in sorted(folder.glob("*.xml")):
+            yield from _forms(path)
         return
     for archive in sorted(NETWORKS.glob("*.zip")):
         with tempfile.TemporaryDirectory() as unpacking:
-            yield _network(unpacked(archive.stem, Path(unpacking)))
+            yield from _forms(unpacked(archive.stem, Path(unpacking)))
 
 
-def _network(path: Path) -> Sample:
+def _forms(path: Path) -> Iterator[Sample]:
     model = read_model(path, mmap=False)
     inputs = feeds(path, model.inputs)[0]
+    if not all(is_static(port.shape) for port in model.inputs):
+        yield Sample(f"{path.stem} (open)", model.clone(), inputs)
     model.reshape({i: array.shape for i, array in enumerate(inputs)})
-    return Sample(path.stem, model, inputs)
+    yield Sample(path.stem, model, inputs)

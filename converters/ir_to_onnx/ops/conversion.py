@@ -32,7 +32,7 @@ def converted(ctx: ExportContext, data: Tensor, to: Element) -> Tensor:
 
 
 def _f4e2m1(ctx: ExportContext, data: Tensor) -> Tensor:
-    """Values rounded to those of f4e2m1, ties to even: multiples of 0.5 below 2, of 1 below 4, of 2 up to 6; NaN is 6."""
+    """Values rounded to f4e2m1, ties to even: multiples of 0.5 below 2, of 1 below 4, of 2 up to 6; NaN is 6."""
     top = ctx.scalar(6, data)
     data = ctx.where(ctx.emit("IsNaN", data), top, ctx.emit("Clip", data, ctx.scalar(-6, data), top))
     size = ctx.emit("Abs", data)

@@ -30,6 +30,9 @@ ELEMENTS_COMPUTED: dict[str, Release] = {
 }  # fmt: skip
 """The first release whose CPU plugin computes in an element type on any processor; constants may have it before."""
 
+HALVES_IN_ORDER = Release(2023, 2)
+"""The first release that takes the lower half of a byte for the first of two elements of u4 or i4, as IR has them."""
+
 BF16_NOT_COMPUTED = frozenset(
     """
     Abs Add AvgPool BatchNormInference BinaryConvolution Clamp Convolution ConvolutionBackpropData Divide Einsum Elu
@@ -88,6 +91,8 @@ def plugin_findings(layer: KnownLayer, release: Release) -> Iterator[Finding]:
         *_attributes(node, release),
         *_reduction(layer, release),
     ]
+    if node.constant is not None and node.constant.element.name in ("u4", "i4") and release < HALVES_IN_ORDER:
+        reasons.append(f"takes the upper half of a byte of {node.constant.element} for the first element")
     if layer.source(0) in layer.facts:
         reasons += [*_data(layer, release), *_oldest(layer, release)]
     for value in node.outputs:
@@ -202,6 +207,8 @@ def _oldest(layer: KnownLayer, release: Release) -> Iterator[str]:
         return
     if node.type == "ConvolutionBackpropData" and _is_beyond_its_output(layer):
         yield "does not run a ConvolutionBackpropData whose dilated kernel is larger than its output"
+    if node.type == "AvgPool" and _has_a_window_in_the_padding(layer):
+        yield "ends the process for an AvgPool with exclude-pad whose last window lies in the padding"
     if node.type == "Convolution" and name == "i8":
         yield "does not run Convolution of i8"
     if node.type == "Interpolate" and name in ("u8", "i16", "u16", "i32", "i64"):
@@ -223,6 +230,22 @@ def _is_beyond_its_output(layer: KnownLayer) -> bool:
     return any(
         isinstance(taps, int) and isinstance(size, int) and dilation > 1 and (taps - 1) * dilation + 1 > size
         for taps, dilation, size in sizes
+    )
+
+
+def _has_a_window_in_the_padding(layer: KnownLayer) -> bool:
+    """Whether the last window of a pooling with exclude-pad and explicit pads has no element of the data."""
+    if layer.says("exclude-pad") not in ("true", "1"):
+        return False
+    strides, begins = (
+        [int(one) for one in layer.node.attributes.get(name, "").split(",") if one.strip()]
+        for name in ("strides", "pads_begin")
+    )
+    outputs, sizes = layer.output(0).shape or (), layer.sizes() or ()
+    windows = zip(outputs[2:], sizes[2:], strides, begins, strict=False)
+    return any(
+        isinstance(count, int) and isinstance(size, int) and (count - 1) * stride - begin >= size
+        for count, size, stride, begin in windows
     )
 
 

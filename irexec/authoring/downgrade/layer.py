@@ -34,6 +34,7 @@ class Layer:
         outputs: the facts of its outputs, as tensors that no rewrite may use.
         attributes: the typed attributes, by the kernel's parameter.
         read: the indices of the outputs that layers read.
+        is_open: whether the model has inputs of sizes that are not known.
     """
 
     node: Node
@@ -42,6 +43,7 @@ class Layer:
     outputs: Sequence[Tensor]
     attributes: dict[str, Any]
     read: frozenset[int]
+    is_open: bool = False
 
     def __getitem__(self, name: str) -> Any:
         return self.attributes[name]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.portability.releases import NOT_ASKED
-from irexec.authoring.downgrade.layer import ONE, Inexact, Layer, respells, rewrites
+from irexec.authoring.downgrade.layer import FOUR, ONE, Inexact, Layer, respells, rewrites
 from irexec.authoring.ends import constant
 
 
@@ -81,8 +81,25 @@ def _scatter_nd_update_15(layer: Layer) -> Any:
 
 @rewrites("TopK", 11)
 def _top_k_11(layer: Layer) -> Any:
-    layer.refuse_unless(not layer["stable"], "no older version is stable")
-    return layer.same(3, leave=["stable"])
+    """The order of equal elements decides nothing about the values; the first of them is found by its index."""
+    if not layer["stable"] or (layer["sort"] == "value" and layer.read <= {0}):
+        return layer.same(3, leave=["stable"])
+    layer.refuse_unless(layer.is_known(1) and layer.ints(1, "k") == [1], "no older version is stable")
+    (x, _), axis = layer.inputs, layer.axis(layer["axis"])
+    size = layer.sizes()[axis]
+    reduce = ONE.reduce_max if layer["mode"] == "max" else ONE.reduce_min
+    best = reduce(x, [axis], keep_dims=True)
+    after = list(range(1, layer.rank() - axis))
+    if isinstance(size, int):
+        indices, end = constant(np.arange(size).reshape(-1, *[1] * len(after)), "i32"), constant(size, "i32")
+    else:
+        shape = ONE.convert(ONE.shape_of(x), destination_type="i32")
+        end = ONE.gather(shape, constant(axis, "i64"), constant(0, "i64"))
+        indices = FOUR.range(constant(0, "i32"), end, constant(1, "i32"), output_type="i32")
+        indices = ONE.unsqueeze(indices, after) if after else indices
+    first = ONE.reduce_min(ONE.select(ONE.equal(x, best), indices, end), [axis], keep_dims=True)
+    element = layer["index_element_type"]
+    return best, first if str(element) == "i32" else ONE.convert(first, destination_type=element)
 
 
 @respells(NOT_ASKED, "TopK")

@@ -5,6 +5,7 @@ Source: the releases 2021.4.2 and 2022.3.2 themselves (tests.release_sweep).
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from irexec.analysis.portability.plugins import DYNAMIC_SHAPES, is_constant
 from irexec.analysis.portability.releases import Release
 from irexec.authoring.downgrade.layer import ONE, Layer, respells
 from irexec.authoring.ends import constant
+from irexec.ir.dims import is_static
 
 
 @respells(DYNAMIC_SHAPES, "Concat")
@@ -27,6 +29,23 @@ def _concat(layer: Layer) -> Any:
         return None
     axis = [0]
     return ONE.unsqueeze(ONE.concat(*(ONE.squeeze(x, axis) for x in layer.inputs), axis=0), axis)
+
+
+@respells(Release(2023, 0), "Split", "VariadicSplit")
+def _split(layer: Layer) -> Any:
+    """Parts of known size along axis 0 are slices where other sizes are open.
+
+    The plugin finds no memory for a part after the first one that an element-wise layer of open size reads.
+    """
+    data, is_first = layer.inputs[0], layer.is_known(1) and layer.axis(layer.ints(1, "axis")[0]) == 0
+    if not layer.is_open or layer.read <= {0} or not is_first or not is_static(data.shape):
+        return None
+    shapes = [output.shape for output in layer.outputs]
+    ends = [0, *itertools.accumulate(int(str(shape[0])) for shape in shapes if shape is not None)]
+    return tuple(
+        ONE.strided_slice(data, [begin], [end], [1], begin_mask=[0], end_mask=[0])
+        for begin, end in itertools.pairwise(ends)
+    )
 
 
 @respells(Release(2023, 0), "RegionYolo")

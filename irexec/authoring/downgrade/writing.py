@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from irexec.analysis.attributes import typed_attributes
@@ -13,7 +13,7 @@ from irexec.analysis.portability.findings import value_findings
 from irexec.analysis.portability.plugins import UNIQUE_NAMES
 from irexec.analysis.portability.releases import IR_VERSIONS, OPSETS, Release
 from irexec.analysis.portability.targets import Target, parse_target
-from irexec.analysis.shape_inference import UNKNOWN
+from irexec.analysis.shape_inference import UNKNOWN, Inference
 from irexec.analysis.validate import infer_all
 from irexec.authoring.downgrade.layer import REASONS, RESPELLINGS, REWRITES, Inexact, Layer
 from irexec.authoring.editing import Editing
@@ -22,6 +22,7 @@ from irexec.authoring.tensor import Tensor
 from irexec.errors import ConversionError, OpError, UnsupportedError
 from irexec.ir import codes
 from irexec.ir.constants import constant_value
+from irexec.ir.dims import is_static
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Graph, Input, Node, Value
@@ -109,10 +110,9 @@ class _Writing:
 
     def __init__(self, found: Downgraded, target: Target) -> None:
         self._found, self._target, self._release = found, target, target.release
-        if target.release < _SIZES_COMPUTED:
-            _fold(found.model)
-        inference = infer_all(found.model)
+        inference = _folded(found.model) if target.release < _SIZES_COMPUTED else infer_all(found.model)
         self._facts, self._failures = dict(inference.facts), dict(inference.failures)
+        self._is_open = not all(is_static(port.shape) for port in found.model.inputs)
         # A device has a form of its own only for layers that it refuses.
         device = target.device
         self._refused = None if device is None else {node for node, _ in refusals(found.model, inference, device)}
@@ -137,17 +137,19 @@ class _Writing:
         before = needed(graph)
         if self._release < UNIQUE_NAMES:
             _give_unique_names(graph)
+        new = _Replacing(graph)
         for node in list(graph.nodes):
             for body in node.bodies.values():
                 self._graph(body.graph)
             try:
-                self._layer(graph, node)
+                self._layer(new, node)
             except Inexact as error:
                 self._found.findings.append(node.finding(codes.NOT_WRITTEN_FOR_RELEASE, str(error)))
         gone = before - needed(graph)
-        graph.nodes = [node for node in graph.nodes if node not in gone or node.type == "Parameter"]
+        nodes = (one for node in graph.nodes for one in (*new.made.get(node, ()), node))
+        graph.nodes = [node for node in nodes if node not in gone or node.type == "Parameter"]
 
-    def _layer(self, graph: Graph, node: Node) -> None:
+    def _layer(self, graph: _Replacing, node: Node) -> None:
         """Replace a layer by layers that the release has; Inexact if there are none."""
         lacking = self._lacking(node)
         if node in self._failures:
@@ -157,16 +159,16 @@ class _Writing:
         if lacking is None and node.type not in RESPELLINGS:
             return
         definition = lacking or resolve(node.type, node.version)
-        read = frozenset(value.index for value in node.outputs if any(_readers(graph, value)))
+        read = frozenset(value.index for value in node.outputs if graph.readers.get(value))
         values = self._respelled(node, definition, read)
         if values is None and lacking is not None:
             values = self._replacement(node, definition, read)
         if values is None:
             return
         made = in_order([values[index].node for index in sorted(read)], _is_of_a_graph)
-        _adopt(graph, node, made)
+        graph.adopt(node, made)
         for index in sorted(read):
-            _take_over(graph, node.outputs[index], values[index])
+            graph.take_over(node.outputs[index], values[index])
         if 0 in read and values[0].node in made:
             name, values[0].node.name = node.name, node.name
             node.name = f"{name}/replaced"
@@ -223,7 +225,7 @@ class _Writing:
         inputs, outputs = ([self._tensor(value) for value in values] for values in (sources, node.outputs))
         known = {attribute.parameter for attribute in definition.attributes}
         kept = {name: value for name, value in attributes.items() if name in known}
-        return Layer(node, definition, inputs, outputs, kept, read)
+        return Layer(node, definition, inputs, outputs, kept, read, self._is_open)
 
     def _tensor(self, value: Value) -> Tensor:
         known = self._facts.get(value)
@@ -263,15 +265,19 @@ def _is_named(finding: Finding, named: Collection[tuple[int | None, str | None]]
     return finding.code == codes.NOT_IN_RELEASE or (is_of_devices and (finding.layer_id, finding.layer_name) in named)
 
 
-def _fold(model: Model) -> None:
+def _folded(model: Model) -> Inference:
     """Compute what the shapes decide: plugins without dynamic shapes do not, and those of 2022 not through Mod.
 
     Then compute the layers whose inputs have become constants: some crash when the release computes them.
     """
+    editing = Editing(model)
     for _ in range(2):
-        editing = Editing(model)
+        before = list(model.nodes)
         with editing.step("fold"):
             fold(editing)
+        if model.nodes == before:
+            break
+    return editing.facts.inference
 
 
 def _is_of_a_graph(node: Node) -> bool:
@@ -287,24 +293,40 @@ def _give_unique_names(graph: Graph) -> None:
             node.name = names.free(node.name)
 
 
-def _readers(graph: Graph, value: Value) -> Iterator[Input]:
-    return (port for node in graph.nodes for port in node.ports if port.source is value)
+class _Replacing:
+    """A graph of which layers are replaced.
 
+    Attributes:
+        readers: the inputs that read each value.
+        made: the new layers, by the layer before which they stand.
+    """
 
-def _adopt(graph: Graph, node: Node, made: Sequence[Node]) -> None:
-    """Put new layers before the layer that they replace; their names begin with its name."""
-    names = Names(other.name for other in graph.nodes)
-    number = 1 + max(other.id for other in graph.nodes)
-    for offset, one in enumerate(made):
-        one.id, one.name = number + offset, names.free(f"{node.name}/{one.name}")
-    position = graph.nodes.index(node)
-    graph.nodes[position:position] = made
+    def __init__(self, graph: Graph) -> None:
+        self.readers: dict[Value, list[Input]] = {}
+        self.made: dict[Node, Sequence[Node]] = {}
+        self._names = Names(node.name for node in graph.nodes)
+        self._number = 1 + max((node.id for node in graph.nodes), default=0)
+        self._read(graph.nodes)
 
+    def _read(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            for port in node.ports:
+                if port.source is not None:
+                    self.readers.setdefault(port.source, []).append(port)
 
-def _take_over(graph: Graph, old: Value, new: Value) -> None:
-    """The readers of one value read another, which gets its tensor names."""
-    for port in list(_readers(graph, old)):
-        port.source = new
-        port.fact = new.fact
-    new.names = [*new.names, *(name for name in old.names if name not in new.names)]
-    old.names = []
+    def adopt(self, node: Node, made: Sequence[Node]) -> None:
+        """Put new layers before the layer that they replace; their names begin with its name."""
+        for one in made:
+            one.id, one.name = self._number, self._names.free(f"{node.name}/{one.name}")
+            self._number += 1
+        self.made[node] = made
+        self._read(made)
+
+    def take_over(self, old: Value, new: Value) -> None:
+        """The readers of one value read another, which gets its tensor names."""
+        moved = self.readers.pop(old, [])
+        for port in moved:
+            port.source, port.fact = new, new.fact
+        self.readers.setdefault(new, []).extend(moved)
+        new.names = [*new.names, *(name for name in old.names if name not in new.names)]
+        old.names = []

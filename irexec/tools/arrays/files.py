@@ -273,19 +273,24 @@ def write_header(file: IO[bytes], dtype: np.dtype, shape: tuple[int, ...]) -> No
 def _member_name(name: str) -> str:
     """The name of a member: that of the array, unless whoever unpacks the archive would write outside of a folder.
 
-    Then the dots of "..", a slash in front, backslashes and the colon of a drive are written as % and two digits, as in
-    URLs, and so is the % of what looks like them.
+    Then the dots of "..", the first of two slashes in front, backslashes and the colon of a drive are written as % and
+    two digits, as in URLs, and so is the % of what looks like them. One slash in front stays: the tensor names of ONNX
+    begin with it, numpy.savez writes it, numpy.load has it in its keys, and the programs that unpack leave it out.
     """
     plain = _ESCAPED.sub(r"%25\1", name).replace("\\", "%5C")
     escaped = "/".join("%2E%2E" if part == ".." else part for part in plain.split("/"))
-    escaped = re.sub(r"^/", "%2F", escaped)
+    escaped = re.sub("^/(?=/)", "%2F", escaped)
     return re.sub(r"^(\w):", r"\1%3A", escaped)
 
 
 def _array_name(member: str) -> str:
-    """The name of the array that ``_member_name`` wrote so; any other name is as it is."""
+    """The name of the array that ``_member_name`` wrote so; any other name is as it is.
+
+    Versions up to 0.1 wrote every slash in front as %2F.
+    """
     name = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), member)
-    return name if _member_name(name) == member else member
+    written = _member_name(name)
+    return name if member in (written, re.sub("^/", "%2F", written)) else member
 
 
 def storable(array: np.ndarray) -> np.ndarray:

@@ -151,7 +151,7 @@ def test_a_damaged_input_is_one_line_and_exit_code_3(tmp_path: Path, capsys: pyt
         ("conv0/Convolution:0", "conv0/Convolution:0.npy"),
         ("../../x", "%2E%2E/%2E%2E/x.npy"),
         ("a/../x..", "a/%2E%2E/x...npy"),
-        ("/etc/x", "%2Fetc/x.npy"),
+        ("/model/conv/Conv_output_0", "/model/conv/Conv_output_0.npy"),
         ("//x", "%2F/x.npy"),
         ("C:/x", "C%3A/x.npy"),
         ("..\\x", "..%5Cx.npy"),
@@ -166,6 +166,14 @@ def test_no_member_leads_out_of_a_folder(name: str, member: str, tmp_path: Path)
         assert archive.namelist() == [member]
     with open_arrays(tmp_path / "x.npz") as found:
         assert found.names == (name,)
+    with np.load(tmp_path / "x.npz") as loaded:
+        assert loaded.files == [member.removesuffix(".npy")]
+
+
+def test_a_slash_in_front_is_read_as_older_versions_wrote_it(tmp_path: Path) -> None:
+    zipped(tmp_path / "x.npz", {"%2Fmodel/x.npy": saved(np.zeros(1))})
+    with open_arrays(tmp_path / "x.npz") as found:
+        assert found.names == ("/model/x",)
 
 
 def test_members_of_other_programs_keep_their_names(tmp_path: Path) -> None:
