@@ -140,8 +140,26 @@ ROWS += [
     refuses(
         "Broadcast", 1, "f32[2]", [2, 3], 0, mode="explicit", says="axes_mapping has rank 0", id="scalar axes_mapping"
     ),
-    case("Broadcast", 1, random("f32", 3, 1), [2, 3, 4], typed("u8", 0), mode="pdpd", **{"mode.auto_broadcast_axis": 1}, id="pdpd from axis 1"),
-    case("Broadcast", 1, random("f32", 3), [2, 3, 3], typed("u8", 0), mode="pdpd", **{"mode.auto_broadcast_axis": -1}, id="pdpd from axis -1"),
+    case(
+        "Broadcast",
+        1,
+        random("f32", 3, 1),
+        [2, 3, 4],
+        typed("u8", 0),
+        mode="pdpd",
+        **{"mode.auto_broadcast_axis": 1},
+        id="pdpd from axis 1",
+    ),
+    case(
+        "Broadcast",
+        1,
+        random("f32", 3),
+        [2, 3, 3],
+        typed("u8", 0),
+        mode="pdpd",
+        **{"mode.auto_broadcast_axis": -1},
+        id="pdpd from axis -1",
+    ),
     case("Broadcast", 1, [1.0, 2.0], [2, 3], mode="pdpd", gives=[[1.0] * 3, [2.0] * 3], id="pdpd, more axes"),
     facts_case("Broadcast", 1, "f32[?,1]", [3, 4], typed("u8", [0]), mode="pdpd", id="pdpd, dynamic"),
     refuses("Broadcast", 1, "f32[3]", [2, 3], mode="pdpd", says="does not fit", id="pdpd that does not fit"),
