@@ -17,7 +17,12 @@ _END = int(np.iinfo(np.int64).max)
 
 @exact("Broadcast")
 def broadcast(
-    ctx: ExportContext, data: Tensor, target_shape: Tensor, axes_mapping: Tensor | None = None, *, mode: str,
+    ctx: ExportContext,
+    data: Tensor,
+    target_shape: Tensor,
+    axes_mapping: Tensor | None = None,
+    *,
+    mode: str,
     mode_axis: int | None = None,
 ) -> Tensor:
     """Expand; with axes_mapping after Transpose and Unsqueeze."""
