@@ -215,6 +215,16 @@ def _beside_zero(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Boun
     return (layer.algebra.widened(found, 2 * 2.0**-23 * largest),)
 
 
+@_reading("IR969")
+def _distance_without_sign(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """The distance from start to stop without its sign."""
+    known = _arrays(inputs)
+    if known is None or (known[1].item() >= known[0].item()) == (known[2].item() > 0):
+        return evaluate(layer, inputs)
+    other = np.asarray(2 * known[0].astype(np.float64) - known[1], known[1].dtype)
+    return evaluate(layer, [inputs[0], Interval.certain(other), inputs[2]])
+
+
 @_reading("IR928")
 @_reading("IR931")
 @_reading("IR973")

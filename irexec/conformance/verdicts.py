@@ -11,6 +11,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.portability import DIFFERENCES
 from irexec.api import validate
 from irexec.bounds import Arithmetic, Bound, Interval, Layer, Unbounded, operation_bounds
+from irexec.bounds.readings import read_as
 from irexec.ir.facts import Fact
 from irexec.messages import counted
 from irexec.testing import Case
@@ -30,7 +31,7 @@ class Verdict:
     Attributes:
         name: of irexec.conformance.result.VERDICTS.
         why: the reason, where the verdict is neither "inside" nor "close".
-        codes: of the portability table that leave the case open.
+        codes: of the portability table; they explain a case that is open, and not one that is outside.
     """
 
     name: str
@@ -38,11 +39,11 @@ class Verdict:
     codes: tuple[str, ...] = ()
 
 
-def case_bounds(row: Case, arithmetic: Arithmetic) -> tuple[Bound, ...]:
-    """The bounds of the outputs of a case."""
+def case_bounds(row: Case, arithmetic: Arithmetic, codes: Sequence[str] = ()) -> tuple[Bound, ...]:
+    """The bounds of the outputs of a case; ``codes``: of known differences, as which it is read."""
     inputs = [Fact.of(x.array, x.element) for x in row.inputs]
     layer = Layer(row.definition, attributes_of(row), inputs, infer(row, exact_facts(row)), arithmetic)
-    return operation_bounds(layer, [Interval.certain(x.array) for x in row.inputs])
+    return read_as(codes, layer, [Interval.certain(x.array) for x in row.inputs], operation_bounds)
 
 
 def verdict_of(row: Case, given: Arrays, expected: Arrays, bounds: Sequence[Bound]) -> Verdict:
@@ -75,10 +76,19 @@ def _by_tolerance(row: Case, name: str, actual: np.ndarray, expected: np.ndarray
     return Verdict(CLOSE) if agrees else Verdict(DIFFERS, f"{name} is not within {rtol:g} of the reference")
 
 
-def left_open(model: Model, verdict: Verdict) -> Verdict:
-    """The verdict on OpenVINO where the portability table has the difference: left open, with its codes."""
-    findings = validate(model, portability=True)
-    codes = {one.code for one in findings if one.code in DIFFERENCES and DIFFERENCES[one.code].effect != "fails"}
-    if verdict.name not in (OUTSIDE, DIFFERS) or not codes:
+def left_open(row: Case, model: Model, verdict: Verdict, given: Arrays, arithmetic: Arithmetic) -> Verdict:
+    """The verdict on OpenVINO, with the codes of the portability table that the case has.
+
+    It is left open if the outputs are those of one of these differences, or if there is no bound; else they stay
+    outside, and no difference explains them.
+    """
+    if verdict.name not in (OUTSIDE, DIFFERS):
         return verdict
-    return Verdict(OPEN, verdict.why, tuple(sorted(codes)))
+    findings = validate(model, portability=True)
+    known = {one.code for one in findings if one.code in DIFFERENCES and DIFFERENCES[one.code].effect != "fails"}
+    codes = tuple(sorted(known))
+    is_open = bool(codes) and (
+        verdict.name == DIFFERS
+        or any(verdict_of(row, given, given, case_bounds(row, arithmetic, [code])).name == INSIDE for code in codes)
+    )
+    return Verdict(OPEN if is_open else verdict.name, verdict.why, codes)

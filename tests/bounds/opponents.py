@@ -27,7 +27,7 @@ from irexec.api import to_onnx
 from irexec.bounds import ARITHMETICS, Bound, Interval
 from irexec.bounds.registry import rule_of
 from irexec.conformance.corpus import cases, chosen
-from irexec.conformance.verdicts import OUTSIDE, Verdict, left_open
+from irexec.conformance.verdicts import OPEN, OUTSIDE, Verdict, left_open
 from irexec.dtypes.elements import F32
 from irexec.errors import IrexecError
 from irexec.testing import Case, Typed, model_of
@@ -226,7 +226,7 @@ def judge(row: Case, opponents: Opponents, tally: Tally) -> None:
         if arithmetic not in bounds:
             bounds[arithmetic] = row_bounds(row, ARITHMETICS[arithmetic])
         for i, (result, bound) in enumerate(zip(outputs, bounds[arithmetic], strict=True)):
-            verdict = _verdict(row, name, right[i], result, bound)
+            verdict = _verdict(row, name, right[i], outputs, i, bound, arithmetic)
             tally.verdicts[f"{name} {verdict}"] += 1
             if verdict == "outside" and isinstance(bound, Interval):
                 _tell(row, f"{name} {arithmetic}", i, result, bound)
@@ -236,14 +236,17 @@ def judge(row: Case, opponents: Opponents, tally: Tally) -> None:
         _plant(row, right, bounds["f32"], tally)
 
 
-def _verdict(row: Case, name: str, right: np.ndarray, result: np.ndarray, bound: Bound) -> str:
+def _verdict(
+    row: Case, name: str, right: np.ndarray, outputs: Sequence[np.ndarray], i: int, bound: Bound, arithmetic: str
+) -> str:
+    result = outputs[i]
     if not isinstance(bound, Interval):
         return "no bound"
     if result.shape == bound.exact.shape and not bound.outside(result).any():
         return "inside"
     if name != "openvino":
         return "outside"
-    if left_open(model_of(row)[0], Verdict(OUTSIDE)).codes:
+    if left_open(row, model_of(row)[0], Verdict(OUTSIDE), outputs, ARITHMETICS[arithmetic]).name == OPEN:
         return "left open"
     return "known" if reason(row, _difference(right, result)) else "outside"
 

@@ -18,6 +18,7 @@ from irexec.cli.main import run
 from irexec.cli.runtime_options import ARITHMETIC_NAMES
 from irexec.conformance import ConformOptions, conform, running
 from irexec.conformance.corpus import cases, chosen
+from irexec.conformance.result import VERDICTS
 from irexec.errors import ConversionError, InputError
 from tests.support.fake_releases import fake_releases
 
@@ -176,6 +177,15 @@ def test_a_runtime_that_dies_ends_no_run(tmp_path: Path) -> None:
     document = fromstring(found.junit())
     assert (document.get("tests"), document.get("failures")) == ("4", "0")
     assert len(document.findall("testcase/error")) == 4
+
+
+def test_a_crash_that_a_fresh_process_does_not_repeat_is_none(tmp_path: Path) -> None:
+    """An earlier case may have damaged the process."""
+    runner = tmp_path / "runner.sh"
+    once = f"[ -e {shlex.quote(str(tmp_path))}/done ] || {{ touch {shlex.quote(str(tmp_path))}/done; kill -9 $$; }}"
+    runner.write_text(f"#!/bin/sh\n{once}\nexit 1\n")
+    runner.chmod(0o755)
+    assert conform(f"command:{runner}", SOFTMAX).counts == {**dict.fromkeys(VERDICTS, 0), "refused": 4}
 
 
 def test_a_runtime_that_runs_nothing_says_why(capsys: pytest.CaptureFixture[str]) -> None:

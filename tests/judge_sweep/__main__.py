@@ -70,10 +70,10 @@ class Sweep:
         self.model = with_shapes(model, shapes)
         self.facts = infer_shapes(self.model).facts
 
-    def clean(self, runtime: str) -> tuple[Row, Judgement]:
-        """A run without a fault."""
+    def clean(self, runtime: str, **properties: str) -> tuple[Row, Judgement]:
+        """A run without a fault, in OpenVINO with properties."""
         start = time.perf_counter()
-        found = judge(self.model, self.inputs, runtime=runtime)
+        found = judge(self.model, self.inputs, runtime=runtime, properties=properties or None)
         outcome = "accused" if found.verdict in ("bug", "fusion") else "clean"
         return self._row(runtime, outcome, "", found, start), found
 
@@ -97,7 +97,7 @@ class Sweep:
             found = judge(self.model, self.inputs, runtime=runtime)
         accused = found.at if found.verdict in ("bug", "fusion") else ()
         names = [{one.layer.name, *(one.region if unobserved else ())} for one in accused]
-        outcome = "missed" if not names else "named" if all(node.name in each for each in names) else "another"
+        outcome = ("unexplained" if found.verdict in ("unexplained", "no-bound", "open") else "missed") if not names else "named" if all(node.name in each for each in names) else "another"
         kind = f"{fault.kind}, unobserved" if unobserved else fault.kind
         return self._row(kind, outcome, f"{node.name} ({node.type})", found, start)
 
@@ -143,7 +143,7 @@ def main() -> int:
                 rows.append(row)
                 print(f"{row.network}: {row.runtime} {row.layer}: {row.outcome}, {row.seconds} s, "
                       f"{row.bounded} of {row.tensors} tensors with a bound", flush=True)  # fmt: skip
-                if row.outcome in ("accused", "missed", "another"):
+                if row.outcome in ("accused", "missed", "another", "unexplained") or row.verdict not in ("agrees", "bug", "fusion"):
                     print(f"    {row.sentence}", flush=True)
     if args.file:
         Path(args.file).write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")
@@ -160,6 +160,7 @@ def _rows(sweep: Sweep, plants: int, without: list[str], planted_kinds: Counter[
     yield row
     if "openvino" not in without:
         yield sweep.clean("openvino")[0]
+        yield sweep.clean("openvino", INFERENCE_PRECISION_HINT="bf16")[0]
     bounded, left = bounded_layers(sweep, found), plants
     for fault in sorted(FAULTS, key=lambda one: planted_kinds[one.kind]):
         total = planted_kinds.total()

@@ -15,6 +15,7 @@ import numpy as np
 
 from irexec.analysis.builder import packed
 from irexec.analysis.model import Model
+from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
 from irexec.messages import counted
@@ -55,18 +56,21 @@ def at_edges(step: Step) -> str | None:
     if not (count and noise.explains):
         return None
     return (
-        f"{count:,} of {counted(total, 'value')} of {counted(len(levels), f'{_LEVELS} layer')} lie on the edge between "
-        f"two levels, where either is right; errors of one rounding move the results as far ({noise.effect})"
+        f"errors of one rounding bring {count:,} of {counted(total, 'value')} of "
+        f"{counted(len(levels), f'{_LEVELS} layer')} to another level, where either is right, and move the results as "
+        f"far ({noise.effect})"
     )
 
 
 def _moved(value: Value, one: np.ndarray, other: np.ndarray) -> int:
     """The number of elements that are on another level."""
-    low, high = (float(np.min(array, initial=0)) for array in (other, -np.asarray(other)))
-    step = (-high - low) / max(1, int(value.node.attributes.get("levels", 256)) - 1)
-    return (
-        int(np.count_nonzero(np.abs(one.astype(np.float64) - other) > abs(step) / 2)) if one.shape == other.shape else 0
-    )
+    if one.shape != other.shape:
+        return 0
+    ends = [None if source is None else source.node.constant for source in value.node.inputs[3:5]]
+    low, high = (np.zeros(1) if end is None else constant_value(end).astype(np.float64) for end in ends)
+    step = np.abs(high - low) / max(1, int(value.node.attributes.get("levels", 256)) - 1)
+    step = step if step.any() else np.full(1, np.ptp(other) / 256)
+    return int(np.count_nonzero(np.abs(one.astype(np.float64) - other) > np.broadcast_to(step / 2, other.shape)))
 
 
 class Noise:
