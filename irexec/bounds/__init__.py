@@ -6,13 +6,14 @@ usual approximations, ties and edges decided either way where the input lies wit
 operation without a rule has no bound, and is never accused.
 """
 
-from irexec.bounds.arithmetic import ARITHMETICS, Arithmetic, arithmetic
+from irexec.bounds.arithmetic import ARITHMETICS, FUNCTIONS, Arithmetic, arithmetic
 from irexec.bounds.evaluate import graph_bounds, operation_bounds, stored_in, unrounded
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer
 
 __all__ = [
     "ARITHMETICS",
+    "FUNCTIONS",
     "Arithmetic",
     "Bound",
     "Interval",

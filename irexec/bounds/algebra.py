@@ -140,8 +140,13 @@ class Algebra:
         return self.rounded(
             Interval(
                 quotient.exact, np.where(spans, -np.inf, quotient.low), np.where(spans, np.inf, quotient.high)
-            ), roundings,
+            ), max(roundings, self.arithmetic.limit("Divide")),
         )  # fmt: skip
+
+    def published(self, type: str, error: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+        """The error of a function, see ``increasing``, or the published one of its type where that is larger."""
+        limit = self.arithmetic.limit(type)
+        return (lambda x, y: np.maximum(error(x, y), limit * y)) if limit else error
 
     def increasing(self, function: Function, x: Interval, error: Callable[..., np.ndarray] | None = None) -> Interval:
         """f(x) for a function that never decreases.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,6 +23,8 @@ class Arithmetic:
         sum_unit: unit roundoff of partial sums.
         smallest: the smallest normal number; results below it may be flushed to zero.
         largest: the largest finite number; results above it may be infinite, or saturate.
+        tile_unit: unit roundoff of the tiles of Winograd's method; 0 where these are finer than sums.
+        functions: largest error of functions and of Divide in units in the last place, by the operation; see FUNCTIONS.
     """
 
     name: str
@@ -31,6 +33,12 @@ class Arithmetic:
     sum_unit: float
     smallest: float
     largest: float
+    tile_unit: float = 0.0
+    functions: Mapping[str, float] = field(default_factory=dict)
+
+    def limit(self, type: str) -> float:
+        """The published error of a function in units of roundoff, of which two are one unit in the last place."""
+        return 2 * self.functions.get(type, 0.0)
 
     @property
     def sum_largest(self) -> float:
@@ -79,23 +87,48 @@ ARITHMETICS: Mapping[str, Arithmetic] = {
         _arithmetic("tf32", 24, 128, factor_bits=11),
         _arithmetic("f16", 11, 16),
         _arithmetic("f16-sums", 11, 16, sum_bits=11),
+        replace(_arithmetic("f16-winograd", 11, 16), tile_unit=2.0**-11),
         _arithmetic("bf16", 8, 128),
         _arithmetic("bf16-sums", 8, 128, sum_bits=8),
     )
 }
-"""Arithmetics by name. f16 and bf16 add products in f32; with "-sums" partial sums are rounded to the type as well."""
+"""Arithmetics by name. f16 and bf16 add products in f32; with "-sums" partial sums are rounded to the type as well, and
+with "-winograd" the tiles of convolutions that are computed by Winograd's method."""
+
+FUNCTIONS: Mapping[str, Mapping[str, float]] = {
+    "ieee": {},
+    "opencl": {
+        "Divide": 2.5, "Sqrt": 3, "Exp": 3, "Log": 3, "Power": 16, "Sin": 4, "Cos": 4, "Tan": 5, "Asin": 4, "Acos": 4,
+        "Atan": 5, "Sinh": 4, "Cosh": 4, "Tanh": 5, "Asinh": 4, "Acosh": 4, "Atanh": 5, "Erf": 16,
+    },
+    "cuda": {
+        "Divide": 2, "Sqrt": 3, "Exp": 2, "Log": 1, "Power": 8, "Sin": 2, "Cos": 2, "Tan": 4, "Asin": 4, "Acos": 3,
+        "Atan": 2, "Sinh": 3, "Cosh": 2, "Tanh": 2, "Asinh": 3, "Acosh": 4, "Atanh": 3, "Erf": 3, "ErfInv": 3,
+    },
+    "estimates": {"Divide": 3, "Sqrt": 4, "Softmax": 0.5},
+}  # fmt: skip
+"""Published errors of functions in units in the last place of f32; a bound is never closer than that of usual CPUs.
+
+- ieee: division and roots rounded correctly, functions as CPUs compute them.
+- opencl: OpenCL C 3.0, section 7.4, "Relative Error as ULPs"; OpenVINO builds its GPU kernels without
+  -cl-fp32-correctly-rounded-divide-sqrt.
+- cuda: CUDA C++ Programming Guide, "Mathematical Functions", the largest error of any version, with -prec-div=false and
+  -prec-sqrt=false.
+- estimates: 1 / x and 1 / sqrt(x) by an estimate of 12 bits and one step of Newton's method, and softmax as
+  exp(x - log(sum)), for each unit of the largest element.
+"""
 
 
-def arithmetic(name: str) -> Arithmetic:
-    """The arithmetic of a name.
+def arithmetic(name: str, functions: str = "ieee") -> Arithmetic:
+    """The arithmetic of a name, with the errors of functions of a name of FUNCTIONS.
 
     Raises:
         InputError: there is none.
     """
-    try:
-        return ARITHMETICS[name]
-    except KeyError:
-        raise InputError(f"arithmetic {name!r} is not known, expected one of {', '.join(ARITHMETICS)}") from None
+    for given, known, what in ((name, ARITHMETICS, "arithmetic"), (functions, FUNCTIONS, "functions")):
+        if given not in known:
+            raise InputError(f"{what} {given!r} is not known, expected one of {', '.join(known)}")
+    return replace(ARITHMETICS[name], functions=FUNCTIONS[functions])
 
 
 def joint(a: Arithmetic, b: Arithmetic) -> Arithmetic:
@@ -106,4 +139,6 @@ def joint(a: Arithmetic, b: Arithmetic) -> Arithmetic:
         name,
         **{field: max(getattr(a, field), getattr(b, field)) for field in fields},
         largest=min(a.largest, b.largest),
+        tile_unit=max(a.tile_unit, b.tile_unit),
+        functions={**b.functions, **a.functions},
     )

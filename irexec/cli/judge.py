@@ -20,7 +20,7 @@ from irexec.cli.option_groups import (
 )
 from irexec.cli.options import INPUTS, LIMITS, LOAD_STATE, STEPS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.progress import progress_bar
-from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, PROPERTIES, RUNTIME_NAMES
+from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, FUNCTION_NAMES, PROPERTIES, RUNTIME_NAMES
 from irexec.cli.values import FilePath
 from irexec.tools.judge import Judgement, JudgeOptions
 from irexec.tools.judge import judge as judge_runtime
@@ -49,6 +49,11 @@ _RUNTIME = OptionGroup(
             "--arithmetic",
             "Arithmetic that it is held to; default: what the runtime says, or the types of the model.",
             choices=ARITHMETIC_NAMES,
+        ),
+        "functions": option(
+            "--functions",
+            "Published errors of functions that it is held to; default: ieee for CPUs, else opencl.",
+            choices=FUNCTION_NAMES,
         ),
         "environments": ENVIRONMENTS,
     },
@@ -129,7 +134,7 @@ def judge(
     request = settings(
         JudgeOptions, inputs, files, limits,
         runtime=runtime.runtime, properties=runtime.properties, arithmetic=runtime.arithmetic,
-        environments=runtime.environments, steps=steps.steps, load_state=steps.load_state,
+        functions=runtime.functions, environments=runtime.environments, steps=steps.steps, load_state=steps.load_state,
     )  # fmt: skip
     if record_script is not None:
         return _recorded_script(model, record_script, request, inputs.sources)

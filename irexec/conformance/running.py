@@ -20,7 +20,7 @@ from irexec.ir.graph import Value
 from irexec.records import Records
 from irexec.testing import Case, model_of
 from irexec.tools.engines.engine import EngineJob
-from irexec.tools.engines.runtimes import Worker, open_runtime, require_runtime, runtime_kind
+from irexec.tools.engines.runtimes import Worker, default_functions, open_runtime, require_runtime, runtime_kind
 from irexec.tools.engines.runtimes.names import release_of
 
 Reference = tuple[Model, list[np.ndarray], list[np.ndarray]]
@@ -141,7 +141,7 @@ def _stated(runtime: str, options: ConformOptions, said: str) -> Arithmetic:
     """
     if options.arithmetic is None and not said and runtime_kind(runtime) == "openvino" and runtime != "openvino":
         raise InputError(f"{runtime} does not say in which precision it computes: --arithmetic f16, for example")
-    return arithmetic(options.arithmetic or (said if said in ARITHMETICS else "f32"))
+    return arithmetic(options.arithmetic or (said if said in ARITHMETICS else "f32"), default_functions(runtime))
 
 
 def _named(model: Model, fed: Arrays) -> dict[str, np.ndarray]:

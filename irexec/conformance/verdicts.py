@@ -11,7 +11,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.portability import DIFFERENCES
 from irexec.api import validate
 from irexec.bounds import Arithmetic, Bound, Interval, Layer, Unbounded, operation_bounds
-from irexec.bounds.readings import read_as
+from irexec.bounds.readings import READINGS, read_as
 from irexec.ir.facts import Fact
 from irexec.messages import counted
 from irexec.testing import Case
@@ -86,9 +86,9 @@ def left_open(row: Case, model: Model, verdict: Verdict, given: Arrays, arithmet
         return verdict
     findings = validate(model, portability=True)
     known = {one.code for one in findings if one.code in DIFFERENCES and DIFFERENCES[one.code].effect != "fails"}
-    codes = tuple(sorted(known))
-    is_open = bool(codes) and (
-        verdict.name == DIFFERS
-        or any(verdict_of(row, given, given, case_bounds(row, arithmetic, [code])).name == INSIDE for code in codes)
-    )
-    return Verdict(OPEN if is_open else verdict.name, verdict.why, codes)
+    explaining = {
+        code for code in known & READINGS.keys()
+        if verdict_of(row, given, given, case_bounds(row, arithmetic, [code])).name == INSIDE
+    }  # fmt: skip
+    is_open = bool(explaining) or (verdict.name == DIFFERS and bool(known))
+    return Verdict(OPEN if is_open else verdict.name, verdict.why, tuple(sorted(explaining or known)))

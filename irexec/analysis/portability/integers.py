@@ -53,6 +53,23 @@ def _saturated_mean(layer: ExaminedLayer) -> bool:
     return layer.is_of_bytes() and sizes is not None and set(sizes) == {1}
 
 
+@difference(
+    "IR982", "64-bit integers computed in 32 bits", (), "CPU plugin", "values",
+    does="the CPU plugin holds i64 and u64 in 32 bits: what they cannot hold wraps or saturates, where all other "
+    "implementations are exact",
+    example='<layer name="large" type="Const" version="opset1">\n  <data element_type="i64" shape=""/>\n</layer>\n'
+    '<layer type="Add" version="opset1">\n  <input>\n    <port id="0" precision="I64"/>\n'
+    '    <port id="1" precision="I64"/>\n  </input>\n</layer>',
+    repair="Make sure that values stay within 32 bits, or split them into two parts.",
+)  # fmt: skip
+def _in_32_bits(layer: ExaminedLayer) -> bool:
+    """Values that are not known are not reported: those of tokens and masks are small."""
+    known = [layer.value(i) for i in range(min(2, len(layer.node.inputs))) if layer.element(i) in ("i64", "u64")]
+    is_wide = any(one is not None and bool(((one < -(2**31)) | (one >= 2**31)).any()) for one in known)
+    computes = layer.element() in ("i64", "u64") and layer.definition.type not in ("Constant", "Result", "Convert")
+    return computes and is_wide
+
+
 difference(
     "IR915", "interpolated bytes rounded", ("Interpolate",), "CPU plugin", "values",
     does="the CPU plugin rounds interpolated bytes to the nearest, where constant folding cuts them",

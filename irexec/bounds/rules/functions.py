@@ -88,20 +88,27 @@ def _function(layer: Layer, rest: tuple[Interval | None, ...]) -> Callable[[np.n
 def increasing(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
     """A function that never decreases; its parameters are read as they are."""
     type = layer.definition.type
-    found = layer.algebra.increasing(_function(layer, rest), x, INCREASING[type])
-    return _lenient(layer, x, layer.algebra.overflowing(found) if type in ("Exp", "Sinh") else found)
+    of = layer.algebra
+    found = of.increasing(_function(layer, rest), x, of.published(type, INCREASING[type]))
+    if type == "Exp":
+        # An argument that is clamped at -87.34 makes the smallest normal number of what is below it.
+        found = of.widened(found, layer.arithmetic.smallest)
+    return _lenient(layer, x, of.overflowing(found) if type in ("Exp", "Sinh") else found)
 
 
 @rule("Acos")
 def acos(layer: Layer, x: Interval) -> Bound:
     """The arc cosine never increases."""
-    return layer.algebra.decreasing(_function(layer, ()), x, _absolute)
+    return layer.algebra.decreasing(_function(layer, ()), x, layer.algebra.published("Acos", _absolute))
 
 
 @rule(*_SMOOTH)
 def smooth(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
     """A function with a largest slope."""
-    slope, error = _SMOOTH[layer.definition.type]
+    slope, usual = _SMOOTH[layer.definition.type]
+    error, of_erf = layer.algebra.published(layer.definition.type, usual), layer.arithmetic.limit("Erf") / 2
+    if layer.definition.type == "Gelu" and of_erf:
+        error = lambda x, y: usual(x, y) + of_erf * x  # noqa: E731
     return _lenient(layer, x, layer.algebra.smooth(_function(layer, rest), slope, x, error))
 
 

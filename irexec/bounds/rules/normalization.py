@@ -122,7 +122,7 @@ def constant(of: Algebra, value: float) -> Interval:
 
 def root(of: Algebra, x: Interval) -> Interval:
     """The square root, by any method with four roundings; anything where the argument may be negative."""
-    found = of.increasing(lambda array: np.sqrt(np.maximum(array, 0)), x, relative)
+    found = of.increasing(lambda array: np.sqrt(np.maximum(array, 0)), x, of.published("Sqrt", relative))
     return found.open_where(floats(x.low) < 0)
 
 

@@ -39,7 +39,9 @@ def power(layer: Layer, a: Interval, b: Interval) -> Bound:
     with np.errstate(all="ignore"):
         exact = np.power(base, floats(b.exact))
         size = corners(np.power, _absolute(a), b)
-        steps = 8 + 4 * np.maximum(np.abs(floats(b.low)), np.abs(floats(b.high))) * _log_size(a)
+        steps = max(8, layer.arithmetic.limit("Power")) + 4 * np.maximum(
+            np.abs(floats(b.low)), np.abs(floats(b.high))
+        ) * _log_size(a)
         found = of.widened(size, np.where(size.magnitude == 0, 0, steps * of.arithmetic.unit * size.magnitude))
         found = of.overflowing(found)
         odd = (np.mod(floats(b.exact), 2) == 1) & (base < 0)
@@ -87,7 +89,7 @@ def tan(layer: Layer, x: Interval) -> Bound:
     of, near = layer.algebra, _reduced(layer, x)
     with np.errstate(all="ignore"):
         branches = [np.floor(floats(end) / np.pi + 0.5) for end in (near.low, near.high)]
-        found = of.rounded(joined(np.tan, near), 8.0)
+        found = of.rounded(joined(np.tan, near), max(8.0, layer.arithmetic.limit("Tan")))
     return found.open_where((branches[0] != branches[1]) | ~np.isfinite(found.exact))
 
 
@@ -101,7 +103,7 @@ def cosh(layer: Layer, x: Interval) -> Bound:
     ends = np.abs(floats(x.low)), np.abs(floats(x.high))
     spans = (floats(x.low) < 0) & (floats(x.high) > 0)
     size = settled(np.abs(floats(x.exact)), np.where(spans, 0, np.minimum(*ends)), np.maximum(*ends))
-    return layer.algebra.overflowing(layer.algebra.increasing(np.cosh, size, by_exp))
+    return layer.algebra.overflowing(layer.algebra.increasing(np.cosh, size, layer.algebra.published("Cosh", by_exp)))
 
 
 @rule("ErfInv")

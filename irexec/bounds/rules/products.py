@@ -28,6 +28,8 @@ _TILE = 5
 """Elements on each side whose magnitude may enter an element of a tile of Winograd's F(4x4) or F(6x6)."""
 _WINOGRAD = 16.0
 """Growth of the error by the transforms of F(6x6), beside that of the sum over channels."""
+_TILES = 3.0
+"""Growth of the roundings of tiles by the transforms of F(2x2), where these are coarser than the sums."""
 
 
 @rule("MatMul", "GroupedMatMul", *_CONVOLUTIONS)
@@ -40,10 +42,12 @@ def product(layer: Layer, x: Interval, w: Interval, *rest: Interval | None) -> B
         with np.errstate(all="ignore"):
             return floats(layer.run(floats(left), floats(right), *others)[0])
 
-    extra = None
-    if _may_be_winograd(layer, w.exact.shape):
-        extra = _WINOGRAD * run(_neighbourhood(a.magnitude), b.magnitude)
-    return sum_of_products(layer.algebra, run, a, b, extra)
+    if not _may_be_winograd(layer, w.exact.shape):
+        return sum_of_products(layer.algebra, run, a, b)
+    extra = run(_neighbourhood(a.magnitude), b.magnitude)
+    found = sum_of_products(layer.algebra, run, a, b, _WINOGRAD * extra)
+    tiles = _TILES * layer.arithmetic.tile_unit * extra
+    return layer.algebra.widened(found, tiles) if tiles.any() else found
 
 
 def sum_of_products(

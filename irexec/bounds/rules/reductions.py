@@ -131,7 +131,8 @@ def shares(of: Algebra, x: Interval, axis: int, blocks: float = 0.0) -> Interval
         least = parts[1] / (parts[1] + np.maximum(parts[2].sum(axis, keepdims=True) - parts[2], 0))
         most = parts[2] / (parts[2] + np.maximum(parts[1].sum(axis, keepdims=True) - parts[1], 0))
         gap = np.maximum(np.abs(low - top), np.abs(high - top))
-        each = (8 + 8 * blocks + 2 * np.minimum(gap, 200)) * unit
+        by_logarithm = of.arithmetic.limit("Softmax") * np.where(np.isfinite(top), np.abs(top), 0.0)
+        each = (8 + 8 * blocks + 2 * np.minimum(gap, 200) + by_logarithm) * unit
         weighted = (each * np.minimum(most, 1)).sum(axis, keepdims=True)
         factor = np.expm1(each + weighted + float(of.gamma(x.exact.shape[axis])) + 4 * unit)
         ends = settled(exact, np.maximum(least, 0) * (1 - factor), np.minimum(most, 1) * (1 + factor))

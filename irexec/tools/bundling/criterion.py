@@ -41,7 +41,8 @@ def results_beside(
         opponent = Opponent(model, options, stack)
         given = opponent.observed([candidate.inputs], results)[0] if seen is None else seen
         facts = infer_shapes(model, tolerant=True).facts
-        evidence = Evidence(opponent, ModelSide("part", model, options.runtime), facts, arithmetic(arithmetic_name))
+        held = arithmetic(arithmetic_name, opponent.functions)
+        evidence = Evidence(opponent, ModelSide("part", model, options.runtime), facts, held)
         inputs = {port.node.outputs[0]: candidate.inputs[port.name] for port in model.inputs}
         return [(given.get(value), evidence.bound(value, inputs)[0]) for value in results]
 
@@ -125,4 +126,5 @@ class VerdictCheck(Check):
 def _command(options: JudgeOptions, files: Files) -> list[str]:
     properties = [f"-p={name}={value}" for name, value in (options.properties or {}).items()]
     held = [f"--arithmetic={options.arithmetic}"] if options.arithmetic else []
+    held += [f"--functions={options.functions}"] if options.functions else []
     return irexec_command("judge", files.model, *files.input_options, "--runtime", options.runtime, *properties, *held)

@@ -18,7 +18,7 @@ from irexec.ir.find import values_by_name
 from irexec.ir.graph import Value
 from irexec.tools.compare.observe import observe
 from irexec.tools.compare.sides import RecordedSide
-from irexec.tools.engines.runtimes import Arrays, Runtime, open_runtime, runtime_kind
+from irexec.tools.engines.runtimes import Arrays, Runtime, default_functions, open_runtime, runtime_kind
 from irexec.tools.judge.options import JudgeOptions
 
 Tensors = Mapping[Value, np.ndarray]
@@ -97,6 +97,15 @@ class Opponent:
         if self.recorded is not None:
             return "openvino" in self.recorded.arithmetic.lower()
         return runtime_kind(self.options.runtime) == "openvino"
+
+    @property
+    def functions(self) -> str:
+        """The name of the published errors of functions that the runtime is held to."""
+        if self.options.functions is not None:
+            return self.options.functions
+        if self.recorded is not None:
+            return "ieee" if self.recorded.arithmetic.endswith(" on CPU") else "opencl"
+        return default_functions(self.options.runtime)
 
     @cached_property
     def stored(self) -> Element | None:

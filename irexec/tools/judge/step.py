@@ -91,7 +91,7 @@ class Step:
     def evidence(self) -> Evidence:
         """The evidence about the runtime."""
         runs = self.runs
-        held = arithmetic(self.arithmetic)
+        held = arithmetic(self.arithmetic, runs.opponent.functions)
         return Evidence(runs.opponent, runs.side, runs.facts, held, runs.known, runs.opponent.stored)
 
     @cached_property

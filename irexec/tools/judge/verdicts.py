@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from irexec.bounds import Interval
+from irexec.bounds.readings import READINGS
 from irexec.ir.graph import Value
 from irexec.messages import counted
 from irexec.tools.compare.rows import layer as compared_layer
@@ -24,6 +25,8 @@ from irexec.tools.judge.opponent import Tensors
 from irexec.tools.judge.runs import Runs
 from irexec.tools.judge.step import Case, Step
 
+_WHOLE = 2.0**53
+"""Largest whole number that is written with all digits."""
 _AMPLIFIES = 2.0
 """Smallest condition of a layer that amplifies."""
 
@@ -293,11 +296,20 @@ TESTS: tuple[Callable[[Step], Found | None], ...] = (
 
 def described(one: JudgedLayer, arithmetic_name: str) -> str:
     """An accusation in one sentence."""
-    known = f" ({', '.join(one.codes)} does not explain it)" if one.codes else ""
+    codes = [(code, code in READINGS) for code in one.codes]
+    known = "".join(f" ({code} does not explain it)" if is_read else f" (known as {code})" for code, is_read in codes)
     if one.value is None and one.reason:
         return f"{one.layer}: {one.reason}{known}"
     why = one.reason or f"outside of {arithmetic_name}'s interval"
     values = f"{one.outside:,} of {one.elements:,} values {why}"
     position = f"[{', '.join(map(str, one.position))}]"
-    worst = f"worst {one.value:.9g} at {position}, expected {one.low:.9g} to {one.high:.9g}"
+    low, high = _number(one.low), _number(one.high)
+    worst = f"worst {_number(one.value)} at {position}, expected {low if low == high else f'{low} to {high}'}"
     return f"{one.layer}: {values}; {worst}{known}"
+
+
+def _number(value: float | None) -> str:
+    """A number with nine digits; a whole one with all."""
+    if value is None or not float(value).is_integer() or abs(value) > _WHOLE:
+        return f"{value:.9g}"
+    return str(int(value))

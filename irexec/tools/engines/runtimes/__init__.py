@@ -10,7 +10,7 @@ from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, UnsupportedError
 from irexec.ir.writable import refuse_damage
-from irexec.tools.engines.runtimes.names import RUNTIMES, release_of, runtime_kind
+from irexec.tools.engines.runtimes.names import RUNTIMES, default_functions, release_of, runtime_kind
 from irexec.tools.engines.runtimes.process import Worker
 from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
 
@@ -25,6 +25,7 @@ __all__ = [
     "Arrays",
     "Runtime",
     "Worker",
+    "default_functions",
     "open_runtime",
     "precision_beside",
     "require_runtime",

@@ -32,6 +32,12 @@ def runtime_kind(name: str) -> str:
     return kind
 
 
+def default_functions(name: str) -> str:
+    """The name in irexec.bounds.FUNCTIONS that a runtime is held to: CPUs round divisions and roots correctly."""
+    kind, device = runtime_kind(name), name.partition(":")[2]
+    return "ieee" if kind in RUNTIMES and device in ("", "CPU") else "opencl"
+
+
 def release_of(name: str) -> Release | None:
     """The release that the name of a runtime has, such as openvino==2024.1.0; None for what is installed here."""
     kind, equals, version = name.partition(":")[0].partition("==")
