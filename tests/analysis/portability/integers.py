@@ -17,9 +17,9 @@ has_not("IR911", "floats", "Divide", 1, random("f32", 4), random("f32", 4, low=1
 has_not("IR911", "by one", "Divide", 1, ints("i32", *NEGATIVE), ints("i32", 1, -1, 1, 1), parameters=FIRST)
 
 for _name in ("Add", "Multiply", "Maximum"):
-    has("IR982", _name, _name, 1, ints("i64", 7, 3), ints("i64", 2**40, 1), parameters=FIRST)
-has_not("IR982", "small", "Add", 1, ints("i64", 7, 3), ints("i64", 2**30, 1), parameters=FIRST)
-has_not("IR982", "i32", "Add", 1, ints("i32", 2**30, 3), ints("i32", 2, 1))
+    has("IR987", _name, _name, 1, ints("i64", 7, 3), ints("i64", 2**40, 1), parameters=FIRST)
+has_not("IR987", "small", "Add", 1, ints("i64", 7, 3), ints("i64", 2**30, 1), parameters=FIRST)
+has_not("IR987", "i32", "Add", 1, ints("i32", 2**30, 3), ints("i32", 2, 1))
 
 for _name in ("Less", "GreaterEqual"):
     has(
