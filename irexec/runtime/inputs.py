@@ -100,8 +100,25 @@ def checked(port: Port, value: Any, kind: str = "input", *, allow_cast: bool = F
     what = f"{kind} {port.name!r}"
     array = _array(what, port, value, allow_cast)
     if array.shape != port.shape and not admits(port.shape, array.shape):
-        raise InputError(f"{what} has shape {shape_text(array.shape)}, the model expects {port}")
+        hint = _other_layout(port, array)
+        raise InputError(f"{what} has shape {shape_text(array.shape)}, the model expects {port}{hint}")
     return array
+
+
+def channel_orders(rank: int) -> list[tuple[int, ...]]:
+    """The orders of axes that bring channels from the last axis to the second, and from the second to the last."""
+    return [(0, rank - 1, *range(1, rank - 1)), (0, *range(2, rank), 1)] if rank in (3, 4, 5) else []
+
+
+def _other_layout(port: Port, array: np.ndarray) -> str:
+    """A hint for an array with channels at another axis than the model's; "" for others."""
+    for order, layout in zip(channel_orders(array.ndim), ("NHWC", "NCHW"), strict=False):
+        if array.ndim == 4 and admits(port.shape, tuple(array.shape[axis] for axis in order)):
+            return (
+                f"; it looks like {layout}: transpose it by {order}, or let the model take it so: "
+                f"irexec edit --layout {port.name}={layout}"
+            )
+    return ""
 
 
 def _array(what: str, port: Port, value: Any, allow_cast: bool) -> np.ndarray:

@@ -21,6 +21,7 @@ from irexec.tools.compare.feeding import feed
 from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.judge import Judge, judge_rows
 from irexec.tools.compare.known import known_reasons
+from irexec.tools.compare.layouts import arrange_recorded
 from irexec.tools.compare.notes import notes_on
 from irexec.tools.compare.observe import Facts
 from irexec.tools.compare.open_sides import Advance, OpenSides
@@ -72,6 +73,7 @@ class Comparing(OpenSides):
         super().__init__(a, b, options, stack, advance)
         self._given, self._notify = given, notify
         self.whole: Side | None = None
+        self._layouts: list[str] = []
 
     @property
     def independent(self) -> list[Found]:
@@ -89,6 +91,8 @@ class Comparing(OpenSides):
         self.whole = feed(self, given or [{}], self._given.sources, self._notify)
         a_facts = _facts(self.a.model, self.inputs.a) if isinstance(self.a, ModelSide) else {}
         b_facts = _facts(self.b.model, self.inputs.b)
+        if isinstance(self.a, RecordedSide):
+            self._layouts = arrange_recorded(self.a, self.pairs.tensors, b_facts)
         rows = self.rows = self._no_rows(a_facts, b_facts)
         uncompared = list(self.pairs.uncompared)
         tensors = self._without_random(uncompared)
@@ -147,7 +151,10 @@ class Comparing(OpenSides):
             results=results,
             missing_results=() if is_isolated else missing_results(self, rows),
             uncompared=tuple(uncompared),
-            notes=tuple(notes_on(self.a, self.b, self.options, self.tolerances, rows, results, self.runs)),
+            notes=(
+                *self._layouts,
+                *notes_on(self.a, self.b, self.options, self.tolerances, rows, results, self.runs),
+            ),
             inputs=shapes,
             runs=self.runs,
             isolated=is_isolated,

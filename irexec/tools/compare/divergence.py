@@ -20,7 +20,7 @@ from irexec.tools.compare.comparison import ComparedLayer, Divergence, InputRow,
 from irexec.tools.compare.evidence import is_suspicious
 from irexec.tools.compare.folded import COMMUTATIVE
 from irexec.tools.compare.open_sides import OpenSides
-from irexec.tools.compare.pairs import FOLDED
+from irexec.tools.compare.pairs import FOLDED, VALUES
 from irexec.tools.compare.reordering import MOVES, reordering
 from irexec.tools.compare.rows import Ancestors, Found, Rows, layer, paths_of
 from irexec.tools.compare.sides import computed_from_shapes
@@ -69,7 +69,9 @@ def independent(rows: Rows, context: OpenSides) -> list[Found]:
     of_shapes = computed_from_shapes(context.b.model)
 
     def doubt(one: Found) -> int:
-        return is_suspicious(one) * (2 if one.value.node in of_shapes else 1)
+        # A pair by what follows may be wrong too: other tensors may do as well in front of a layer.
+        is_guess = is_suspicious(one) or one.row.how == VALUES[1]
+        return is_guess * (2 if one.value.node in of_shapes else 1)
 
     return sorted(found, key=lambda one: (doubt(one), one.order))
 

@@ -16,6 +16,7 @@ from irexec.ir.graph import Value
 from irexec.messages import listed
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.arrays.files import open_arrays
+from irexec.tools.compare.layouts import as_declared
 from irexec.tools.compare.options import CompareOptions, Side
 from irexec.tools.compare.pairs import Pairs
 from irexec.tools.compare.parts import inner_inputs
@@ -185,11 +186,12 @@ def random_or_given(
 
 def recorded_inputs(a: RecordedSide, b: ModelSide) -> dict[str, np.ndarray]:
     """Recorded tensors with the names of B's inputs."""
-    return {
-        port.name: a.read(next(n for n in port.names if n in a.names))
-        for port in b.model.inputs
-        if set(port.names) & set(a.names)
-    }
+    found = {}
+    for port in b.model.inputs:
+        name = next((name for name in port.names if name in a.names), None)
+        if name is not None:
+            found[port.name] = as_declared(a.read(name), port.shape)
+    return found
 
 
 def named_inputs(given: Sequence[Given], sources: Sequence[InputSource]) -> set[str]:

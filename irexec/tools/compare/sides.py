@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,6 +71,7 @@ class RecordedSide:
         self._memory = memory
         self._files = dict(_of_folder(path)) if path.is_dir() else {}
         self._archive: ArrayFile | None = None
+        self._layouts: dict[str, Callable[[np.ndarray], np.ndarray]] = {}
         if not path.is_dir():
             self._archive = stack.enter_context(open_arrays(path, ".npz", memory))
             if not self._archive.named:
@@ -78,6 +79,15 @@ class RecordedSide:
         names = tuple(self._files) if self._archive is None else self._archive.names
         self.arithmetic = str(self.read(ARITHMETIC)) if ARITHMETIC in names else ""
         self.names = tuple(name for name in names if name != ARITHMETIC)
+
+    @functools.cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the tensors as they are stored."""
+        return {name: self._stored(name).shape for name in self.names}
+
+    def arrange(self, layouts: Mapping[str, Callable[[np.ndarray], np.ndarray]]) -> None:
+        """Let some tensors be read in another layout than the stored one."""
+        self._layouts = dict(layouts)
 
     @functools.cached_property
     def elements(self) -> dict[str, Element]:
@@ -97,6 +107,10 @@ class RecordedSide:
         Raises:
             ModelError: it cannot be read, or takes too much memory.
         """
+        array = self._stored(name)
+        return self._layouts[name](array) if name in self._layouts else array
+
+    def _stored(self, name: str) -> np.ndarray:
         if self._archive is not None:
             return self._archive.read(name)
         with open_arrays(self._files[name], ".npy", self._memory) as file:

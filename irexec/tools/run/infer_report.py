@@ -32,11 +32,13 @@ class Assertion(Record):
     Attributes:
         agreements: one for each tensor that both have.
         only_in_reference, only_in_results: the names of the others, which are not compared.
+        change: a change of an input with which all tensors agree, as a sentence; "" if none is known.
     """
 
     agreements: tuple[Agreement, ...]
     only_in_reference: tuple[str, ...] = ()
     only_in_results: tuple[str, ...] = ()
+    change: str = ""
 
     @property
     def agrees(self) -> bool:
@@ -44,11 +46,12 @@ class Assertion(Record):
         return all(agreement.agrees for agreement in self.agreements)
 
     def sections(self) -> Iterator[Content]:
-        """The compared tensors, and the names of the others."""
+        """The compared tensors, a change of an input with which they agree, and the names of the others."""
         # Few runs are compared with a reference.
         from irexec.tools.arrays.agreement import agreements_table
 
         yield agreements_table(self.agreements, "compared")
+        yield self.change or None
         for where, names in (("reference", self.only_in_reference), ("results", self.only_in_results)):
             if names:
                 more = ", which --json lists" if len(names) > _NAMES else ""

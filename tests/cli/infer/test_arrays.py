@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -203,3 +204,40 @@ def test_precision(tmp_path: Path, capsys: Capture) -> None:
         with np.load(tmp_path / "y.npz") as file:
             assert file["sum"].dtype == np.float16
             np.testing.assert_allclose(file["y"], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda x: x[:, ::-1], "with reversed channels (RGB and BGR)"),
+        (lambda x: x * 255, "divided by 255"),
+        (lambda x: x / 255, "multiplied by 255"),
+        (lambda x: x.transpose(0, 2, 3, 1).reshape(x.shape), "with its elements in the order N,H,W,C"),
+        (lambda x: (x * np.float32(0.226)) + np.float32(0.45), ""),
+    ],
+    ids=["reversed", "255", "1/255", "order", "another"],
+)
+def test_a_usual_change_of_an_image_is_named(
+    change: Callable[[np.ndarray], np.ndarray], text: str, tmp_path: Path, capsys: Capture
+) -> None:
+    """The values of the reference come from NumPy alone."""
+    builder = irexec.Builder("m")
+    x = builder.parameter("f32", (1, 3, 4, 5), "x")
+    weights = builder.constant(np.arange(1, 61, dtype=np.float32).reshape(1, 3, 4, 5))
+    builder.result(builder.emit("Multiply", x, weights), "y")
+    irexec.save_model(builder.model(), tmp_path / "m.xml")
+    image = np.random.default_rng(0).random((1, 3, 4, 5)).astype(np.float32)
+    np.savez(tmp_path / "ref.npz", y=image * np.arange(1, 61, dtype=np.float32).reshape(1, 3, 4, 5))
+    np.save(tmp_path / "x.npy", np.ascontiguousarray(change(image)))
+    run = ("infer", tmp_path / "m.xml", "-i", tmp_path / "x.npy", "--assert", tmp_path / "ref.npz", "--json")
+    found = json.loads(stdout(capsys, *run, code=1))
+    assert found["change"] == (f"the reference is that of input 'x' {text}" if text else "")
+
+
+def test_an_array_in_the_other_layout(tmp_path: Path, capsys: Capture) -> None:
+    builder = irexec.Builder("m")
+    builder.result(builder.emit("Relu", builder.parameter("f32", (1, 3, 4, 5), "x")), "y")
+    irexec.save_model(builder.model(), tmp_path / "m.xml")
+    np.save(tmp_path / "x.npy", np.zeros((1, 4, 5, 3), np.float32))
+    text = stderr(capsys, "infer", tmp_path / "m.xml", "-i", tmp_path / "x.npy", code=2)
+    assert "it looks like NHWC: transpose it by (0, 3, 1, 2)" in " ".join(text.split())

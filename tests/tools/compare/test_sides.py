@@ -255,3 +255,40 @@ def test_open_sizes_are_chosen_so_that_attention_shows() -> None:
     found = compare(language(), language(exchanged=True), one)
     hidden = "input_ids[2,1], mask[2,1], which shows no fault of ScaledDotProductAttention"
     assert found.agrees and found.verdict == f"the models agree with {hidden}"
+
+
+def images() -> Model:
+    """Convolutions over an image; the last tensor has as many channels as rows and columns."""
+    b = Builder("images")
+    x = b.parameter("f32", (1, 3, 8, 8), "x")
+    for name, size in (("first", (4, 3, 3, 3)), ("second", (8, 4, 3, 3))):
+        kernel = np.random.default_rng(len(name)).normal(size=size).astype(np.float32)
+        pads = {"pads_begin": (1, 1), "pads_end": (1, 1)}
+        x = b.emit("Convolution", x, kernel, name=name, strides=(1, 1), dilations=(1, 1), **pads)
+    b.result(b.emit("ReduceMean", x, np.array([2, 3]), keep_dims=True, name="mean"))
+    return b.model()
+
+
+def test_recordings_in_another_layout_are_arranged(tmp_path: Path) -> None:
+    x = np.random.default_rng(3).normal(size=(1, 3, 8, 8)).astype(np.float32)
+    names = ["first", "second", "mean"]
+    own = irexec.compile_model(images()).session().run({"x": x}, outputs=names)
+    arrays = {name: np.asarray(own[name]) for name in names}
+    last = {name: array.transpose(0, 2, 3, 1) for name, array in arrays.items()}
+    np.savez(tmp_path / "last.npz", x=x.transpose(0, 2, 3, 1), **last)
+    found = compare(tmp_path / "last.npz", images())
+    assert found.agrees and len(found.rows) == 3
+    assert found.notes[0] == "A's tensors are B's in N,H,W,C: axes 0,3,1,2 of 3"
+    last["second"] = last["second"] + np.float32(0.1)
+    np.savez(tmp_path / "wrong.npz", x=x.transpose(0, 2, 3, 1), **last)
+    found = compare(tmp_path / "wrong.npz", images())
+    assert found.first is not None and found.first.row.b.name == "second"
+    np.savez(
+        tmp_path / "flat.npz",
+        x=x,
+        first=arrays["first"].ravel(),
+        second=arrays["second"],
+        mean=arrays["mean"][0, :, 0, 0],
+    )
+    found = compare(tmp_path / "flat.npz", images())
+    assert found.agrees and found.notes[0] == "A's tensors are B's flattened or without axes of size 1: 2 of them"
