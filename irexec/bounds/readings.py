@@ -228,6 +228,7 @@ def _distance_without_sign(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> 
 @_reading("IR928")
 @_reading("IR931")
 @_reading("IR973")
+@_reading("IR984")
 def _undefined(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
     """Anything: memory that was never written, or that belongs to something else."""
     return tuple(
