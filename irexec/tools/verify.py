@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from irexec.analysis.model import Model, find_port
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.display import Content
 from irexec.errors import EngineError, InputError, IrexecError, OpError
 from irexec.ir.dims import PartialShape, Size, high, low, meet_shapes, shape_text
+from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.messages import counted
 from irexec.records import Record
@@ -23,6 +25,7 @@ from irexec.tools.compare.int8 import explain
 from irexec.tools.compare.rows import layer
 from irexec.tools.engines.runtimes import Runtime, open_runtime
 from irexec.tools.run.input_sources import random_array
+from irexec.tools.run.sizes import frozen_axes, what_hides
 
 # Minimum, maximum and divisor of the sizes of dynamic dimensions, of axis 0 and of the others, tried in this order
 # until the runtime can run the file: many models need multiples of their total stride, or sizes that are at least a
@@ -45,12 +48,14 @@ class Verification(Record):
         shapes: of the random inputs, by name.
         agreements: one for each output.
         known: a reason for which they differ, where there is one; see irexec.tools.compare.int8.
+        frozen: sentences about open axes with one possible size, and about inputs of size 1 that hide faults.
     """
 
     against: str
     shapes: dict[str, tuple[int, ...]]
     agreements: list[Agreement]
     known: Known | None = None
+    frozen: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -64,6 +69,7 @@ class Verification(Record):
             agreements_table(self.agreements, "output", f"against {self.against}"),
             None if self.known is None else f"known: {self.known}",
             f"verified with {inputs}" if inputs else "verified without inputs",
+            *self.frozen,
         ]
 
 
@@ -128,10 +134,18 @@ def verify(
             known = None
             if differing:
                 known = _known(model, reference, inputs) or _amplified(model, inputs, found, differing, tolerance)
-            return Verification(runtime, chosen, agreements, known)
+            return Verification(runtime, chosen, agreements, known, tuple(_of_sizes(model, chosen)))
     if failure is None:
         raise AssertionError("there are sizes to try")
     raise failure
+
+
+def _of_sizes(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
+    """Sentences about sizes that the inputs have, although the model leaves them open."""
+    yield from frozen_axes(model, shapes)
+    given = {port.node: Fact(port.element, shapes[port.name]) for port in model.inputs}
+    if hidden := what_hides(model, shapes, infer_shapes(model, given, tolerant=True).facts):
+        yield f"the inputs have {hidden}"
 
 
 def _known(model: Model, reference: Runtime, inputs: Mapping[str, np.ndarray]) -> Known | None:

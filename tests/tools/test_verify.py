@@ -62,3 +62,22 @@ def test_a_wrong_model_is_not_explained_by_rounding(seed: int, other: str, tmp_p
     quantized(tmp_path / "m.onnx", seed, other)
     found = verified(model)
     assert not found.agrees and found.known is None
+
+
+@pytest.mark.parametrize(("target", "frozen"), [([0, 0, 2, 3], False), ([0, 7, 2, 3], True)])
+def test_an_open_axis_of_one_size_is_named(target: list[int], frozen: bool, tmp_path: Path) -> None:
+    """An exporter wrote the number of tokens into a Reshape, and left the input open."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    shape = numpy_helper.from_array(np.array(target, np.int64), "shape")
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["B", "T", 6])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    nodes = [helper.make_node("Reshape", ["x", "shape"], ["h"], "heads"), helper.make_node("Relu", ["h"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [x], [y], [shape])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "m.onnx")
+    model = irexec.read_model(tmp_path / "m.onnx")
+    found = verify(model, {"x": (2, 7, 6)}, runtime="onnx", seed=0, rtol=1e-4, atol=1e-5)
+    assert found.agrees
+    assert found.frozen == (
+        ("'x' leaves axis 1 open, but takes 7 only: Reshape 'heads' is made for it",) if frozen else ()
+    )
