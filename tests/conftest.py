@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from irexec.backend.switches import CHECK_PASSES
 from irexec.native.library import description
+from tests.support.tiers import mark_slow
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts a background command so, and the commands that tests interrupt would inherit it.
@@ -29,6 +30,17 @@ settings.register_profile("unshrunk", settings.get_profile("irexec"), phases=[Ph
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--oracle", action="store_true", help="ask OpenVINO itself instead of the recorded answers")
+    parser.addoption(
+        "--every-form",
+        action="store_true",
+        help="laws 4 and 6 try every combination of facts, forms and options for each row",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before ``-m`` deselects what is slow."""
+    mark_slow(items)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -18,15 +18,17 @@ from irexec.runtime.compiled_model import CompiledModel
 from tests.support.networks import difference, feeds, unpacked
 from tests.support.passes import ALONE
 from tests.support.paths import NETWORKS
+from tests.support.tiers import some
 
 NAMES = sorted(path.stem for path in NETWORKS.glob("*.zip"))
+DEFAULT = ("diffusion_unet", "llama_int4_asym")
 # Largest difference, relative to the largest number of the output.
 TOLERANCE = 2e-5
 AS_RECORDED: Precision = "as-written"
 """Compressed weights were unpacked in f16 when the answers were recorded; see ``tests.networks.check.oracle``."""
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=some(NAMES, DEFAULT))
 def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The .xml of a network, unpacked."""
     return unpacked(request.param, tmp_path_factory.mktemp("network"))

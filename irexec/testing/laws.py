@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +25,29 @@ from irexec.testing.partial_facts import bounded_facts, exact_facts, partial_fac
 from irexec.testing.rows import Case, FactsCase, Refusal, Row, read_attributes
 
 Arrays = Sequence[np.ndarray]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Share:
+    """The share of a row in the combinations that all rows of its operation try together.
+
+    Attributes:
+        position: index of the row among the rows of its operation.
+        rows: number of these rows.
+    """
+
+    position: int
+    rows: int
+
+    def of(self, combinations: Sequence[_T], size: int) -> Sequence[_T]:
+        """About ``size`` combinations; more if the operation has too few rows for each combination to be tried."""
+        parts = max(1, min(-(-len(combinations) // size), self.rows))
+        return combinations[self.position % parts :: parts]
+
+
+ALL = Share(0, 1)
+"""The share of a row that tries every combination."""
 
 COARSE = {"f16": 2e-3, "bf16": 1e-2, "f64": 1e-5, "f8e4m3": 0.13, "f8e5m2": 0.26}
 """Relative error allowed in coarser types than f32; expected f64 values come from an engine that computes in f32."""
@@ -127,11 +151,11 @@ def law_3_exact_facts(row: Case, expected: Arrays) -> None:
         assert fact.admits(result), f"the shape rule gives {fact}, the kernel {result.dtype}{list(result.shape)}"
 
 
-def law_4_facts_admit(row: Case, expected: Arrays) -> None:
+def law_4_facts_admit(row: Case, expected: Arrays, share: Share = ALL) -> None:
     """However little is known, the rule never raises, the facts admit the true result, and known element types stay
     known."""
     results = kernel(row, read_only(row))
-    for facts in partial_facts(row):
+    for facts in share.of([*partial_facts(row)], 12):
         if row.type in COUNTED_BY_LENGTH and not facts[-1].is_static:
             continue
         _assert_admitted(infer(row, facts), results, facts, row.type in _TYPE_BY_RANK)
@@ -191,10 +215,16 @@ def _transposed(array: np.ndarray) -> np.ndarray:
     return np.moveaxis(np.array(np.moveaxis(array, -1, 0), order="C"), 0, -1)
 
 
-def law_6_runs(row: Case, expected: Arrays) -> None:
+def forms_and_options(row: Case, share: Share = ALL) -> Sequence[tuple[int, tuple[bool, int, Precision]]]:
+    """Indices of ``FORMS``, each with an option that law 6 compiles the form with."""
+    return share.of([*itertools.product(range(len(FORMS)), _options(row))], 4)
+
+
+def law_6_runs(row: Case, expected: Arrays, share: Share = ALL) -> None:
     """Model, written, read, compiled with every option, run: the same; reference and fast kernels agree; the inputs of
     the run are left alone."""
-    for first_constant, known in FORMS:
+    for form, pairs in itertools.groupby(forms_and_options(row, share), lambda pair: pair[0]):
+        first_constant, known = FORMS[form]
         model, fed = model_of(row, first_constant, known)
         read = io.read_text(*io.write_text(model))
         # Overflows, NaN and infinities of a model are none of the caller's arithmetic, and raise nothing.
@@ -202,7 +232,7 @@ def law_6_runs(row: Case, expected: Arrays) -> None:
             found = validate(Model.of(read), weights=True)
         errors = [finding for finding in found if finding.severity == "error"]
         assert not errors, f"validate finds {errors}"
-        for optimize, threads, precision in _options(row):
+        for _, (optimize, threads, precision) in pairs:
             with np.errstate(all="raise"):
                 compiled = compile_model(read, optimize=optimize, threads=threads, precision=precision)
                 results = list(compiled(fed).values())
@@ -244,7 +274,8 @@ def law_7_again(row: Case, expected: Arrays) -> None:
                 np.testing.assert_array_equal(a, b, err_msg="two runs differ, or a run changed an earlier result")
 
 
-Law = Callable[[Case, Arrays], None]
+Law = Callable[..., None]
+"""``law(row, expected)``; laws 4 and 6 also take the share of the row in their combinations."""
 
 LAWS: tuple[Law, ...] = (
     law_1_gives,
@@ -257,10 +288,16 @@ LAWS: tuple[Law, ...] = (
 )
 
 
-def every_law(row: Case, expected: Arrays, laws: Iterable[Law] = LAWS) -> None:
+def every_law(row: Case, expected: Arrays, laws: Iterable[Law] = LAWS, share: Share = ALL) -> None:
     """Run a row through all laws.
 
     One test for each law would take longer to collect and set up than to run.
+
+    Args:
+        row: the row.
+        expected: the expected results.
+        laws: the laws.
+        share: of the row in the combinations of laws 4 and 6.
 
     Raises:
         Exception: the row breaks a law, whose name is in the notes; an ExceptionGroup for several laws.
@@ -268,7 +305,7 @@ def every_law(row: Case, expected: Arrays, laws: Iterable[Law] = LAWS) -> None:
     broken: list[Exception] = []
     for law in laws:
         try:
-            law(row, expected)
+            law(row, expected, *([share] if law in (law_4_facts_admit, law_6_runs) else []))
         except Exception as error:
             error.add_note(f"{row.id} breaks {law.__name__}")
             broken.append(error)

@@ -12,9 +12,10 @@ import irexec
 from irexec.authoring.compression import asymmetric, symmetric
 from irexec.dtypes.packing import pack
 from irexec.ir.constants import constant_value
-from tests.support.edited import NAMES, Original, by_openvino, check_values, content, saved
+from tests.support.edited import DEFAULT, NAMES, Original, by_openvino, check_values, content, saved
 from tests.support.networks import difference
 from tests.support.paths import DATA
+from tests.support.tiers import some
 
 ov = pytest.importorskip("openvino")
 
@@ -24,7 +25,7 @@ AXES = {"conv": (1, 2, 3), "group": (2, 3, 4), "deconv": (0, 2, 3), "groupdeconv
 CASES = sorted(name for name in RECORDED.files if name.count(".") == 3 and name.endswith(".w"))
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=some(NAMES, DEFAULT))
 def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Original:
     return Original(request.param, tmp_path_factory.mktemp("network"))
 

@@ -12,7 +12,8 @@ import irexec
 from irexec import opset
 from irexec.cli.main import run
 from tests.authoring.test_postprocessing import kept_boxes
-from tests.support.edited import NAMES, Original, by_openvino, check_values, saved
+from tests.support.edited import DEFAULT, NAMES, Original, by_openvino, check_values, saved
+from tests.support.tiers import some
 
 ov = pytest.importorskip("openvino")
 
@@ -30,7 +31,7 @@ def _edit(model: Path, folder: Path, *words: str) -> Path:
     return saved(irexec.read_model(folder / "edited.xml"), folder)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", some(SETTINGS, ("resnet18", "bert_sdpa")))
 def test_attributes_that_are_set_count(name: str, tmp_path: Path) -> None:
     """OpenVINO reads the .xml in which the attributes of the layer were written by hand."""
     original, wanted = Original(name, tmp_path), dict(SETTINGS[name])
@@ -55,7 +56,7 @@ def _keeps_size(node: irexec.Node) -> bool:
     return all(node.attributes[key].replace(" ", "") == value for key, value in wanted.items())
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some(NAMES, DEFAULT))
 def test_a_layer_becomes_the_model_of_a_file(name: str, tmp_path: Path) -> None:
     """An Add becomes a + 2 b, which OpenVINO puts in the same place of its own model."""
     original = Original(name, tmp_path)
@@ -79,7 +80,7 @@ def _is_float(node: irexec.Node) -> bool:
     return all(value is not None and value.fact.element is irexec.f32 for value in node.inputs)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some(NAMES, DEFAULT))
 def test_boxes_of_a_network_are_selected(name: str, tmp_path: Path) -> None:
     """Twelve boxes of two classes, made of the first float output, and those that a loop in NumPy keeps."""
     original = Original(name, tmp_path)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import irexec
-from tests.support.edited import NAMES, Original, by_openvino, check_values, saved
+from tests.support.edited import DEFAULT, NAMES, Original, by_openvino, check_values, saved
+from tests.support.tiers import some
 
 
-@pytest.fixture(scope="module", params=[name for name in NAMES if name != "yolo"])
+@pytest.fixture(scope="module", params=some((name for name in NAMES if name != "yolo"), DEFAULT))
 def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Original:
     return Original(request.param, tmp_path_factory.mktemp("network"))
 

@@ -11,6 +11,7 @@ import pytest
 
 import irexec
 from tests.support.edited import IMAGES, Original, by_openvino, check_values, content, saved
+from tests.support.tiers import some
 
 ov = pytest.importorskip("openvino")
 preprocess = pytest.importorskip("openvino.preprocess")
@@ -19,7 +20,7 @@ PrePostProcessor, ResizeAlgorithm = preprocess.PrePostProcessor, preprocess.Resi
 Setup = Callable[[PrePostProcessor], None]
 
 
-@pytest.fixture(scope="module", params=IMAGES)
+@pytest.fixture(scope="module", params=some(IMAGES, ("mobilenet_v3", "swin")))
 def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Original:
     return Original(request.param, tmp_path_factory.mktemp("network"))
 

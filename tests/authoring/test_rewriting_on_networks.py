@@ -9,10 +9,11 @@ import pytest
 
 import irexec
 from irexec.tools.extracting import extract
-from tests.support.edited import NAMES, Original, by_openvino, check_values, content, saved
+from tests.support.edited import DEFAULT, NAMES, Original, by_openvino, check_values, content, saved
+from tests.support.tiers import some
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=some(NAMES, DEFAULT))
 def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Original:
     return Original(request.param, tmp_path_factory.mktemp("network"))
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import irexec
-from tests.support.edited import NAMES, Original, by_openvino, check_values, content, saved
+from tests.support.edited import DEFAULT, NAMES, Original, by_openvino, check_values, content, saved
+from tests.support.tiers import some
 
 ov = pytest.importorskip("openvino")
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module", params=some(NAMES, DEFAULT))
 def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Original:
     return Original(request.param, tmp_path_factory.mktemp("network"))
 

@@ -87,6 +87,7 @@ def check(inputs: list[np.ndarray], causal: bool, threads: int = 1, largest: flo
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("mask", [None, "boolean", "infinite", "finite", "boolean columns", "infinite columns"])
+@pytest.mark.covering(2)
 def test_masks_and_sinks(
     sizes: tuple[tuple[int, ...], tuple[int, ...], int, int, int, int], mask: str | None, threads: int
 ) -> None:
@@ -96,6 +97,7 @@ def test_masks_and_sinks(
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.covering(2)
 def test_causal(sizes: tuple[tuple[int, ...], tuple[int, ...], int, int, int, int], threads: int) -> None:
     for sink in (False, True):
         check(given(sizes, None, sink, False), True, threads)
@@ -104,6 +106,7 @@ def test_causal(sizes: tuple[tuple[int, ...], tuple[int, ...], int, int, int, in
 
 @pytest.mark.parametrize("scores", [1, 1000, 100_000])
 @pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.covering(2)
 def test_small_blocks(monkeypatch: pytest.MonkeyPatch, scores: int, causal: bool) -> None:
     """Few scores at once, so that rows, columns and matrices are cut."""
     monkeypatch.setattr(attention, "_SCORES", scores)
@@ -114,6 +117,7 @@ def test_small_blocks(monkeypatch: pytest.MonkeyPatch, scores: int, causal: bool
 
 @pytest.mark.parametrize("mask", [None, "boolean", "infinite", "finite", "boolean columns", "infinite columns"])
 @pytest.mark.parametrize("columns", [1, 100])
+@pytest.mark.covering(2)
 def test_blocks_of_columns(monkeypatch: pytest.MonkeyPatch, mask: str | None, columns: int) -> None:
     """Rows whose first columns are all hidden, and rows with a larger score in each block."""
     monkeypatch.setattr(native_attention, "_COLUMNS", columns)
@@ -184,6 +188,7 @@ def test_rows_that_finite_masks_hide_wholly(mask: float) -> None:
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("which", [0, 1, 3])
+@pytest.mark.covering(2)
 def test_queries_keys_and_masks_that_are_not_finite(which: int, bad: float) -> None:
     """Rows without finite values are those of the reference kernel, and no others."""
     for causal in (False, True):

@@ -78,6 +78,7 @@ def source_of(
 @pytest.mark.parametrize("with_zeros", [False, True])
 @pytest.mark.parametrize("computed", [F32, F16])
 @pytest.mark.parametrize(("shape", "scales"), GROUPINGS)
+@pytest.mark.covering(2)
 def test_value(
     element: Element, with_zeros: bool, computed: Element, shape: tuple[int, ...], scales: tuple[int, ...]
 ) -> None:
@@ -126,6 +127,7 @@ def test_zero_points_that_are_no_integers() -> None:
 @pytest.mark.parametrize("tokens", [1, 2, 5, 32, 100])
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("holding", ["packed", "bytes"])
+@pytest.mark.covering(2)
 def test_products(
     element: Element,
     with_zeros: bool,
@@ -147,6 +149,7 @@ def test_products(
      ((17, 2, 300), (17, 2, 1)), ((40, 16, 2), (40, 16, 1))],
 )  # fmt: skip
 @pytest.mark.parametrize("tokens", [1, 3, 13, 201])
+@pytest.mark.covering(2)
 def test_products_of_odd_sizes(
     element: Element, with_zeros: bool, shape: tuple[int, ...], scales: tuple[int, ...], tokens: int
 ) -> None:
@@ -216,6 +219,7 @@ def native_kernel(
 @pytest.mark.parametrize(
     ("shape", "scales"), [((64, 32, 64), (64, 32, 1)), ((64, 16, 63), (64, 16, 1)), ((64, 2048), (64, 1))]
 )
+@pytest.mark.covering(2)
 def test_little_is_left_of_zero_points(
     element: Element, spread: int, tokens: int, shape: tuple[int, ...], scales: tuple[int, ...], holding: Holding
 ) -> None:

@@ -59,6 +59,7 @@ def native_result(task: Task, inputs: list[np.ndarray], orders: tuple[Order | No
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("type", "version", "attributes"), NORMALIZATIONS)
+@pytest.mark.covering(1)
 def test_normalization(type: str, version: str, attributes: dict[str, Any], width: int) -> None:
     for shape, axes in (
         ((2, 19, width + 1), [2]),
@@ -93,6 +94,7 @@ def test_equal_values_have_no_variance(size: int) -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e30, 1e-30])
 @pytest.mark.parametrize(("type", "version", "attributes"), NORMALIZATIONS)
 @pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.covering(2)
 def test_normalization_of_extremes(type: str, version: str, attributes: dict[str, Any], axis: int, bad: float) -> None:
     inputs = [random(2, 33, 40), np.array([axis])]
     inputs[0][0, 3, 5] = bad
@@ -122,6 +124,7 @@ def test_two_threads_compute_the_same_bits(shape: tuple[int, ...], axis: int) ->
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("type", "version"), [("Softmax", "opset8"), ("Softmax", "opset1"), ("LogSoftmax", "opset5")])
+@pytest.mark.covering(1)
 def test_softmax(type: str, version: str, width: int) -> None:
     for shape, axis in (((2, 19, width), 2), ((2, 5, width), 1), ((width, 3), 0), ((3, 2, width, 2), 2), ((700, 3), 1)):
         check(type, version, [2 * random(*shape)], {"axis": axis}, ())
@@ -130,6 +133,7 @@ def test_softmax(type: str, version: str, width: int) -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e30, -1e30])
 @pytest.mark.parametrize("type", ["Softmax", "LogSoftmax"])
 @pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.covering(2)
 def test_softmax_of_extremes(type: str, axis: int, bad: float) -> None:
     inputs = [random(3, 19, 21)]
     inputs[0][0, 3, 5] = bad
@@ -153,6 +157,7 @@ REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("type", REDUCTIONS)
+@pytest.mark.covering(1)
 def test_reduction(type: str, width: int) -> None:
     version = "opset4" if type in ("ReduceL1", "ReduceL2") else "opset1"
     scale = np.float32(0.3 if type == "ReduceProd" else 1)
@@ -167,6 +172,7 @@ def test_reduction(type: str, width: int) -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("type", REDUCTIONS)
 @pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.covering(2)
 def test_reduction_of_extremes(type: str, axis: int, bad: float) -> None:
     inputs = [random(3, 19, 21), np.array([axis])]
     inputs[0][0, 3, 5] = bad

@@ -32,6 +32,7 @@ ROWS = [
 @pytest.mark.parametrize("row", ROWS, ids=str)
 @pytest.mark.parametrize(("type", "version"), TYPES)
 @pytest.mark.parametrize("cached", [1, 256 << 10])
+@pytest.mark.covering(2)
 def test_rows(monkeypatch: pytest.MonkeyPatch, type: str, version: str, row: tuple, keep: bool, cached: int) -> None:
     monkeypatch.setattr(reduction, "_CACHED", cached)
     shape, axes = row

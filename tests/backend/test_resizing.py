@@ -30,6 +30,7 @@ def data(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
 @pytest.mark.parametrize("cached", [1, 512 << 10])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.covering(2)
 def test_sizes(monkeypatch: pytest.MonkeyPatch, row: tuple[Any, ...], mode: str, cached: int) -> None:
     monkeypatch.setattr(resizing, "_CACHED", cached)
     shape, axes, sizes = row
@@ -44,6 +45,7 @@ def test_sizes(monkeypatch: pytest.MonkeyPatch, row: tuple[Any, ...], mode: str,
 )
 @pytest.mark.parametrize("nearest", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"])
 @pytest.mark.parametrize("scales", [(2, 2), (1.5, 0.7), (3, 1)])
+@pytest.mark.covering(2)
 def test_scales(transformation: str, nearest: str, scales: tuple[float, float]) -> None:
     inputs = [data((1, 3, 9, 10)), np.array([1, 1]), np.array(scales, np.float32), np.array([2, 3])]
     attributes = {

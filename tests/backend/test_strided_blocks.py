@@ -60,6 +60,7 @@ def _operation(type: str, inputs: int, kind: str, shape: tuple[int, ...]) -> tup
 @pytest.mark.parametrize("distance", [2, 3, 4, 5, 8, 16])
 @pytest.mark.parametrize("kind", ["f32", "f64", "i32", "i64", "u32"])
 @pytest.mark.parametrize("type", _ONE_INPUT)
+@pytest.mark.covering(2)
 def test_of_elements_that_are_apart(type: str, kind: str, distance: int) -> None:
     if kind[0] != "f" and type in ("Sqrt", "Exp", "Sigmoid", "Tanh", "IsNaN", "IsInf", "IsFinite"):
         return

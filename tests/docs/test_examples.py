@@ -30,7 +30,21 @@ def _pages_with_examples() -> list[Path]:
     return [path for path in pages() if _RUN.intersection(block.language for block in blocks(path.read_text("utf-8")))]
 
 
-@pytest.mark.parametrize("path", _pages_with_examples(), ids=_id)
+def _runs_pytest(path: Path) -> bool:
+    """True if the page is a guide that runs tests in a copy of the source tree."""
+    found = [block for block in blocks(path.read_text("utf-8")) if block.language == "console"]
+    return path.parent.name == "development" and any(
+        command.words.startswith("python -m pytest") for block in found for command in commands(block)
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.slow] * _runs_pytest(path), id=_id(path))
+        for path in _pages_with_examples()
+    ],
+)
 def test_outputs_are_those_that_the_page_shows(path: Path, tmp_path: Path) -> None:
     wrong = [
         f"{_id(path)}:{result.line}: {result.what}\n--- shown\n{result.shown}\n--- actual\n{normal(result.actual)}"

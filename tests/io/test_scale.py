@@ -21,8 +21,10 @@ from irexec.ir.garbage import collection_paused
 from irexec.tools.inspect.summary import summarize
 from tests.benchmarks import large_files
 from tests.support.memory import traced_peak
+from tests.support.tiers import some
 
 FEW, MANY = 200, 400
+"""Layers; a quarter of them in the default tier."""
 KINDS: dict[str, Callable[[int], bytes]] = {
     **large_files.KINDS,
     "concat": large_files.concat,
@@ -76,12 +78,13 @@ def model_of(text: bytes) -> irexec.Model:
     return irexec.read_model(text, np.zeros(512 << 20, np.uint8))
 
 
+@pytest.mark.parametrize("part", some((1, 4), (4,)))
 @pytest.mark.parametrize("kind", KINDS)
-def test_work_is_linear(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_is_linear(kind: str, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice as many take about twice the lines of Python, in every stage."""
     # The checks of the tests after each pass are not part of the work.
     monkeypatch.setenv(CHECK_PASSES, "0")
-    texts = [KINDS[kind](count) for count in (FEW, MANY)]
+    texts = [KINDS[kind](count // part) for count in (FEW, MANY)]
     irexec.validate(model_of(texts[0]))
     assert_linear(io.read_text, *texts)
     models = [model_of(text) for text in texts]

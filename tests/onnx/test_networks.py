@@ -12,9 +12,11 @@ from onnx import numpy_helper
 import converters
 import irexec
 from tests.support.equality import differences
+from tests.support.tiers import some
 
 _FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 _NETWORKS = sorted(path.stem for path in _FOLDER.glob("light_*.onnx"))
+_DEFAULT = ("light_resnet50", "light_shufflenet")
 
 
 # Its 1000 equal scores are 9.5e9, where adjacent f32 values differ by 1024: the CPU plugin rounds some of them up, and
@@ -26,7 +28,7 @@ def test_there_are_nine() -> None:
     assert len(_NETWORKS) == 9
 
 
-@pytest.fixture(scope="module", params=_NETWORKS)
+@pytest.fixture(scope="module", params=some(_NETWORKS, _DEFAULT))
 def network(request: pytest.FixtureRequest) -> tuple[str, irexec.Model]:
     return request.param, converters.convert(_FOLDER / f"{request.param}.onnx")
 

@@ -9,11 +9,12 @@ import pytest
 
 from tests import optimized_sweep
 from tests.compare_sweep import onnx_networks
+from tests.support.tiers import some
 
 pytest.importorskip("onnxruntime")
 
 
-@pytest.mark.parametrize("name", onnx_networks.NETWORKS)
+@pytest.mark.parametrize("name", some(onnx_networks.NETWORKS, ("encoder", "depthwise")))
 def test_network(name: str, tmp_path: Path) -> None:
     source = tmp_path / f"{name}.onnx"
     onnx.save(onnx_networks.model(name), source)

@@ -17,19 +17,18 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", _SOURCES, ids=_name)
-def test_docstrings_and_comments(path: Path) -> None:
+def test_docstrings_and_comments() -> None:
     found = [
         f"{_name(path)}:{text.line}: {objection}"
+        for path in _SOURCES
         for text in texts(path.read_text("utf-8"))
         for objection in text.objections()
     ]
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("path", _PAGES, ids=_name)
-def test_pages(path: Path) -> None:
-    found = [f"{_name(path)}: {objection}" for objection in chains(path.read_text("utf-8"))]
+def test_pages() -> None:
+    found = [f"{_name(path)}: {objection}" for path in _PAGES for objection in chains(path.read_text("utf-8"))]
     assert not found, "\n".join(found)
 
 

@@ -43,6 +43,8 @@ if __name__ == "__main__":
             code = run(json.loads(line))
         print(json.dumps([code, text.getvalue()]), flush=True)
 """
+# It builds and installs a package.
+pytestmark = pytest.mark.slow
 Call = Callable[..., str]
 
 

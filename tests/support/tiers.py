@@ -1,0 +1,57 @@
+"""The two tiers of the tests: the default one, and ``slow``, which ``pytest -m "slow or not slow"`` runs too."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import Any
+
+import pytest
+
+
+def some(values: Iterable[Any], default: Collection[Any]) -> list[Any]:
+    """Parameters of a test or fixture, of which only ``default`` are in the default tier.
+
+    Raises:
+        ValueError: a value of ``default`` is not one of ``values``.
+    """
+    values = list(values)
+    if missing := [value for value in default if value not in values]:
+        raise ValueError(f"{missing} of the default tier are not among {values}")
+    return [value if value in default else pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+def covering(rows: Sequence[Sequence[Hashable]], strength: int) -> list[int]:
+    """Indices of rows that have every combination of ``strength`` values that occurs in ``rows``: of any two columns, with
+    a strength of 2.
+
+    A greedy choice: the row with most combinations that no earlier row has, the first of several.
+    """
+    left = [set(_combinations(row, strength)) for row in rows]
+    chosen = []
+    while best := max((len(combinations) for combinations in left), default=0):
+        index = next(i for i, combinations in enumerate(left) if len(combinations) == best)
+        chosen.append(index)
+        met = set(left[index])
+        for combinations in left:
+            combinations -= met
+    return sorted(chosen)
+
+
+def _combinations(row: Sequence[Hashable], strength: int) -> Iterable[tuple[tuple[int, Hashable], ...]]:
+    return itertools.combinations(enumerate(row), min(strength, len(row)))
+
+
+def mark_slow(items: Iterable[pytest.Item]) -> None:
+    """Mark the cases of tests with the marker ``covering(strength)`` as slow that are not needed to cover its parameters."""
+    cases: dict[tuple[str, int], list[pytest.Function]] = {}
+    for item in items:
+        marker = item.get_closest_marker("covering")
+        if marker is not None and isinstance(item, pytest.Function):
+            cases.setdefault((item.nodeid.partition("[")[0], *marker.args), []).append(item)
+    for (_, strength), functions in cases.items():
+        # The values of a parameter are the same objects in all cases.
+        chosen = set(covering([tuple(map(id, one.callspec.params.values())) for one in functions], strength))
+        for index, function in enumerate(functions):
+            if index not in chosen:
+                function.add_marker(pytest.mark.slow)
