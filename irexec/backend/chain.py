@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from irexec.backend.scratch import Scratch
+from irexec.reference.levels import Grid
 
 BlockFunction = Callable[..., object]
 """``function(scratch, out, *arguments)`` writes the result of one block. All arrays broadcast to ``out``."""
@@ -27,12 +28,14 @@ class Formula:
         p, q: its constants.
         table: further constants, f64 of shape (parts, ...), that broadcast to the result without their first axis; None
             where there are none. Arguments after the first are not read then.
+        grid: the levels that it reads or leaves; None where it computes floats of floats.
     """
 
     name: str
     p: float = 0.0
     q: float = 0.0
     table: np.ndarray | None = field(default=None, compare=False, repr=False)
+    grid: Grid | None = None
 
 
 @dataclass(frozen=True, eq=False)

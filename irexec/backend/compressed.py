@@ -35,6 +35,7 @@ class CompressedSource(ConstantSource):
 
     Attributes:
         in_f16: whether the model computes the weights in f16.
+        grouped: number of leading axes of ``packed`` along which a scale or zero point varies; at least 1.
         count, groups, group: number of rows (first axis of ``packed``), of groups in a row, and of elements in a
             group, which share a scale.
         scale, zero_point: f32 (count, groups).
@@ -59,7 +60,7 @@ class CompressedSource(ConstantSource):
         self.stored.raw = packed
         self.bytes = ConstantSource(U8, (packed.size,), lambda: packed.raw[: packed.size])
         self.bytes.raw = packed
-        grouped = _grouped_axes(packed.shape, scale, zero_point)
+        grouped = self.grouped = _grouped_axes(packed.shape, scale, zero_point)
         self.count = packed.shape[0] if packed.shape else 1
         self.groups, self.group = math.prod(packed.shape[1:grouped]), math.prod(packed.shape[grouped:])
         self.scale = self._by_group(scale, grouped)

@@ -152,6 +152,8 @@ def chain_candidates(
         if native is not None and axes is not None:
             same = _in_order(inputs, output, input_orders, output_order)
             shared = tuple(i for i, is_same in enumerate(same) if is_same)
+            moved = sum(fact.shape == output.shape and not is_same for fact, is_same in zip(inputs, same, strict=True))
+            native += _REORDERED * moved * math.prod(output.static_shape)
             make = functools.partial(elementwise.NativeElementwise, chain, inputs, output, axes, shared)
             yield Candidate(native, make, native=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from irexec.backend.kernel import Task
 from irexec.backend.numpy_ufuncs import clip
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
+from irexec.reference.levels import MOST, Grid
 from irexec.reference.quantization import level_values, nearest_levels, zero_level
 
 _F64 = np.dtype(np.float64)
@@ -45,20 +46,60 @@ def _fake_quantize_1(task: Task) -> BlockOperation | None:
     if found is None:
         return None
     if found.scale.size != 1:
-        function, formula = _quantize_by_ranges(levels), Formula("Quantize", table=found.table())
+        function, formula = _by_ranges(levels, _Levels.quantize), Formula("Quantize", table=found.table())
         return BlockOperation(function, (0, 1, 2, 3, 4), (None,) * 5, temporaries=3, passes=14, formula=formula)
     one = found.reshaped(())
-    return BlockOperation(one.quantize, temporaries=3, passes=9, formula=Formula("Quantize", table=one.table()))
+    grid = Grid(levels, *((float(bound.reshape(-1)[0]),) for bound in bounds)) if levels <= MOST else None
+    formula = Formula("Quantize", table=one.table(), grid=grid)
+    return BlockOperation(one.quantize, temporaries=3, passes=9, formula=formula)
 
 
-def _quantize_by_ranges(levels: int) -> BlockFunction:
-    """``quantize`` for bounds that are arguments.
+@block_function("Quantize", since="irexec")
+def _quantize(task: Task) -> BlockOperation | None:
+    found = levels_of(task.attributes["grid"], len(task.shape(0)))
+    if found is None:
+        return None
+    formula = Formula("Levels", table=found.table(), grid=task.attributes["grid"])
+    if task.attributes["grid"].is_single:
+        return BlockOperation(found.index, in_place=False, temporaries=3, passes=7, formula=formula)
+    function = _by_ranges(task.attributes["grid"].levels, _Levels.index)
+    return BlockOperation(function, (0, 1, 2, 3, 4), in_place=False, temporaries=3, passes=12, formula=formula)
+
+
+@block_function("Dequantize", since="irexec", kinds="u")
+def _dequantize(task: Task) -> BlockOperation:
+    grid: Grid = task.attributes["grid"]
+
+    def dequantize(scratch: Scratch, out: np.ndarray, levels: np.ndarray) -> None:
+        np.take(grid.values, levels, out=out, mode="clip")
+
+    return BlockOperation(dequantize, in_place=False, passes=4, formula=Formula("Dequantize", grid=grid))
+
+
+@block_function("AddLevels", since="irexec")
+def _add_levels(task: Task) -> BlockOperation:
+    grid: Grid = task.attributes["grid"]
+
+    def add(scratch: Scratch, out: np.ndarray, x: np.ndarray, levels: np.ndarray) -> None:
+        np.add(x, grid.values[levels], out=out)
+
+    return BlockOperation(add, (0, 1), passes=5, formula=Formula("AddLevels", grid=grid))
+
+
+def levels_of(grid: Grid, rank: int) -> _Levels | None:
+    """The levels of a grid for data of a rank; None if an index would differ from the reference kernel."""
+    bounds = (grid.input_low, grid.input_high, grid.output_low, grid.output_high)
+    return _Levels.of([np.asarray(grid.along(bound, rank)) for bound in bounds], grid.levels)
+
+
+def _by_ranges(levels: int, method: Callable[..., None]) -> BlockFunction:
+    """A method of levels for bounds that are arguments.
 
     Levels are cached by the bytes of the bounds, because blocks are requested in every run.
     """
     known: dict[object, _Levels] = {}
 
-    def quantize(scratch: Scratch, out: np.ndarray, x: np.ndarray, *bounds: np.ndarray) -> None:
+    def run(scratch: Scratch, out: np.ndarray, x: np.ndarray, *bounds: np.ndarray) -> None:
         key = *(values.shape for values in bounds), *(values.tobytes() for values in bounds)
         of_block = known.get(key)
         if of_block is None:
@@ -68,9 +109,9 @@ def _quantize_by_ranges(levels: int) -> BlockFunction:
             if of_block is None:
                 raise AssertionError("the levels of all ranges have been checked")
             known[key] = of_block
-        of_block.quantize(scratch, out, x)
+        method(of_block, scratch, out, x)
 
-    return quantize
+    return run
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +168,22 @@ class _Levels:
         parts = np.broadcast_arrays(self.low, self.high, factor, self.scale, self.step, self.offset, self.zero)
         return np.stack(parts).astype(_F64)
 
+    def index(self, scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
+        """Write the indices of the levels nearest to ``x``, as integers."""
+        level = scratch.take(out.shape, _F64)
+        np.copyto(level, x)
+        clip(level, self.low, self.high, out=level)
+        self._round(level)
+        np.copyto(out, level, casting="unsafe")
+
+    def _round(self, level: np.ndarray) -> None:
+        """Turn values within the bounds into indices, in place."""
+        np.subtract(level, self.begin, out=level)
+        if self.factor is not None:
+            np.multiply(level, self.factor, out=level)
+        np.multiply(level, self.scale, out=level)
+        np.rint(level, out=level)
+
     def quantize(self, scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
         """Write the values of the levels nearest to ``x``, which may be ``out``."""
         level = scratch.take(out.shape, _F64)
@@ -137,11 +194,7 @@ class _Levels:
             # NumPy takes long to clip f16.
             np.copyto(level, x)
             clip(level, self.low, self.high, out=level)
-        np.subtract(level, self.begin, out=level)
-        if self.factor is not None:
-            np.multiply(level, self.factor, out=level)
-        np.multiply(level, self.scale, out=level)
-        np.rint(level, out=level)
+        self._round(level)
         others = None if self.is_exact else np.not_equal(level, self.zero, out=scratch.take(out.shape, np.dtype(bool)))
         np.multiply(level, self.step, out=level)
         np.add(level, self.offset, out=level)

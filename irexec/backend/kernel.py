@@ -20,6 +20,11 @@ from irexec.ir.facts import Fact
 from irexec.reference.limits import check_time
 from irexec.schema.opdef import OpDef
 
+
+class NanHasNoLevelError(Exception):
+    """A NaN was to become a level. The run is repeated by a plan that computes in floating point."""
+
+
 Order = tuple[int, ...]
 """The axes of a tensor from the outermost to the innermost in memory; (0, 1, 2, ...) is C order."""
 
@@ -39,11 +44,13 @@ class KernelOptions:
         threads: number of threads that work on blocks.
         holding: how compressed weights are held.
         native: whether kernels of the C library may be chosen, if there is one.
+        integers: whether products of quantised tensors may be computed in integers.
     """
 
     threads: int = 1
     holding: Holding = "unpacked"
     native: bool = False
+    integers: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +67,7 @@ class Task:
         chain: element-wise operations on the first output (its register 0), or None.
         operands: facts of the chain's further inputs; they follow ``inputs`` when a kernel runs.
         input_orders, output_orders: how inputs and outputs lie in memory.
-        threads, holding, native: as for KernelOptions.
+        threads, holding, native, integers: as for KernelOptions.
     """
 
     definition: OpDef
@@ -76,6 +83,7 @@ class Task:
     threads: int = 1
     holding: Holding = "unpacked"
     native: bool = False
+    integers: bool = True
 
     def shape(self, index: int) -> tuple[int, ...]:
         """The shape of an own input."""

@@ -23,8 +23,8 @@ class Level:
     features: tuple[str, ...] = ()
 
 
-# The inner loops are written in vectors, so that the compiler's options decide on size more than on speed: half a
-# megabyte holds all levels. Peeled loops take 5 % off the time of EfficientNet with AVX2. Levels of short vectors are
+# The inner loops are written in vectors, so that the compiler's options decide on size more than on speed: 600 kB hold
+# all levels. Peeled loops take 5 % off the time of EfficientNet with AVX2. Levels of short vectors are
 # as fast when built for size (tests.benchmarks.networks with IREXEC_NATIVE). build.py adds what only GCC has.
 _FAST = ("-O2", "-ftree-vectorize")
 _SMALL = ("-Os", "-ftree-vectorize")

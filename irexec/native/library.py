@@ -33,6 +33,7 @@ class Library:
         path: of the file.
         vector: floats of a vector.
         call_words: 8-byte words of a call.
+        integer_unit: elements of a word of the products of levels: 4 bytes with VNNI, else two times 16 bits.
         sources: the number of the C sources that it was built from.
         seats: helpers, at most.
     """
@@ -42,6 +43,7 @@ class Library:
         self._loaded = ctypes.CDLL(str(path))
         self.vector: int = self._function("irx_vector", gives=_SIZE)()
         self.call_words: int = self._function("irx_call_size", gives=_SIZE)() // 8
+        self.integer_unit: int = self._function("irx_integer_unit", gives=_SIZE)()
         self.sources: int = self._function("irx_sources", gives=_SIZE)()
         self.reset = self._function("irx_reset", _ADDRESS, _SIZE, _SIZE)
         self.stop = self._function("irx_stop", _ADDRESS, _SIZE)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 
 from irexec.analysis.evaluate import rounded, without_elements
-from irexec.backend.kernel import KernelContext
+from irexec.backend.kernel import KernelContext, NanHasNoLevelError
 from irexec.backend.numpy_state import set_for_run
 from irexec.compile.errors import node_error, too_large
 from irexec.compile.steps import BodyPlan, Plan, ReferenceCall, Step
@@ -220,6 +220,8 @@ def _own(array: np.ndarray, inputs: Sequence[Any]) -> np.ndarray:
 
 def _raise_located(step: Step, arrays: Sequence[Any], error: Exception) -> NoReturn:
     """Raise the error of a step with the layer in which it was raised."""
+    if isinstance(error, NanHasNoLevelError):
+        raise error
     if isinstance(error, RunTimeoutError):
         raise RunTimeoutError.at("/".join(filter(None, (step.node.name, error.node))), error.seconds) from error
     if isinstance(error, NodeError):

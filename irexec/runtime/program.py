@@ -159,13 +159,18 @@ class Program:
 
         return describe_plan(self.plan(shapes, None), self.model, self.compilation.store, self.kernels)
 
-    def plan(self, shapes: InputShapes, targets: Targets) -> Plan:
+    def plan(self, shapes: InputShapes, targets: Targets, integers: bool = True) -> Plan:
         """The plan for inputs of these shapes; () stands for those of the model.
 
         It depends on nothing but the shapes, and has therefore the same bits in every process and after any run.
+
+        Args:
+            integers: whether quantised products may be computed in integers.
         """
         planned: Shapes = self._varying_sizes.planned(shapes) if shapes and not self._is_static else ()
-        return self._plans.get((planned, targets), lambda: self._make(planned, targets))
+        if integers:
+            return self._plans.get((planned, targets), lambda: self._make(planned, targets))
+        return self._plans.get((planned, targets, "floats"), lambda: self._make(planned, targets, integers=False))
 
     @functools.cached_property
     def _varying_sizes(self) -> VaryingSizes:
@@ -193,12 +198,14 @@ class Program:
         except NodeError:
             return False
 
-    def _make(self, shapes: Shapes, targets: Targets) -> Plan:
-        inference = self.infer(shapes)
+    def _make(self, shapes: Shapes, targets: Targets, integers: bool = True) -> Plan:
+        inference, compilation = self.infer(shapes), self.compilation
+        if not integers:
+            compilation = replace(compilation, options=replace(compilation.options, integers=False))
         store = self.compilation.store
         packed = store.packed
         with one_blas_thread(), limited(self.memory):
-            made = plan(self.model, inference, targets, self.compilation)
+            made = plan(self.model, inference, targets, compilation)
         if store.packed != packed:
             return_free_memory()
         return made

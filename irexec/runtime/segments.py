@@ -39,12 +39,14 @@ class Segment:
             (step, complete) for step, binding in zip(steps, bindings, strict=True) for complete in binding.late
         ]
         self.repeatable = [binding.repeatable for binding in bindings]
+        self._guarded = [binding for binding in bindings if binding.guards]
         self._job = Job(bindings)
 
     def run(self) -> None:
         """Run all steps.
 
         Raises:
+            NanHasNoLevelError: see Binding.check.
             RunTimeoutError: the run takes too long; it names the layer.
         """
         try:
@@ -54,6 +56,8 @@ class Segment:
                 self._trials.run(lambda: self._job.run(self._pool, alone=self._trials.alone))
         except RunTimeoutError as error:
             raise RunTimeoutError.at(self.steps[self._job.reached].node.name, error.seconds) from error
+        for binding in self._guarded:
+            binding.check()
 
 
 def segments_of(steps: Sequence[Step], contexts: Sequence[KernelContext], slots: Sequence[Any]) -> dict[int, Segment]:

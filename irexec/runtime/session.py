@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 import numpy as np
 
+from irexec.backend.kernel import NanHasNoLevelError
 from irexec.backend.threads import one_blas_thread
 from irexec.ir.graph import Value
 from irexec.records import Shown
@@ -124,8 +125,9 @@ class Session(Shown):
         program = self.program
         limits = RunLimits(program.memory, timeout)
         arrays = bind_inputs(program.inputs, inputs, allow_cast=allow_cast)
-        planned = program.plan(tuple(array.shape for array in arrays), targets)
-        if progress is not None:
-            observer = progress_observer(planned, progress)
-        with one_blas_thread() if planned.calls_numpy else nullcontext():
-            return run(planned, arrays, self.variables.arrays, program.arenas, observer, limits)
+        for integers in (True, False):
+            planned = program.plan(tuple(array.shape for array in arrays), targets, integers)
+            watch = observer if progress is None else progress_observer(planned, progress)
+            with one_blas_thread() if planned.calls_numpy else nullcontext(), suppress(NanHasNoLevelError):
+                return run(planned, arrays, self.variables.arrays, program.arenas, watch, limits)
+        raise AssertionError("a plan without integers has no levels")

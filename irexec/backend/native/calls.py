@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.kernel import Kernel, KernelContext, Order, Task
+from irexec.backend.kernel import Kernel, KernelContext, NanHasNoLevelError, Order, Task
 from irexec.backend.native.copies import Copy, bind_copies
 from irexec.backend.native.crew import crew
 from irexec.backend.pool import Pool
@@ -77,6 +77,7 @@ class Binding:
         late: functions that complete the parameters for a run, given the inputs of the step and the variables.
         copies: arrays that the calls cannot write, each with the one that they write instead.
         results: the same for small arrays, to which a call copies.
+        guards: integers that a call sets to 1 where it should make a level of a NaN.
     """
 
     scratch: tuple[int, int] = (0, 0)
@@ -87,6 +88,7 @@ class Binding:
     late: list[Callable[[Sequence[Any]], None]] = field(default_factory=list)
     copies: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
     results: list[Copy] = field(default_factory=list)
+    guards: list[np.ndarray] = field(default_factory=list)
 
     def call(self, function: str, parameters: ctypes.Structure, blocks: int) -> None:
         """Add a call."""
@@ -102,6 +104,18 @@ class Binding:
         """The address of a structure, which is kept alive."""
         self.kept.append(structure)
         return ctypes.addressof(structure)
+
+    def guard(self) -> int:
+        """The address of a new guard."""
+        self.guards.append(np.zeros(1, np.int32))
+        return self.address(self.guards[-1])
+
+    def check(self) -> None:
+        """Raise NanHasNoLevelError if a call met a NaN that it should make a level of."""
+        if any(guard[0] for guard in self.guards):
+            for guard in self.guards:
+                guard[0] = 0
+            raise NanHasNoLevelError
 
     def in_order(self, array: np.ndarray, order: Order | None = None) -> np.ndarray:
         """The array if its memory is contiguous in an order of axes (None: C order), else a copy that is."""
@@ -147,6 +161,18 @@ class Binding:
         return self.copied(
             array, [*(other for other in range(array.ndim) if other != axis % array.ndim), axis % array.ndim]
         )
+
+    def read(
+        self, array: np.ndarray, axes: Sequence[Sequence[int]], innermost: int
+    ) -> tuple[np.ndarray, tuple[int, ...]]:
+        """An array whose elements along ``innermost`` follow each other, and the stride of each group of its axes."""
+        strides = merged_strides(array, axes)
+        if strides is None or (array.strides[innermost] != array.itemsize and array.shape[innermost] != 1):
+            order = [axis for axis in grouped_order(array.ndim, axes) if axis != innermost]
+            array = self.copied(array, [*order, innermost])
+            strides = merged_strides(array, axes)
+            assert strides is not None, "a group of axes is in order"
+        return array, strides
 
     def written(
         self, array: np.ndarray, axes: Sequence[Sequence[int]], innermost: int | None = None
@@ -244,6 +270,7 @@ class NativeKernel(Kernel):
         for complete in binding.late:
             complete(inputs)
         Job([binding]).run(context.pool, alone=context.alone)
+        binding.check()
         for output, computed in binding.copies:
             np.copyto(output, computed)
 

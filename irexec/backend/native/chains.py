@@ -14,6 +14,7 @@ from irexec.backend.chain import Chain
 from irexec.backend.kernel import Task
 from irexec.backend.native.calls import Binding, grouped_order, merged_strides
 from irexec.ir.facts import Fact
+from irexec.reference.levels import MOST, Grid
 
 CODES = (
     "Load", "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference",
@@ -21,6 +22,7 @@ CODES = (
     "Clamp", "Sigmoid", "Swish", "HardSigmoid", "HSwish", "Tanh", "Exp", "Log", "Sqrt", "Abs", "Negative",
     "Erf", "Gelu", "GeluTanh", "Elu", "Mish", "SoftPlus", "SoftSign", "PRelu", "Floor",
     "Ceiling", "Round", "Square", "Copy", "Cube", "Root", "InverseRoot", "Quantize",
+    "Levels", "LoadLevels",
 )  # fmt: skip
 """The functions of chain.c, in its order."""
 
@@ -150,11 +152,15 @@ class NativeChain:
         bound = [self._operand(array, binding) for array in operands]
         instructions = (CInstruction * len(self.program.lines))()
         for i, line in enumerate(self.program.lines):
-            operand, p = line.operand, line.p
-            if line.table is not None:
+            operand, p, q = line.operand, line.p, line.q
+            if line.code == "LoadLevels":
+                assert line.table is not None
+                q = len(bound)
+                bound.append(Operand(binding.address(line.table), 0, 0, 0))
+            elif line.table is not None:
                 operand, p = len(bound), line.table[0].size
                 bound.append(self._table(line.table, binding))
-            instructions[i] = CInstruction(CODES.index(line.code), line.target, line.a, line.b, operand, p, line.q)
+            instructions[i] = CInstruction(CODES.index(line.code), line.target, line.a, line.b, operand, p, q)
         made = CChain(
             binding.pointer((Operand * max(1, len(bound)))(*bound)),
             binding.pointer(instructions),
@@ -185,7 +191,8 @@ class NativeChain:
 
 
 def fits(task: Task, axes: Axes) -> bool:
-    """Whether the task's chain can run in C on tiles of these axes: all functions are known, all values are f32."""
+    """Whether the task's chain can run in C on tiles of these axes: all functions are known, all values are f32 but
+    for levels."""
     chain = task.chain
     if chain is None:
         return True
@@ -202,8 +209,23 @@ def _is_regular(fact: Fact, shape: tuple[int, ...], axes: Axes) -> bool:
 
 
 def _translates(chain: Chain) -> bool:
-    is_f32 = chain.dtype == np.float32 and all(i.dtype == np.float32 for i in chain.instructions)
-    return is_f32 and program_of(chain) is not None
+    return chain.dtype == np.float32 and is_of_floats(chain) and program_of(chain) is not None
+
+
+def is_of_floats(chain: Chain) -> bool:
+    """Whether every instruction gives f32, but for the last one, which may give levels."""
+    *others, last = chain.instructions
+    is_last = last.dtype == np.float32 or (last.formula is not None and last.formula.name == "Levels")
+    return is_last and all(instruction.dtype == np.float32 for instruction in others)
+
+
+def reads_levels(chain: Chain) -> frozenset[int]:
+    """The inputs of a chain that are levels."""
+    return frozenset(
+        instruction.sources[-1]
+        for instruction in chain.instructions
+        if instruction.formula is not None and instruction.formula.name in ("Dequantize", "AddLevels")
+    )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -281,6 +303,8 @@ class _Translation:
         instruction = self.chain.instructions[i]
         formula = instruction.formula
         assert formula is not None
+        if formula.name in ("Dequantize", "AddLevels"):
+            return self._translate_levels(i, formula.grid)
         # The other arguments are in the table.
         sources = instruction.sources if formula.table is None else instruction.sources[:1]
         for source in sources:
@@ -297,6 +321,33 @@ class _Translation:
         self.place[self.chain.inputs + i] = target
         a, b = registers[0], registers[1] if len(registers) > 1 else registers[0]
         self.lines.append(_Line(formula.name, target, a, b, formula.p, formula.q, table=formula.table))
+        return True
+
+    def _translate_levels(self, i: int, grid: Grid | None) -> bool:
+        """Levels of an operand as floats, and what is added to them."""
+        *others, levels = self.chain.instructions[i].sources
+        is_operand = self.first <= levels < self.chain.inputs
+        if (
+            grid is None
+            or not grid.is_single
+            or not is_operand
+            or not self.free
+            or not all(o in self.place or self._load(o) for o in others)
+        ):
+            return False
+        if not self.free:
+            return False
+        target = self.free.pop()
+        table = np.zeros(MOST, np.float32)
+        table[: grid.levels] = grid.values
+        self.lines.append(_Line("LoadLevels", target, 0, 0, operand=levels - self.first, table=table))
+        for other in others:
+            self.lines.append(_Line("Add", target, self.place[other], target))
+            if self.chain.last_reads[other] == i:
+                self.free.append(self.place.pop(other))
+        if i == len(self.chain.instructions) - 1:
+            self.lines[-1] = replace(self.lines[-1], target=0)
+        self.place[self.chain.inputs + i] = target
         return True
 
     def _load(self, operand: int) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from irexec.backend.chain import Chain
 from irexec.backend.kernel import Order
 from irexec.backend.native.calls import Binding, NativeKernel, loaded
-from irexec.backend.native.chains import Axes, NativeChain, program_of
+from irexec.backend.native.chains import Axes, NativeChain, is_of_floats, program_of, reads_levels
 from irexec.ir.facts import Fact
 
 _TILE = 512
@@ -27,8 +27,8 @@ class Elementwise(ctypes.Structure):
     """See irexec/native/source/elementwise.c."""
 
     _fields_ = (
-        ("out", c_void_p), ("out_image", c_int64), ("out_row", c_int64), ("chain", c_void_p), ("images", c_int64),
-        ("rows", c_int64), ("columns", c_int64), ("tiles", c_int64),
+        ("out", c_void_p), ("out_image", c_int64), ("out_row", c_int64), ("unknown", c_void_p), ("chain", c_void_p),
+        ("images", c_int64), ("rows", c_int64), ("columns", c_int64), ("tiles", c_int64),
     )  # fmt: skip
 
 
@@ -49,8 +49,9 @@ class NativeElementwise(NativeKernel):
         )
         images, rows, columns = self.sizes
         parameters = Elementwise(
-            binding.address(out), image, row, self.chain.bind(inputs, binding), images, rows, columns, _TILES
-        )
+            binding.address(out), image, row, None if out.dtype == np.float32 else binding.guard(),
+            self.chain.bind(inputs, binding), images, rows, columns, _TILES,
+        )  # fmt: skip
         vector = loaded().vector
         width = min(columns, _TILE)
         height = max(1, _TILE // (-(-width // vector) * vector))
@@ -94,9 +95,10 @@ def _follow(places: dict[int, int], outer: int, inner: int) -> bool:
 
 def cost(chain: Chain, inputs: Sequence[Fact], output: Fact) -> float | None:
     """Estimated nanoseconds; None where the library cannot compute the chain."""
-    if any(fact.element is None or fact.dtype != np.float32 for fact in (*inputs, output)):
+    if not chain.instructions or not is_of_floats(chain):
         return None
-    if not chain.instructions or any(instruction.dtype != np.float32 for instruction in chain.instructions):
+    levels = reads_levels(chain)
+    if any(fact.element is None or (fact.dtype != np.float32) != (i in levels) for i, fact in enumerate(inputs)):
         return None
     if 0 in output.static_shape or program_of(chain, alone=True) is None:
         return None

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from irexec.backend.switches import CHECK_PASSES, is_on
 from irexec.compile.graph import CompileGraph, problems
 from irexec.compile.passes.choose_layouts import choose_layouts
+from irexec.compile.passes.compute_in_integers import compute_in_integers
 from irexec.compile.passes.fold_constants import fold_constants
 from irexec.compile.passes.fold_scale_and_shift import fold_scale_and_shift
 from irexec.compile.passes.fuse_caches import fuse_caches
@@ -52,6 +53,10 @@ class Pass:
 
 SIMPLIFY = (
     Pass("recognise compressed weights", recognise_compressed_weights, before=("fold constants",)),
+    # Folding computes the weights in floating point.
+    Pass(
+        "compute in integers", compute_in_integers, after=("recognise compressed weights",), before=("fold constants",)
+    ),
     Pass("fold constants", fold_constants),
     Pass("remove no-ops", remove_no_ops, after=("fold constants",)),
     Pass("merge duplicates", merge_duplicates, after=("remove no-ops",)),

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from irexec.backend.chain import Chain, Instruction
+from irexec.backend.kernel import KernelOptions
 from irexec.backend.registry import BlockOperation, find_block_operation, is_element_wise, offers
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
+from irexec.compile.levels import SPACE
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.select import is_native, is_static, task_of
 from irexec.ir.facts import Fact
@@ -27,7 +29,7 @@ def fuse_elementwise(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Chains after products, poolings, normalizations and reductions first, then those that stand alone."""
     fusion = _Fusion(graph, rewriting)
     for operation in reversed(graph.order()):
-        if operation not in fusion.blocks and operation in graph and _takes_chain(operation):
+        if operation not in fusion.blocks and operation in graph and _takes_chain(operation, rewriting):
             fusion.extend(operation)
     for operation in graph.order():
         if operation in graph and operation in fusion.blocks:
@@ -38,13 +40,16 @@ def _is_element_wise(operation: Operation) -> bool:
     return operation.definition is None or is_element_wise(operation.definition)
 
 
-def _takes_chain(operation: Operation) -> bool:
+def _takes_chain(operation: Operation, rewriting: Rewriting) -> bool:
     if operation.definition is None or operation.chain is not None or not is_static(operation) or operation.bodies:
         return False
     if not operation.outputs or operation.definition.plugin:
         return False
     element = operation.output.fact.element
-    return element is not None and element.is_float and is_native(operation) and bool(offers(task_of(operation)))
+    # Operations of the compiler have kernels in C alone; others take a chain with and without C.
+    options = rewriting.options if operation.definition.since == SPACE else KernelOptions()
+    offered = element is not None and element.is_float and is_native(operation) and offers(task_of(operation, options))
+    return bool(offered)
 
 
 @dataclass
@@ -95,7 +100,7 @@ class _Fusion:
         seen = set(waiting)
         while waiting and len(growth.members) < LONGEST:
             operation = by_number[heapq.heappop(waiting)]
-            reason = self._obstacle(operation, value)
+            reason = self._obstacle(operation, value, growth)
             if reason is not None:
                 if _is_element_wise(operation):
                     self.rewriting.refused(operation, reason)
@@ -126,7 +131,7 @@ class _Fusion:
         growth.members.append(operation)
         growth.open[operation.output] = self._uses(operation.output)
 
-    def _obstacle(self, operation: Operation, value: CompileValue) -> str | None:
+    def _obstacle(self, operation: Operation, value: CompileValue, growth: _Growth) -> str | None:
         """Why an operation cannot join a chain after ``value``; None if it can."""
         if operation not in self.blocks:
             return (
@@ -136,7 +141,9 @@ class _Fusion:
             )
         if operation.output.fact.shape != value.fact.shape:
             return "it broadcasts to another shape"
-        if operation.output.fact.element is not value.fact.element:
+        if any(other in growth.open and other.fact.element is not value.fact.element for other in operation.inputs):
+            return "it reads levels"
+        if operation.output.fact.element is not value.fact.element and not _ends_in_levels(operation, value):
             return "its result has another element type"
         return None
 
@@ -215,6 +222,16 @@ class _Fusion:
         return self.rewriting.derived(
             ("shape", shape), [value], value.fact.element, shape, lambda array: array.reshape(shape)
         )
+
+
+def _ends_in_levels(operation: Operation, value: CompileValue) -> bool:
+    """Whether levels may be made at the end of a chain after a value: after products of integers, or a chain alone."""
+    producer = value.producer
+    return (
+        operation.type == "Quantize"
+        and producer is not None
+        and (_is_element_wise(producer) or producer.type.startswith("Integer"))
+    )
 
 
 def _arguments(operation: Operation, block: BlockOperation) -> Iterator[tuple[CompileValue, tuple[int, ...] | None]]:

@@ -11,6 +11,7 @@ import math
 
 from irexec.backend.compressed import CompressedSource
 from irexec.compile.graph import CompileGraph, CompileValue, constant_value
+from irexec.compile.levels import PRODUCTS, THROUGH
 from irexec.compile.pattern import call, either, value
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.rules import Replacement, Rule, apply_rules
@@ -54,6 +55,14 @@ def _compressed(found: Replacement) -> CompileValue | str:
     return constant_value(found.rewriting.constants.share(key, tuple(sources.values()), make), root.name)
 
 
+def _is_of_levels(weights: CompileValue) -> bool:
+    """Whether a product reads them whose data a FakeQuantize made, which may be computed in integers."""
+    data = (reader.inputs[0].producer for reader in weights.readers if reader.type in PRODUCTS)
+    return any(
+        producer is not None and (producer.type == "FakeQuantize" or producer.type in THROUGH) for producer in data
+    )
+
+
 def _scaled(found: Replacement) -> CompileValue:
     return next(one.output for one in found.match.operations if one.type == "Multiply")
 
@@ -63,7 +72,7 @@ def _obstacle(found: Replacement, packed: Constant) -> str | None:
     scaled = _scaled(found).fact
     if packed.element not in (I4, U4, I8, U8):
         return f"values of {packed.element} are not decompressed by blocks"
-    if packed.count < SMALLEST:
+    if packed.count < SMALLEST and not _is_of_levels(found.root.output):
         return f"{packed.count} elements are too few"
     if scaled.element not in (F16, F32):
         return f"it is scaled in {scaled.element}"

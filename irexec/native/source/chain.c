@@ -11,7 +11,8 @@ enum {
     MULTIPLY_P, DIVIDE_P_BY, MAXIMUM_P,
     CLAMP, SIGMOID, SWISH, HARD_SIGMOID, H_SWISH, TANH_OF, EXP_OF, LOG_OF, SQRT_OF, ABS_OF, NEGATIVE_OF,
     ERF_OF, GELU_OF, GELU_TANH_OF, ELU_OF, MISH_OF, SOFTPLUS_OF, SOFTSIGN_OF, PRELU_OF, FLOOR_OF,
-    CEILING_OF, ROUND_OF, SQUARE_OF, COPY, CUBE_OF, ROOT_OF, INVERSE_ROOT_OF, QUANTIZE
+    CEILING_OF, ROUND_OF, SQUARE_OF, COPY, CUBE_OF, ROOT_OF, INVERSE_ROOT_OF, QUANTIZE,
+    LEVELS, LOAD_LEVELS
 };
 
 /* Where a tile begins in an operand, in elements. */
@@ -108,7 +109,8 @@ INLINE vd picked(vl mask, vd yes, vd no) { return (vd)(((vl)yes & mask) | ((vl)n
 
 enum { LOW, HIGH, FACTOR, SCALE, STEP, OFFSET, ZERO, PARTS, LANES = VECTOR / 2 };
 
-INLINE vh quantized(vh value, const vd *part)
+/* The value of the level nearest to a value, or its index. */
+INLINE vh quantized(vh value, const vd *part, const int is_index)
 {
     const double shift = 6755399441055744.0; /* 1.5 * 2**52: adding it rounds to an integer */
     vd x = __builtin_convertvector(value, vd);
@@ -117,13 +119,15 @@ INLINE vh quantized(vh value, const vd *part)
     x = (x - part[LOW]) * part[FACTOR] * part[SCALE];
     /* The sign is cleared, though x is not negative, so that the product is rounded before the sum. */
     const vd level = (vd)((vl)x & INT64_MAX) + shift - shift;
+    if (is_index) return __builtin_convertvector(level, vh);
     return __builtin_convertvector(picked(level == part[ZERO], (vd){0}, level * part[STEP] + part[OFFSET]), vh);
 }
 
-/* The values of the levels nearest to a tile, in f64. The ranges are an operand of doubles: one plane for each part of a
+/* The values of the levels nearest to a tile, or their indices, in f64. The ranges are an operand of doubles: one plane for each part of a
  * range, columns follow each other or repeat, and a vector may be read behind the last part.
  */
-static void quantize(const operand *o, i64 plane, const place *at, i64 pitch, float *t, const float *a)
+INLINE void quantize(const operand *o, i64 plane, const place *at, i64 pitch, float *t, const float *a,
+                     const int is_index)
 {
     const double *range = (const double *)o->base + begin_of(o, at);
     vd part[PARTS];
@@ -131,15 +135,24 @@ static void quantize(const operand *o, i64 plane, const place *at, i64 pitch, fl
         if (!o->column) {
 #pragma GCC unroll 7
             for (int i = 0; i < PARTS; i++) part[i] = range[i * plane] - (vd){0};
-            for (i64 k = 0; k < at->columns; k += LANES) *(vh *)(t + k) = quantized(*(const vh *)(a + k), part);
+            for (i64 k = 0; k < at->columns; k += LANES)
+                *(vh *)(t + k) = quantized(*(const vh *)(a + k), part, is_index);
         } else {
             for (i64 k = 0; k < at->columns; k += LANES) {
 #pragma GCC unroll 7
                 for (int i = 0; i < PARTS; i++) part[i] = *(const vd *)(range + i * plane + k);
-                *(vh *)(t + k) = quantized(*(const vh *)(a + k), part);
+                *(vh *)(t + k) = quantized(*(const vh *)(a + k), part, is_index);
             }
         }
     }
+}
+
+/* The values of a tile of levels, from a table. */
+static void load_levels(const operand *o, const float *values, const place *at, i64 pitch, float *t)
+{
+    const uint8_t *from = (const uint8_t *)o->base + begin_of(o, at);
+    for (i64 r = 0; r < at->rows; r++, from += o->row, t += pitch)
+        for (i64 k = 0; k < at->columns; k++) t[k] = values[from[k * o->column]];
 }
 
 void irx_chain(const chain *c, const place *at, i64 pitch, float *tile)
@@ -151,7 +164,9 @@ void irx_chain(const chain *c, const place *at, i64 pitch, float *tile)
         const float *a = i->a ? registers[i->a - 1] : tile, *b = i->b ? registers[i->b - 1] : tile;
         switch (i->code) {
         case LOAD: irx_load(c->operands + i->operand, at, pitch, t); break;
-        case QUANTIZE: quantize(c->operands + i->operand, (i64)i->p, at, pitch, t, a); break;
+        case QUANTIZE: quantize(c->operands + i->operand, (i64)i->p, at, pitch, t, a, 0); break;
+        case LEVELS: quantize(c->operands + i->operand, (i64)i->p, at, pitch, t, a, 1); break;
+        case LOAD_LEVELS: load_levels(c->operands + i->operand, c->operands[(i64)i->q].base, at, pitch, t); break;
         default: apply(i, size, t, a, b);
         }
     }

@@ -1,9 +1,10 @@
 /* Chains that stand alone: tile by tile over a tensor of images, rows and columns. */
-#include "chain.h"
+#include "levels.h"
 
 typedef struct {
-    float *out;
+    void *out;              /* floats, or bytes where the chain leaves levels */
     i64 out_image, out_row; /* columns follow each other */
+    int32_t *unknown;       /* for levels: set to 1 by a NaN; else null */
     const chain *chain;     /* loads its operands, and leaves the result in the tile */
     i64 images, rows, columns;
     i64 tiles; /* of a block */
@@ -23,7 +24,13 @@ EXPORT void irx_elementwise(const void *parameters, i64 block, char *scratch)
         const i64 column = t % across * width, row = t / across % down * height, image = t / across / down;
         const place at = {image, row, column, smaller(height, p->rows - row), smaller(width, p->columns - column)};
         irx_chain(p->chain, &at, pitch, tile);
-        float *out = p->out + image * p->out_image + row * p->out_row + column;
+        const i64 first = image * p->out_image + row * p->out_row + column;
+        if (p->unknown) {
+            write_levels(&at, pitch, tile, (uint8_t *)p->out + first, p->out_row, p->unknown, spread(1.0f),
+                         spread(0.0f), spread(0.0f), spread(255.0f), 0.0f);
+            continue;
+        }
+        float *out = (float *)p->out + first;
         for (i64 r = 0; r < at.rows; r++, out += p->out_row)
             memcpy(out, tile + r * pitch, (size_t)at.columns * sizeof(float));
     }

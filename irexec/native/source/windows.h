@@ -20,8 +20,15 @@ typedef struct {
 
 INLINE i64 taps_of(const windows *w) { return w->kernel[0] * w->kernel[1] * w->kernel[2]; }
 
+/* The element `count` elements of `item` bytes after p. */
+INLINE const float *after_elements(const float *p, i64 count, i64 item)
+{
+    return (const float *)((const char *)p + count * item);
+}
+
 /* The entries of `count` pixels that follow each other in a row of the result, from the pixel (z, y, x) on. */
-static void fill_row(const windows *w, const float *base, const i64 at[3], i64 count, i64 pitch, const float **table)
+INLINE void fill_row(const windows *w, const float *base, const i64 at[3], i64 count, i64 pitch, const float **table,
+                     const i64 item)
 {
     const i64 step = w->strides[2], size = w->sizes[2];
     for (i64 a = 0; a < w->kernel[0]; a++) {
@@ -29,34 +36,44 @@ static void fill_row(const windows *w, const float *base, const i64 at[3], i64 c
         for (i64 b = 0; b < w->kernel[1]; b++) {
             const i64 y = at[1] * w->strides[1] - w->pads[1] + b * w->dilations[1];
             const int inside = z >= 0 && z < w->sizes[0] && y >= 0 && y < w->sizes[1];
-            const float *row = base + z * w->data_strides[0] + y * w->data_strides[1];
+            const float *row = after_elements(base, z * w->data_strides[0] + y * w->data_strides[1], item);
             for (i64 c = 0; c < w->kernel[2]; c++, table += pitch) {
                 /* The pixels begin .. end - 1 have this tap in the data. */
                 const i64 x = at[2] * step - w->pads[2] + c * w->dilations[2];
                 const i64 begin = smaller(count, x < 0 ? (-1 - x) / step + 1 : 0);
                 const i64 end = inside && x < size ? smaller(count, (size - 1 - x) / step + 1) : begin;
                 for (i64 i = 0; i < begin; i++) table[i] = w->zeros;
-                for (i64 i = begin; i < end; i++) table[i] = row + (x + i * step) * w->data_strides[2];
+                for (i64 i = begin; i < end; i++)
+                    table[i] = after_elements(row, (x + i * step) * w->data_strides[2], item);
                 for (i64 i = inside ? end : 0; i < count; i++) table[i] = w->zeros;
             }
         }
     }
 }
 
-/* Fills table[tap * pitch + i] for the pixels first .. first + count - 1; the last pixel is repeated up to pitch. */
-static void fill_table(const windows *w, i64 image, i64 channel, i64 first, i64 count, i64 pitch, const float **table)
+/* Fills table[tap * pitch + i] for the pixels first .. first + count - 1; the last pixel is repeated up to pitch. The
+ * data has elements of `item` bytes, which strides count.
+ */
+INLINE void fill_table_of(const windows *w, i64 image, i64 channel, i64 first, i64 count, i64 pitch,
+                          const float **table, const i64 item)
 {
-    const float *base = w->data + image * w->data_image + channel;
+    const float *base = after_elements(w->data, image * w->data_image + channel, item);
     for (i64 i = 0, pixel = first; i < count;) {
         const i64 x = pixel % w->counts[2], y = pixel / w->counts[2];
         const i64 at[3] = {y / w->counts[1], y % w->counts[1], x}, run = smaller(count - i, w->counts[2] - x);
-        fill_row(w, base, at, run, pitch, table + i);
+        fill_row(w, base, at, run, pitch, table + i, item);
         i += run;
         pixel += run;
     }
     const i64 taps = taps_of(w);
     for (i64 tap = 0; tap < taps; tap++)
         for (i64 i = count; i < pitch; i++) table[tap * pitch + i] = table[tap * pitch + count - 1];
+}
+
+/* The same for floats. */
+static void fill_table(const windows *w, i64 image, i64 channel, i64 first, i64 count, i64 pitch, const float **table)
+{
+    fill_table_of(w, image, channel, first, count, pitch, table, sizeof(float));
 }
 
 #endif

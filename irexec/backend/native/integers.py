@@ -1,0 +1,634 @@
+"""Products and convolutions of levels by the C library; irexec/native/source/integer_product.c has the other side."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from ctypes import c_double, c_int64, c_void_p
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from irexec.backend import pooling
+from irexec.backend.chain import Chain
+from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.geometry import is_channels_last, sliding_windows
+from irexec.backend.kernel import Candidate, Task
+from irexec.backend.linear import LinearGeometry
+from irexec.backend.native.calls import Binding, NativeKernel, element_strides, loaded
+from irexec.backend.native.chains import Axes, NativeChain, fits
+from irexec.backend.native.convolution import STEP, channel_axes
+from irexec.backend.native.copies import array_at, bind_copies, bordered
+from irexec.backend.native.panels import Cut, padded, panel_of
+from irexec.backend.native.sharing import blocks_for
+from irexec.backend.native.windows import Windows, row_block, rows_as_windows, table_bytes, windows_of
+from irexec.backend.registry import kernels
+from irexec.dtypes.elements import F32, U8
+from irexec.ir.facts import Fact
+from irexec.native.library import library
+from irexec.reference.levels import Grid
+from irexec.reference.windows import SlidingWindows
+
+# Products of a nanosecond on one thread, by the elements of a word (native_products.py): VNNI, and pairs of 16 bits.
+_RATE = {4: 150.0, 2: 40.0}
+# Nanoseconds to copy a byte, to copy it to another order, to widen it, and to read a weight.
+_COPY, _REORDERED, _WIDEN, _READ = 0.05, 0.35, 0.06, 0.03
+
+
+class Ending(ctypes.Structure):
+    """See levels.h."""
+
+    _fields_ = (
+        ("scale", c_void_p), ("bias", c_void_p), ("addend", c_void_p), ("addend_image", c_int64),
+        ("addend_row", c_int64), ("addend_zero", c_double), ("addend_factor", c_double), ("is_rounded", c_int64),
+        ("first_low", c_double), ("first_high", c_double), ("first_factor", c_double), ("after", c_void_p),
+        ("factor", c_double), ("shift", c_double), ("low", c_double), ("high", c_double), ("out", c_void_p),
+        ("out_image", c_int64), ("out_row", c_int64), ("out_column", c_int64), ("zero", c_double),
+        ("unknown", c_void_p),
+    )  # fmt: skip
+
+
+class IntegerProduct(ctypes.Structure):
+    """See integer_product.c."""
+
+    _fields_ = (
+        ("window", Windows), ("weights", c_void_p), ("start", c_void_p), ("end", Ending), ("depth", c_int64),
+        ("unit", c_int64), ("groups", c_int64), ("columns", c_int64), ("panel", c_int64), ("rows", c_int64),
+        ("row_parts", c_int64), ("panel_parts", c_int64),
+    )  # fmt: skip
+
+
+class Widening(ctypes.Structure):
+    """See integer_product.c."""
+
+    _fields_ = (("source", c_void_p), ("to", c_void_p), ("count", c_int64), ("each", c_int64))
+
+
+@functools.cache
+def unit() -> int:
+    """Elements of a word of the products: 4 bytes, or two times 16 bits."""
+    return loaded().integer_unit
+
+
+@dataclass
+class Absorbed:
+    """The parts of a product's chain that C computes without a program.
+
+    Attributes:
+        bias: the bias of each column; zeros without one.
+        first_low, first_high, first: limits, and the levels that the sums are rounded to, before anything is added;
+            None where they are not.
+        addend: the operand of levels that is added, and its grid.
+        low, high: limits.
+        program: the instructions between the bias and the levels, which need a program; None without any.
+        levels: the grid of the result; None for floats, or where the program leaves levels.
+    """
+
+    bias: np.ndarray
+    first_low: float = -math.inf
+    first_high: float = math.inf
+    first: Grid | None = None
+    addend: tuple[int, Grid] | None = None
+    low: float = -math.inf
+    high: float = math.inf
+    program: Chain | None = None
+    levels: Grid | None = None
+
+    def numbers(self) -> tuple[int, np.ndarray, np.ndarray, tuple[float, float]] | None:
+        """The level of 0 in the result, what is left of the index of 0 beside it, units of the result, and limits in
+        them; None where a limit differs from column to column.
+
+        The nearest level is that of the distance from the lower bound; the part that is whole is added behind.
+        """
+        one = np.ones(1)
+        if self.levels is None:
+            return 0, 0 * one, one, (self.low, self.high)
+        zero, unit = round(self.levels.origin[0]), self.levels.per_unit
+        shift = self.levels.origin - zero
+        bounds = -zero, self.levels.levels - 1 - zero
+        limits = [np.clip(limit * unit + shift, *bounds) for limit in (self.low, self.high)]
+        if not all((limit == limit[0]).all() for limit in limits):
+            return None
+        if unit.size > 1 and (self.first is not None or self.addend is not None or self.program is not None):
+            return None
+        return zero, shift, unit, (float(limits[0][0]), float(limits[1][0]))
+
+
+_ORDER = ("Add", "Quantize", "AddLevels", "Clamp", "Levels")
+"""The functions of a chain that is absorbed, each at most once; limits may also stand before the first levels."""
+
+
+def absorbed(chain: Chain | None, operands: Sequence[Fact], columns: int, is_column: Sequence[bool]) -> Absorbed:
+    """The chain in parts: without a program if that is possible.
+
+    Args:
+        is_column: for each operand whether it has one value for each column, or one for all.
+    """
+    if chain is None:
+        return Absorbed(np.zeros(columns))
+    return _absorbed(chain, operands, columns, is_column) or _with_program(chain, operands, columns, is_column)
+
+
+def _bias(
+    chain: Chain, index: int, tile: int, operands: Sequence[Fact], is_column: Sequence[bool], columns: int
+) -> np.ndarray | None:
+    """The known values of each column that an Add adds to the tile; None for anything else."""
+    instruction = chain.instructions[index]
+    others = [source for source in instruction.sources if source != tile]
+    if instruction.formula is None or instruction.formula.name != "Add" or chain.last_reads[tile] != index:
+        return None
+    if len(others) != 1 or not 1 <= others[0] < chain.inputs or not is_column[others[0] - 1]:
+        return None
+    known = operands[others[0] - 1].known
+    return None if known is None else np.broadcast_to(known.reshape(-1), columns).astype(np.float64)
+
+
+def _with_program(chain: Chain, operands: Sequence[Fact], columns: int, is_column: Sequence[bool]) -> Absorbed:
+    """A bias in front and the levels of a single range at the end without a program, what is between with one."""
+    bias, last, count = _bias(chain, 0, 0, operands, is_column, columns), chain.instructions[-1].formula, chain.inputs
+    begin, end = int(bias is not None), len(chain.instructions)
+    levels = last.grid if last is not None and last.name == "Levels" else None
+    if levels is not None and levels.is_single and end - begin > 1:
+        end -= 1
+    else:
+        levels = None
+
+    def moved(source: int) -> int:
+        return source if source < count else 0 if source - count < begin else source - begin
+
+    instructions = [replace(one, sources=tuple(map(moved, one.sources))) for one in chain.instructions[begin:end]]
+    made = Absorbed(np.zeros(columns) if bias is None else bias, levels=levels)
+    made.program = Chain(count, chain.dtype, tuple(instructions)) if instructions else None
+    return made
+
+
+def _absorbed(chain: Chain, operands: Sequence[Fact], columns: int, is_column: Sequence[bool]) -> Absorbed | None:
+    made, tile, stage = Absorbed(np.zeros(columns)), 0, -1
+    for i, instruction in enumerate(chain.instructions):
+        formula = instruction.formula
+        name = "" if formula is None else "Clamp" if formula.name == "MaximumP" else formula.name
+        others = [source for source in instruction.sources if source != tile]
+        if formula is None or name not in _ORDER or chain.last_reads[tile] != i or tile not in instruction.sources:
+            return None
+        if _ORDER.index(name) <= stage and not (name == "Quantize" and made.first is None and made.addend is None):
+            return None
+        stage = _ORDER.index(name)
+        if name == "Add":
+            bias = _bias(chain, i, tile, operands, is_column, columns)
+            if bias is None:
+                return None
+            made.bias = bias
+        elif name == "Clamp":
+            made.low, made.high = formula.p, math.inf if formula.name == "MaximumP" else formula.q
+        elif name == "Levels":
+            made.levels = formula.grid
+            if formula.grid is None or (made.first is not None and not formula.grid.is_whole):
+                return None
+        elif formula.grid is None or formula.grid.zero < 0:
+            return None
+        elif name == "AddLevels":
+            made.addend = others[0] - 1, formula.grid
+        elif (
+            not formula.grid.is_single
+            or not formula.grid.is_whole
+            or formula.grid.zero != round(formula.grid.origin[0])
+        ):
+            return None
+        else:
+            made.first, made.first_low, made.first_high = formula.grid, made.low, made.high
+            made.low, made.high = -math.inf, math.inf
+        tile = chain.inputs + i
+    return None if made.numbers() is None else made
+
+
+class _Integers(NativeKernel):
+    """Products of rows of levels with packed integers.
+
+    Args:
+        axes: of the output.
+        sizes: images, groups, rows, and columns of a group.
+        taps, depth: of a row; ``depth`` elements of each tap, in whole words.
+    """
+
+    def __init__(
+        self, task: Task, axes: Axes, sizes: tuple[int, int, int, int], taps: int, depth: int, grid: Grid
+    ) -> None:
+        self.images, self.groups, self.rows, self.columns = sizes
+        self.axes, self.taps, self.depth, self.grid, self.own = axes, taps, depth, grid, len(task.inputs)
+        self.panel, self.shape = panel_of(self.columns), task.output_shape()
+        self.cut = Cut.of(self.images * self.groups, self.rows, taps, -(-depth // unit()), self.columns, task.threads)
+        self.weights_source, self.scale_source = task.constants[1], task.constants[2]
+        ranked = [(1,) * (len(self.shape) - len(fact.static_shape)) + fact.static_shape for fact in task.operands]
+        is_column = [
+            all(size == (self.shape[axis] if axis in axes[2] else 1) or size == 1 for axis, size in enumerate(shape))
+            for shape in ranked
+        ]
+        whole = self.groups * self.columns
+        self.absorbed = absorbed(task.chain, task.operands, whole, is_column)
+        program = self.absorbed.program
+        self.chain = None if program is None else NativeChain(program, task.operands, self.shape, axes)
+        self.is_levels = task.outputs[0].element is U8
+        self.reads = (0,)
+        self.workspace = table_bytes(self.cut.block_rows(self.rows), taps)
+
+    def pack(self, store: ConstantStore) -> None:
+        assert self.weights_source is not None and self.scale_source is not None, "weights are constants"
+        key = ("integer panels", self.groups, self.columns, self.depth, self.taps, unit(), self.grid.zero, *self._key())
+        self.weights, self.start = store.get([self.weights_source], key, self._packed)
+        self.scale = store.array(self.scale_source)
+
+    def _key(self) -> tuple[Any, ...]:
+        return ()
+
+    def _matrices(self, integers: np.ndarray) -> np.ndarray:
+        """The integers as (groups, depth of all taps, columns)."""
+        raise NotImplementedError
+
+    def _packed(self, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Panels of words, and the sums' beginnings: minus the zero of the data times each column's sum."""
+        matrices, word = self._matrices(integers), unit()
+        groups, depth, columns = matrices.shape
+        width, whole = self.panel * loaded().vector, padded(columns)
+        kind = np.int8 if word == 4 else np.int16
+        made, start = np.zeros((groups, whole * depth), kind), np.zeros((groups, whole), np.int32)
+        start[:, :columns] = -self.grid.zero * matrices.sum(axis=1, dtype=np.int64)
+        words = matrices.reshape(groups, depth // word, word, columns).swapaxes(2, 3)
+        for first in range(0, columns, width):
+            last = min(first + width, columns)
+            size = min(width, whole - first)
+            panel = made[:, first * depth : (first + size) * depth].reshape(groups, depth // word, size, word)
+            panel[:, :, : last - first] = words[:, :, first:last]
+        return made.reshape(-1), start.reshape(-1)
+
+    def _multiply(self, window: Windows, inputs: Sequence[Any], output: np.ndarray, binding: Binding) -> None:
+        out, strides = binding.written(output, self.axes, innermost=self.axes[2][-1] if self.is_levels else None)
+        product = IntegerProduct(
+            window, binding.address(self.weights), binding.address(self.start),
+            self._ending(inputs[self.own :], out, strides, binding), self.depth, unit(), self.groups, self.columns,
+            self.panel, self.rows, self.cut.rows, self.cut.panels,
+        )  # fmt: skip
+        blocks = self.images * self.groups * self.cut.rows * self.cut.panels
+        binding.call("irx_integer_product", product, blocks)
+
+    def _ending(
+        self, operands: Sequence[np.ndarray], out: np.ndarray, strides: Sequence[int], binding: Binding
+    ) -> Ending:
+        a = self.absorbed
+        first, numbers, has_program = a.first, a.numbers(), a.program is not None
+        assert numbers is not None, "absorbed looks at them"
+        zero, shift, unit_of_result, (low, high) = numbers
+        factor = float(unit_of_result[0])
+        if has_program and a.levels is None and self.is_levels:
+            low, high = 0.0, 255.0
+        unit_of_sums, first_low, first_high, first_factor = 1.0 if has_program else unit_of_result, 0.0, 0.0, 0.0
+        if first is not None:
+            unit_of_sums, first_factor = first.per_unit, float((first.step * unit_of_result)[0])
+            limits = (a.first_low * unit_of_sums[0], a.first_high * unit_of_sums[0])
+            first_low, first_high = (min(max(x, -first.zero), first.levels - 1 - first.zero) for x in limits)
+        scale, bias = self.scale.astype(np.float64) * (self.grid.step * unit_of_sums), a.bias * unit_of_sums
+        addend, addend_strides, addend_zero, addend_factor = None, (0, 0), 0.0, 0.0
+        if a.addend is not None:
+            found, (image, row, _) = binding.read(operands[a.addend[0]], self.axes, self.axes[2][-1])
+            addend_strides = image, row
+            grid = a.addend[1]
+            addend, addend_zero = binding.address(found), grid.zero
+            addend_factor = float((grid.step * unit_of_result)[0])
+        if first is None and not has_program:
+            bias = bias + shift
+        return Ending(
+            binding.address(_padded(scale)), binding.address(_padded(bias)), addend, *addend_strides, addend_zero,
+            addend_factor, first is not None, first_low, first_high, first_factor,
+            None if self.chain is None else self.chain.bind(operands, binding), factor, float(shift[0]), low, high,
+            binding.address(out), *strides, zero, binding.guard() if self.is_levels else None,
+        )  # fmt: skip
+
+    def _as_words(self, x: np.ndarray, at: int, binding: Binding) -> np.ndarray:
+        """The data as the products read it: bytes, or widened at an address. ``x`` is contiguous in some order."""
+        if unit() == 4:
+            return x
+        order = np.argsort([-stride for stride in x.strides], kind="stable")
+        lying = x.transpose(order)
+        wide = array_at(at, lying.shape, np.dtype(np.int16))
+        each = 1 << 14
+        binding.call("irx_widen", Widening(binding.address(lying), at, x.size, each), -(-x.size // each))
+        return wide.transpose(np.argsort(order))
+
+
+def _padded(values: np.ndarray) -> np.ndarray:
+    """f32, with a vector of zeros behind them."""
+    made = np.zeros(values.size + 16, np.float32)
+    made[: values.size] = values
+    return made
+
+
+def _aligned(size: int) -> int:
+    return -(-size // 64) * 64
+
+
+class IntegerConvolution(_Integers):
+    """A convolution of levels that are channels last, or are copied so, with borders of the zero level."""
+
+    def __init__(self, task: Task, sizes: _Sizes, copies: bool) -> None:
+        s = self.sizes = sizes
+        self.copies, self.channels, self.windows = copies, s.inputs, s.windows
+        taps = s.points
+        self.merges = False
+        if copies:
+            self.channels = -(-s.inputs // unit()) * unit()
+            zero = (0,) * len(s.data)
+            self.windows = replace(s.windows, pads_begin=zero, pads_end=zero)
+            self.merges = s.groups == 1 and s.windows.dilations[-1] == 1
+            if self.merges:
+                taps //= s.windows.kernel[-1]
+        depth = self.channels * (s.points // taps)
+        around = zip(s.data, s.windows.pads_begin, s.windows.pads_end, strict=True)
+        self.spatial = tuple(size + a + b for size, a, b in around) if copies else s.data
+        super().__init__(
+            task, channel_axes(len(task.output_shape())), (s.images, s.groups, s.pixels, s.outputs), taps, depth, s.grid
+        )
+        # Four bytes of a word may lie behind the last channel.
+        size = _aligned(s.images * s.groups * self.channels * math.prod(self.spatial) + 64)
+        self.copied = size if copies else 0
+        self.shared_workspace = self.copied + (0 if unit() == 4 else 2 * size)
+        self.algorithm = "C, convolution of integers" if s.points > 1 else "C, 1x1 product of integers"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.channels,)
+
+    def _matrices(self, integers: np.ndarray) -> np.ndarray:
+        s = self.sizes
+        weights = integers.reshape(s.groups, s.outputs, s.inputs, s.points).transpose(0, 3, 2, 1)
+        whole = np.zeros((s.groups, s.points, self.channels, s.outputs), integers.dtype)
+        whole[:, :, : s.inputs] = weights
+        return whole.reshape(s.groups, s.points * self.channels, s.outputs)
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        s, x = self.sizes, inputs[0]
+        zeros = _zeros(self.grid.zero, self.depth)
+        if self.copies:
+            lying = np.moveaxis(x, 1, -1).reshape(*x.shape[:1], *x.shape[2:], s.groups, s.inputs)
+            made = array_at(binding.shared, (s.images, *self.spatial, s.groups, self.channels), np.dtype(np.uint8))
+            w = s.windows
+            pads = [(0, 0), *zip(w.pads_begin, w.pads_end, strict=True), (0, 0), (0, self.channels - s.inputs)]
+            bind_copies([*bordered(lying, made, pads, np.array(self.grid.zero, np.uint8))], binding)
+            x = np.moveaxis(made.reshape(*made.shape[:-2], s.groups * self.channels), -1, 1)
+        else:
+            x = binding.in_order(x, (0, *range(2, x.ndim), 1))
+        x = self._as_words(x, binding.shared + self.copied, binding)
+        window = windows_of(x, self.windows, zeros, binding)
+        if self.merges:
+            window.kernel[2] = 1
+        self._multiply(window, inputs, outputs[0], binding)
+
+
+@functools.cache
+def _zeros(zero: int, count: int) -> np.ndarray:
+    """The zero level as often as a tap reads it."""
+    return np.full(count + 64, zero, np.uint8 if unit() == 4 else np.int16)
+
+
+@dataclass(frozen=True)
+class _Sizes:
+    """A convolution of levels (N, groups * inputs, data...) by integers (groups, outputs, inputs, kernel...)."""
+
+    images: int
+    groups: int
+    outputs: int
+    inputs: int
+    data: tuple[int, ...]
+    windows: SlidingWindows
+    grid: Grid
+
+    @staticmethod
+    def of(task: Task, grouped: bool) -> _Sizes:
+        groups, outputs, inputs, *kernel = task.shape(1) if grouped else (1, *task.shape(1))
+        data = task.shape(0)
+        windows = sliding_windows(task.attributes["attributes"], data[2:], tuple(kernel))
+        return _Sizes(data[0], groups, outputs, inputs, data[2:], windows, task.attributes["grid"])
+
+    @property
+    def points(self) -> int:
+        """Number of points of the kernel."""
+        return math.prod(self.windows.kernel)
+
+    @property
+    def pixels(self) -> int:
+        """Number of pixels of one image of the result."""
+        return math.prod(self.windows.counts)
+
+
+def _cost(images: int, rows: int, depth: int, columns: int) -> float:
+    """Estimated nanoseconds of products on one thread."""
+    work = padded(columns) * depth
+    return images * (work * rows / _RATE[unit()] + rows * columns * 0.12) + work * _READ + STEP
+
+
+def _is_available(task: Task) -> bool:
+    if not task.native or library() is None or any(c is None for c in task.constants[1:3]):
+        return False
+    if any(0 in fact.static_shape for fact in (*task.inputs, *task.outputs)):
+        return False
+    return task.outputs[0].element in (F32, U8)
+
+
+@kernels("IntegerConvolution", since="irexec")
+def convolution(task: Task) -> Iterator[Candidate]:
+    """Up to three spatial axes."""
+    return _convolutions(task, grouped=False)
+
+
+@kernels("IntegerGroupConvolution", since="irexec")
+def group_convolution(task: Task) -> Iterator[Candidate]:
+    """Groups of any number of channels."""
+    return _convolutions(task, grouped=True)
+
+
+class IntegerDepthwiseParameters(ctypes.Structure):
+    """See integer_depthwise.c."""
+
+    _fields_ = (
+        ("window", Windows), ("weights", c_void_p), ("start", c_void_p), ("end", Ending), ("channels", c_int64),
+        ("unit", c_int64), ("rows", c_int64), ("row_parts", c_int64),
+    )  # fmt: skip
+
+
+class LevelMaximaParameters(ctypes.Structure):
+    """See integer_depthwise.c."""
+
+    _fields_ = (
+        ("window", Windows), ("out", c_void_p), ("out_image", c_int64), ("out_row", c_int64), ("channels", c_int64),
+        ("rows", c_int64), ("row_parts", c_int64),
+    )  # fmt: skip
+
+
+class IntegerDepthwise(_Integers):
+    """One kernel of integers for each channel, of levels that are channels last."""
+
+    def __init__(self, task: Task, sizes: _Sizes) -> None:
+        s = self.sizes = sizes
+        axes = channel_axes(len(task.output_shape()))
+        super().__init__(task, axes, (s.images, 1, s.pixels, s.groups), s.points, 1, s.grid)
+        self.block = row_block(s.pixels, s.points, s.groups // 4, blocks_for(_depthwise_cost(s), task.threads))
+        self.workspace = table_bytes(self.block + _PIXELS, s.points)
+        self.algorithm = "C, depthwise convolution of integers"
+
+    def _packed(self, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Words of taps for each chunk of channels, in the order in which C interleaves bytes."""
+        s, word = self.sizes, unit()
+        taps = -(-s.points // word) * word
+        start = np.zeros(s.groups + 64, np.int32)
+        start[: s.groups] = -self.grid.zero * integers.reshape(s.groups, s.points).sum(axis=1, dtype=np.int64)
+        whole = np.zeros((s.groups + 64, taps), np.int8 if word == 4 else np.int16)
+        whole[: s.groups, : s.points] = integers.reshape(s.groups, s.points)
+        made = []
+        for first in range(0, s.groups, 16 if word == 2 else 64):
+            if word == 2:
+                made.append(whole[first : first + 16].reshape(16, taps // 2, 2).swapaxes(0, 1))
+                continue
+            # Lanes of 16 channels, of which each vector has four; the last 32 channels stand in both halves.
+            size = 64 if s.groups - first > 32 else 32
+            lanes = whole[first : first + size].reshape(size // 16, 4, 4, taps // 4, 4)
+            lanes = lanes if size == 64 else np.concatenate([lanes, lanes])
+            made.append(lanes.transpose(3, 1, 0, 2, 4))
+        return np.concatenate([part.reshape(-1) for part in made]), start
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        s = self.sizes
+        out, strides = binding.written(outputs[0], self.axes, innermost=1)
+        x = binding.with_stride(inputs[0], 1)
+        zeros = np.full(s.groups + 64, self.grid.zero, np.uint8)
+        parameters = IntegerDepthwiseParameters(
+            windows_of(x, s.windows, zeros, binding), binding.address(self.weights), binding.address(self.start),
+            self._ending(inputs[self.own :], out, strides, binding), s.groups, unit(), s.pixels,
+            -(-s.pixels // self.block),
+        )  # fmt: skip
+        binding.call("irx_integer_depthwise", parameters, s.images * parameters.row_parts)
+
+
+# Pixels that a depthwise convolution sums at once; products of a nanosecond, and nanoseconds of an output and a pixel.
+_PIXELS, _TAPS, _OUTPUT, _PIXEL = 4, {4: 40.0, 2: 12.0}, 0.12, 10.0
+
+
+def _depthwise_cost(s: _Sizes) -> float:
+    outputs = s.images * s.groups * s.pixels
+    return STEP + outputs * (s.points / _TAPS[unit()] + _OUTPUT) + s.images * s.pixels * (_PIXEL + 2 * s.points)
+
+
+class LevelMaxima(NativeKernel):
+    """The largest level of each window of levels that are channels last."""
+
+    def __init__(self, task: Task, windows: SlidingWindows) -> None:
+        self.windows, self.images, self.channels = windows, *task.shape(0)[:2]
+        self.pixels, taps = math.prod(windows.counts), math.prod(windows.kernel)
+        self.block = row_block(self.pixels, taps, self.channels // 4, task.threads)
+        self.workspace, self.reads = table_bytes(self.block + 8, taps), (0,)
+        self.algorithm = "C, maxima of levels"
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        out, (image, row, _) = binding.written(outputs[0], channel_axes(inputs[0].ndim), innermost=1)
+        zeros = np.zeros(self.channels, np.uint8)
+        parameters = LevelMaximaParameters(
+            windows_of(binding.with_stride(inputs[0], 1), self.windows, zeros, binding), binding.address(out), image,
+            row, self.channels, self.pixels, -(-self.pixels // self.block),
+        )  # fmt: skip
+        binding.call("irx_level_maxima", parameters, self.images * parameters.row_parts)
+
+
+@kernels("MaxPool", since=1)
+@kernels("MaxPool", since=8)
+@kernels("MaxPool", since=14)
+def max_pool(task: Task) -> Iterator[Candidate]:
+    """Levels, channels last, if nothing reads the indices and no chain follows."""
+    if not task.native or library() is None or any(task.wanted[1:]) or task.chain is not None:
+        return
+    if task.inputs[0].element is not U8 or not 3 <= len(task.shape(0)) <= 5 or 0 in task.output_shape():
+        return
+    windows = pooling.windows_of(task)
+    orders = task.input_orders[0], task.output_orders[0]
+    if all(is_channels_last(order) for order in orders) and 0 not in task.shape(0):
+        taps = math.prod(windows.kernel)
+        cost = STEP + math.prod(task.output_shape()) * (taps * 0.03 + 0.1) + math.prod(windows.counts) * taps * 2
+        yield Candidate(cost, functools.partial(LevelMaxima, task, windows))
+
+
+def _convolutions(task: Task, grouped: bool) -> Iterator[Candidate]:
+    axes = channel_axes(len(task.output_shape()))
+    if not _is_available(task) or len(task.shape(0)) > 5 or not fits(task, axes):
+        return
+    s = _Sizes.of(task, grouped)
+    is_last = is_channels_last(task.input_orders[0]) or math.prod(s.data) == 1
+    is_out = is_channels_last(task.output_orders[0]) or s.pixels == 1
+    if grouped and s.inputs == s.outputs == 1 and is_last and is_out:
+        yield Candidate(_depthwise_cost(s), functools.partial(IntegerDepthwise, task, s))
+        return
+    cost = _cost(s.images * s.groups, s.pixels, -(-s.inputs // 4) * 4 * s.points, s.outputs)
+    cost += s.images * s.groups * s.pixels * s.points * 3
+    size = s.images * s.groups * s.inputs * math.prod(s.data)
+    if not is_out:
+        cost += 0.4 * s.images * s.groups * s.outputs * s.pixels
+    if unit() == 2:
+        cost += _WIDEN * size
+    if is_last and s.inputs % unit() == 0 and (s.inputs > 16 or s.points == 1):
+        yield Candidate(cost, functools.partial(IntegerConvolution, task, s, False))
+    else:
+        cost += (_COPY if is_last else _REORDERED) * size + STEP
+        yield Candidate(cost, functools.partial(IntegerConvolution, task, s, True))
+
+
+class IntegerLinear(_Integers):
+    """Levels by a matrix of integers."""
+
+    def __init__(self, task: Task, geometry: LinearGeometry) -> None:
+        g = self.geometry = geometry
+        self.inner = -(-g.inner // unit()) * unit()
+        self.transposed = task.attributes["transpose_b"]
+        super().__init__(task, g.groups, (g.sheets, 1, g.tokens, g.features), 1, self.inner, task.attributes["grid"])
+        self.size = _aligned(g.sheets * g.tokens * self.inner + 64)
+        self.shared_workspace = self.size * (1 if unit() == 4 else 3)
+        self.algorithm = "C, product of integers"
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.transposed, self.inner)
+
+    def _matrices(self, integers: np.ndarray) -> np.ndarray:
+        g = self.geometry
+        matrix = integers.reshape(g.features, g.inner).T if self.transposed else integers.reshape(g.inner, g.features)
+        whole = np.zeros((1, self.inner, g.features), integers.dtype)
+        whole[0, : g.inner] = matrix
+        return whole
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        g = self.geometry
+        sheets = g.matrices(inputs[0])
+        is_view = np.may_share_memory(sheets, inputs[0])
+        if not is_view:
+            sheets = g.matrices(binding.copied(inputs[0]))
+        if self.inner != g.inner or not sheets.flags.c_contiguous:
+            made = array_at(binding.shared, (g.sheets, g.tokens, self.inner), np.dtype(np.uint8))
+            pads = [(0, 0), (0, 0), (0, self.inner - g.inner)]
+            bind_copies([*bordered(sheets, made, pads, np.zeros((), np.uint8))], binding)
+            sheets = made
+        sheets = self._as_words(sheets, binding.shared + self.size, binding)
+        image, row, _ = element_strides(sheets)
+        zeros = binding.address(_zeros(self.grid.zero, self.inner))
+        window = rows_as_windows(binding.address(sheets), image, row, self.rows, zeros)
+        self._multiply(window, inputs, outputs[0], binding)
+
+
+@kernels("IntegerMatMul", since="irexec")
+def matmul(task: Task) -> Iterator[Candidate]:
+    """Activations on the left, a matrix on the right."""
+    if not _is_available(task) or len(task.shape(1)) != 2:
+        return
+    g = LinearGeometry.of(task, 0)
+    if not fits(task, g.groups):
+        return
+    cost = _cost(g.sheets, g.tokens, g.inner, g.features) + _COPY * g.sheets * g.tokens * g.inner
+    yield Candidate(cost, functools.partial(IntegerLinear, task, g))

@@ -1,0 +1,128 @@
+"""Operations on levels, which no IR has: a pass makes them of FakeQuantize and of the products that read it.
+
+A tensor of levels is u8; it stands for ``(level - zero) * step`` of its Grid. A product of levels and small integers is
+a sum of integers, exact in 32 bits, which is scaled once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from irexec.dtypes.elements import F32, U8
+from irexec.ir.facts import Fact
+from irexec.reference.convolution import convolve
+from irexec.reference.levels import Grid
+from irexec.reference.quantization import nearest_levels
+from irexec.schema.convolution import ConvolutionAttributes
+from irexec.schema.inputs import AnyTensor, FloatTensor
+from irexec.schema.opdef import OpDef
+from irexec.schema.registry import resolve
+
+SPACE = "irexec"
+
+
+def _quantize(data: FloatTensor, *ranges: FloatTensor, grid: Grid) -> np.ndarray:
+    """The levels nearest to the data. ``ranges`` are the bounds where there is more than one range: their shapes show
+    along which axes they vary."""
+    low, high = grid.along(grid.input_low, data.ndim), grid.along(grid.input_high, data.ndim)
+    return nearest_levels(np.clip(data, low, high), low, high, grid.levels).astype(np.uint8)
+
+
+def _dequantize(data: AnyTensor, *, grid: Grid) -> np.ndarray:
+    """The values of levels."""
+    return grid.values[data]
+
+
+def _add_levels(data: FloatTensor, other: AnyTensor, *, grid: Grid) -> np.ndarray:
+    """The data plus the values of levels of the same shape."""
+    return np.asarray(data + grid.values[other])
+
+
+def _sums(data: np.ndarray, grid: Grid) -> np.ndarray:
+    return data.astype(np.float64) - grid.zero
+
+
+def _convolution(
+    data: AnyTensor, filter: AnyTensor, scale: FloatTensor, *, attributes: ConvolutionAttributes, grid: Grid
+) -> np.ndarray:
+    """Convolution of levels by integers (O, I, kernel...), each output channel scaled."""
+    return _group_convolution(data, filter[None], scale, attributes=attributes, grid=grid)
+
+
+def _group_convolution(
+    data: AnyTensor, filter: AnyTensor, scale: FloatTensor, *, attributes: ConvolutionAttributes, grid: Grid
+) -> np.ndarray:
+    """GroupConvolution of levels by integers (G, O, I, kernel...), each output channel scaled."""
+    placed = attributes.windows(data.shape[2:], filter.shape[3:])
+    sums = convolve(_sums(data, grid), filter.astype(np.float64), placed)
+    scales = scale.astype(np.float64).reshape(-1, *(1,) * (data.ndim - 2))
+    steps = grid.step.reshape(-1, *(1,) * (data.ndim - 2))
+    return (sums * (scales * steps)).astype(np.float32)
+
+
+def _matmul(
+    data: AnyTensor, matrix: AnyTensor, scale: FloatTensor, *, transpose_a: bool, transpose_b: bool, grid: Grid
+) -> np.ndarray:
+    """MatMul of levels by a matrix of integers, each column scaled."""
+    rows = np.swapaxes(data, -1, -2) if transpose_a else data
+    columns = matrix.T if transpose_b else matrix
+    sums = np.matmul(_sums(rows, grid), columns.astype(np.float64))
+    return (sums * (scale.astype(np.float64) * grid.step)).astype(np.float32)
+
+
+QUANTIZE = OpDef("Quantize", SPACE, _quantize)
+DEQUANTIZE = OpDef("Dequantize", SPACE, _dequantize)
+ADD_LEVELS = OpDef("AddLevels", SPACE, _add_levels)
+CONVOLUTION = OpDef("IntegerConvolution", SPACE, _convolution, tolerance=1e-5)
+GROUP_CONVOLUTION = OpDef("IntegerGroupConvolution", SPACE, _group_convolution, tolerance=1e-5)
+MATMUL = OpDef("IntegerMatMul", SPACE, _matmul, tolerance=1e-5)
+
+
+@QUANTIZE.shape_rule
+def _of_levels(data: Fact, *ranges: Fact) -> Fact:
+    return Fact(U8, data.shape)
+
+
+@DEQUANTIZE.shape_rule
+def _of_values(data: Fact) -> Fact:
+    return Fact(F32, data.shape)
+
+
+@ADD_LEVELS.shape_rule
+def _of_sums(data: Fact, other: Fact) -> Fact:
+    return Fact(F32, data.shape)
+
+
+def _floats(type: str, data: Fact, weights: Fact, **arguments: Any) -> Fact:
+    """The result of an operation on floats of these shapes."""
+    found: Fact = resolve(type, "opset1").facts((Fact(F32, data.shape), Fact(F32, weights.shape)), arguments)
+    return found
+
+
+@CONVOLUTION.shape_rule
+def _of_convolution(data: Fact, filter: Fact, scale: Fact, *, attributes: ConvolutionAttributes) -> Fact:
+    return _floats("Convolution", data, filter, attributes=attributes)
+
+
+@GROUP_CONVOLUTION.shape_rule
+def _of_groups(data: Fact, filter: Fact, scale: Fact, *, attributes: ConvolutionAttributes) -> Fact:
+    return _floats("GroupConvolution", data, filter, attributes=attributes)
+
+
+@MATMUL.shape_rule
+def _of_matmul(data: Fact, matrix: Fact, scale: Fact, *, transpose_a: bool, transpose_b: bool) -> Fact:
+    return _floats("MatMul", data, matrix, transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+PRODUCTS: Mapping[str, OpDef] = {
+    "Convolution": CONVOLUTION,
+    "GroupConvolution": GROUP_CONVOLUTION,
+    "MatMul": MATMUL,
+}
+"""The products that are computed in integers, and their operations on levels."""
+
+THROUGH = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Transpose", "MaxPool"})
+"""Operations whose result on levels is the levels of their result."""

@@ -1,0 +1,316 @@
+"""Compute products of quantised tensors in integers.
+
+    FakeQuantize(x) -> [MaxPool, Reshape, Transpose ...] -> Convolution, MatMul    with weights of small integers
+
+becomes Quantize(x), whose result is a tensor of levels, the same operations on levels, and a product of integers. What
+else reads the FakeQuantize reads the values of the levels. A FakeQuantize after a product becomes its end.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from irexec.backend.compressed import CompressedSource
+from irexec.backend.constants import ConstantSource
+from irexec.backend.fake_quantize import levels_of
+from irexec.compile.graph import CompileGraph, CompileValue, Operation
+from irexec.compile.levels import ADD_LEVELS, DEQUANTIZE, PRODUCTS, QUANTIZE, THROUGH
+from irexec.compile.rewriting import Rewriting, created
+from irexec.compile.select import is_static
+from irexec.dtypes.elements import F32, I8
+from irexec.dtypes.packing import unpack
+from irexec.native.library import library
+from irexec.reference.levels import MOST, Grid
+from irexec.reference.quantization import nearest_levels, zero_level
+
+_DEEPEST = (1 << 31) // (255 * 128 * 2)
+"""Products of a sum that 32 bits hold, with what takes the zero of the levels off."""
+
+
+def compute_in_integers(graph: CompileGraph, rewriting: Rewriting) -> None:
+    """Rewrite each product that can be computed in integers, with the C library."""
+    options = rewriting.options
+    if graph.is_body or not options.native or not options.integers or library() is None:
+        return
+    levels = _Levels(graph, rewriting)
+    for operation in graph.order():
+        if operation.type in PRODUCTS and is_static(operation):
+            reason = levels.rewrite(operation)
+            if reason is not None:
+                rewriting.refused(operation, reason)
+    levels.rewrite_readers()
+
+
+class _Levels:
+    """The tensors that are made levels."""
+
+    def __init__(self, graph: CompileGraph, rewriting: Rewriting) -> None:
+        self.graph, self.rewriting = graph, rewriting
+        self.made: dict[CompileValue, CompileValue] = {}
+        self.grids: dict[CompileValue, Grid | str] = {}
+
+    def rewrite(self, product: Operation) -> str | None:
+        """Compute a product in integers; the reason if that is not possible, None if it is or nothing is quantised."""
+        data, weights = product.inputs[:2]
+        grid = self.grid(data)
+        if grid is None:
+            return None
+        if isinstance(grid, str):
+            return grid
+        if grid.zero < 0:
+            return "no level of its data is 0"
+        if not grid.is_single and not self._are_depthwise(data):
+            return "its data has several ranges"
+        if product.output.fact.element is not F32:
+            return f"it is computed in {product.output.fact.element}"
+        found = _integers(self.rewriting, product, weights)
+        if isinstance(found, str):
+            return found
+        definition, made = PRODUCTS[product.type], self.levels(data, grid)
+        assert product.definition is not None, "products have definitions"
+        attributes = product.definition.ungrouped(product.attributes) | vars_of(grid)
+        new = created(self.graph, definition, [made, *found], attributes, [product])
+        self.graph.replace_all_uses_with(product.output, new.output)
+        self.graph.remove(product)
+        self.rewriting.applied()
+        return None
+
+    def _are_depthwise(self, value: CompileValue) -> bool:
+        """Whether all readers of a value are convolutions of each channel by itself."""
+        of_channels = all(one.type == "GroupConvolution" and is_depthwise(one) for one in value.readers)
+        is_made = value.producer is not None and value.producer.type == "FakeQuantize"
+        return of_channels and is_made and not self.graph.is_target(value)
+
+    def grid(self, value: CompileValue) -> Grid | str | None:
+        """The grid of a value that a FakeQuantize made; why it has none; None for any other value."""
+        if value not in self.grids:
+            producer = value.producer
+            if producer is None or not is_static(producer):
+                return None
+            if producer.type == "FakeQuantize":
+                self.grids[value] = _grid_of(producer)
+            elif producer.type in THROUGH and value is producer.outputs[0] and not _has_other_readers(producer):
+                inner = self.grid(producer.inputs[0])
+                if inner is None:
+                    return None
+                self.grids[value] = inner
+            else:
+                return None
+        return self.grids[value]
+
+    def levels(self, value: CompileValue, grid: Grid) -> CompileValue:
+        """The levels of a quantised value."""
+        if value not in self.made:
+            producer = value.producer
+            assert producer is not None and producer.definition is not None, "a quantised value has a producer"
+            if producer.type == "FakeQuantize":
+                inputs = producer.inputs[:1] if grid.is_single else producer.inputs[:5]
+                made = created(self.graph, QUANTIZE, inputs, vars_of(grid), [producer])
+            else:
+                inputs = [self.levels(producer.inputs[0], grid), *producer.inputs[1:]]
+                attributes = producer.definition.ungrouped(producer.attributes)
+                made = created(self.graph, producer.definition, inputs, attributes, [producer])
+            self.made[value] = made.output
+        return self.made[value]
+
+    def rewrite_readers(self) -> None:
+        """Let the other readers of values that became levels read these."""
+        for operation in self.graph.order():
+            if operation.type == "Add" and operation in self.graph and is_static(operation):
+                self._rewrite_sum(operation)
+        for value, made in list(self.made.items()):
+            grid = self.grids[value]
+            assert isinstance(grid, Grid), "levels are made of values with a grid"
+            others = [one for one in value.readers if self.made.get(one.outputs[0]) is None]
+            if others or self.graph.is_target(value):
+                assert value.producer is not None
+                values = created(self.graph, DEQUANTIZE, [made], vars_of(grid), [value.producer])
+                self.graph.replace_all_uses_with(value, values.output)
+        self.graph.remove_unused()
+
+    def _rewrite_sum(self, operation: Operation) -> None:
+        """Let a sum read levels: of two operands those that are read elsewhere, or were computed earlier."""
+        quantised = []
+        for index, value in enumerate(operation.inputs):
+            grid = self.grid(value)
+            if (
+                isinstance(grid, Grid)
+                and grid.is_single
+                and grid.zero >= 0
+                and value.fact.shape == operation.output.fact.shape
+            ):
+                assert value.producer is not None
+                quantised.append((value not in self.made, len(value.uses) == 1, value.producer.rank, index, grid))
+        others = [value.fact.shape for value in operation.inputs]
+        if not quantised or others != [operation.output.fact.shape] * 2 or operation.inputs[0] is operation.inputs[1]:
+            return
+        *_, index, grid = min(quantised, key=lambda each: each[:4])
+        other = operation.inputs[1 - index]
+        if other.constant is None:
+            levels = self.levels(operation.inputs[index], grid)
+            new = created(self.graph, ADD_LEVELS, [other, levels], vars_of(grid), [operation])
+            self.graph.replace_all_uses_with(operation.output, new.output)
+            self.graph.remove(operation)
+
+
+def vars_of(grid: Grid) -> dict[str, object]:
+    """The fields of a grid as attributes."""
+    names = ("levels", "input_low", "input_high", "output_low", "output_high")
+    return {name: getattr(grid, name) for name in names}
+
+
+def is_depthwise(operation: Operation) -> bool:
+    """Whether a GroupConvolution has one input and one output channel in each group."""
+    return operation.inputs[1].fact.static_shape[1:3] == (1, 1)
+
+
+def _has_other_readers(operation: Operation) -> bool:
+    """Whether another output than the first one is read."""
+    return any(output.uses for output in operation.outputs[1:])
+
+
+def _grid_of(quantize: Operation) -> Grid | str:
+    """The grid of a FakeQuantize; why it has none."""
+    bounds = [value.known for value in quantize.inputs[1:5]]
+    levels = quantize.attributes["levels"]
+    if levels > MOST:
+        return f"its data has {levels} levels"
+    if quantize.output.fact.element is not F32:
+        return f"its data is {quantize.output.fact.element}"
+    if any(bound is None for bound in bounds):
+        return "the range of its data is computed"
+    shape = quantize.output.fact.static_shape
+    channels = (1, *shape[1:2], *(1,) * (len(shape) - 2))
+    ranges = [np.asarray(bound, np.float64) for bound in bounds]
+    if any(bound.size != 1 and (1,) * (len(shape) - bound.ndim) + bound.shape != channels for bound in ranges):
+        return "its data has several ranges"
+    size = max(bound.size for bound in ranges)
+    grid = Grid(levels, *(tuple(np.broadcast_to(bound.reshape(-1), size).tolist()) for bound in ranges))
+    low, high, out_low, out_high = (np.broadcast_to(bound.reshape(-1), size) for bound in ranges)
+    is_finite = all(np.isfinite(bound).all() for bound in ranges)
+    if not is_finite or not (low < high).all() or not (out_low < out_high).all():
+        return "the range of its data is empty or not finite"
+    return grid if levels_of(grid, len(shape)) is not None else "its levels are not computed by multiplication"
+
+
+def _integers(rewriting: Rewriting, product: Operation, weights: CompileValue) -> tuple[CompileValue, ...] | str:
+    """The weights of a product as integers of 8 bits, and the scale of each output channel; why they are none."""
+    shape = weights.fact.static_shape
+    axes = _channel_axes(product, len(shape))
+    if axes is None:
+        return "its weights are a vector"
+    channels = math.prod(shape[axis] for axis in axes)
+    if math.prod(shape) // max(1, channels) > _DEEPEST:
+        return f"sums of {math.prod(shape) // channels} products do not fit 32 bits"
+    source = weights.constant
+    if isinstance(source, CompressedSource):
+        return _of_compressed(rewriting, source, shape, axes)
+    producer = weights.producer
+    if producer is not None and producer.type == "FakeQuantize":
+        return _of_quantized(rewriting, producer, shape, axes)
+    return "its weights are not quantised"
+
+
+def _channel_axes(product: Operation, rank: int) -> tuple[int, ...] | None:
+    """The axes of the weights whose positions are output channels."""
+    if product.type == "MatMul":
+        return None if rank != 2 else (0,) if product.attributes["transpose_b"] else (1,)
+    return (0, 1) if product.type == "GroupConvolution" else (0,)
+
+
+def _of_compressed(
+    rewriting: Rewriting, source: CompressedSource, shape: tuple[int, ...], axes: tuple[int, ...]
+) -> tuple[CompileValue, ...] | str:
+    packed = source.packed
+    if packed.shape != shape:
+        return "its weights are reshaped"
+    if source.in_f16:
+        return "its weights are computed in f16"
+    lead = packed.shape[: source.grouped]
+    ones = (1,) * (len(shape) - len(lead))
+    scale = _by_channel(source.scale.reshape(*lead, *ones), shape, axes)
+    if scale is None:
+        return "its weights have several scales in a channel"
+    zero_point = source.zero_point
+    low, high = packed.element.limits
+    if zero_point is not None:
+        if (zero_point != np.rint(zero_point)).any() or low - zero_point.max() < -128 or high - zero_point.min() > 127:
+            return "its weights minus their zero points do not fit 8 bits"
+    elif high > 127:
+        return "its weights do not fit 8 bits"
+
+    def integers() -> np.ndarray:
+        values = unpack(packed.element, packed.raw, packed.count).reshape(shape)
+        if zero_point is None:
+            return values.astype(np.int8)
+        return (values.astype(np.int16) - zero_point.reshape(*lead, *ones).astype(np.int16)).astype(np.int8)
+
+    return _constants(rewriting, (source,), shape, integers, scale)
+
+
+def _by_channel(scale: np.ndarray, shape: tuple[int, ...], axes: tuple[int, ...]) -> np.ndarray | None:
+    """The scale of each channel; None if it varies along other axes."""
+    whole = scale
+    for axis in range(len(shape)):
+        if axis not in axes and whole.shape[axis] != 1:
+            first = whole.take([0], axis)
+            if not (whole == first).all():
+                return None
+            whole = first
+    sizes = [shape[axis] if axis in axes else 1 for axis in range(len(shape))]
+    return np.broadcast_to(whole, sizes).reshape(-1).astype(np.float32)
+
+
+def _of_quantized(
+    rewriting: Rewriting, quantize: Operation, shape: tuple[int, ...], axes: tuple[int, ...]
+) -> tuple[CompileValue, ...] | str:
+    """Weights that a FakeQuantize makes of a constant."""
+    data, bounds, levels = (
+        quantize.inputs[0],
+        [value.known for value in quantize.inputs[1:5]],
+        quantize.attributes["levels"],
+    )
+    if data.constant is None or any(bound is None for bound in bounds) or levels > MOST:
+        return "its weights are computed"
+    low, high, out_low, out_high = (
+        bound.reshape((1,) * (len(shape) - bound.ndim) + bound.shape) for bound in bounds if bound is not None
+    )
+    if quantize.attributes.get("auto_broadcast", "numpy") != "numpy" or not (low < high).all():
+        return "the range of its weights is empty"
+    ranges = np.broadcast_arrays(low, high, out_low, out_high)
+    if not all(np.isfinite(bound).all() for bound in ranges) or not (out_low < out_high).all():
+        return "the range of its weights is not finite"
+    zero = np.where(out_low == 0, 0, np.where(out_high == 0, levels - 1, zero_level(out_low, out_high, levels)))
+    if (zero < 0).any():
+        return "no level of its weights is 0"
+    if (zero > 128).any() or (levels - 1 - zero > 127).any():
+        return "its weights minus their zero points do not fit 8 bits"
+    step = ((out_high.astype(np.float64) - out_low) / (levels - 1)).astype(np.float32)
+    scale = _by_channel(np.broadcast_to(step, ranges[0].shape), shape, axes)
+    if scale is None or _by_channel(np.broadcast_to(zero, ranges[0].shape), shape, axes) is None:
+        return "its weights have several ranges in a channel"
+    constant = data.constant
+
+    def integers() -> np.ndarray:
+        index = nearest_levels(np.clip(constant.array(), low, high), low, high, levels)
+        return (index - zero).astype(np.int8)
+
+    sources = [value.constant for value in quantize.inputs[:5] if value.constant is not None]
+    return _constants(rewriting, tuple(sources), shape, integers, scale, levels)
+
+
+def _constants(
+    rewriting: Rewriting,
+    sources: tuple[ConstantSource, ...],
+    shape: tuple[int, ...],
+    integers: object,
+    scale: np.ndarray,
+    *key: object,
+) -> tuple[CompileValue, ...]:
+    def make() -> ConstantSource:
+        return ConstantSource(I8, shape, integers)  # type: ignore[arg-type]
+
+    found = rewriting.constants.share(("integers", shape, *key), sources, make)
+    return CompileValue(found.fact, constant=found), rewriting.literal(scale, F32)

@@ -1,0 +1,223 @@
+/* Sums of levels: the end of a tile of integers, which become floats, or the levels of what follows.
+ *
+ * A level is the index of a value of FakeQuantize, a byte. A tensor of levels stands for (level - zero) * step, and a
+ * product of two of them is a sum of integers, exact in 32 bits, that is scaled once. No function here may be compiled
+ * to a multiplication and an addition that are rounded together: all instruction sets give the same bits.
+ */
+#ifndef LEVELS_H
+#define LEVELS_H
+
+#include "elementary.h"
+#include "tiles.h"
+
+/* What becomes of sums. Columns are those of all groups; scales and biases are padded by a vector. */
+typedef struct {
+    const float *scale, *bias;
+    const uint8_t *addend; /* levels that are added, times a factor; or null */
+    i64 addend_image, addend_row;
+    double addend_zero, addend_factor;
+    i64 is_rounded;   /* whether the sums become levels of their own before: nearest(clamped) * first_factor */
+    double first_low, first_high, first_factor;
+    const chain *after; /* or null */
+    double factor, shift; /* what levels after a chain are made with */
+    double low, high;     /* limits of the result; of levels less `zero` */
+    void *out;
+    i64 out_image, out_row, out_column;
+    double zero;      /* of the levels, where no chain computes them */
+    int32_t *unknown; /* for levels: set to 1 by a NaN of the chain; null where the results are floats */
+} ending;
+
+typedef uint8_t vb __attribute__((vector_size(VECTOR)));
+
+/* Four bytes, or two times 16 bits, in each lane. */
+INLINE vi spread_word(const char *p)
+{
+    int32_t word;
+    memcpy(&word, p, 4);
+    return word - (vi){0};
+}
+INLINE vi load_words(const char *p)
+{
+    vi x;
+    memcpy(&x, p, sizeof(x));
+    return x;
+}
+
+/* sum + the products of the pairs of each lane. */
+INLINE vi pairs(vi sum, vi a, vi b)
+{
+#if VECTOR == 16
+    return sum + (vi)_mm512_madd_epi16((__m512i)a, (__m512i)b);
+#elif VECTOR == 8 && defined(__AVX2__)
+    return sum + (vi)_mm256_madd_epi16((__m256i)a, (__m256i)b);
+#elif VECTOR == 4 && defined(__SSE2__)
+    return sum + (vi)_mm_madd_epi16((__m128i)a, (__m128i)b);
+#else
+    return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+#endif
+}
+
+#if VECTOR == 16
+/* GCC 12 copies registers around the intrinsic. */
+INLINE vi quads(vi sum, vi a, vi b)
+{
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+}
+#endif
+
+/* A value that the compiler rounds here: no multiplication before is joined with an addition behind. */
+INLINE vf rounded(vf x)
+{
+#if defined(__AVX512F__)
+    __asm__("" : "+v"(x));
+#elif defined(__SSE__)
+    __asm__("" : "+x"(x));
+#elif defined(__ARM_NEON)
+    __asm__("" : "+w"(x));
+#else
+    volatile vf kept = x;
+    x = kept;
+#endif
+    return x;
+}
+
+/* Bytes as floats. */
+INLINE vf floats_of(const uint8_t *p)
+{
+    vb x;
+    memcpy(&x, p, VECTOR);
+    return __builtin_convertvector(__builtin_convertvector(x, vi), vf);
+}
+
+/* The integers nearest to x, plus zero; all results are levels. */
+INLINE void store_levels(uint8_t *out, vf x, float zero, i64 count)
+{
+#if VECTOR == 16
+    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_cvtps_epi32(x), _mm512_set1_epi32((int)zero)));
+#elif VECTOR == 8 && defined(__AVX2__)
+    const __m256i level = _mm256_add_epi32(_mm256_cvtps_epi32(x), _mm256_set1_epi32((int)zero));
+    const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(level), _mm256_extracti128_si256(level, 1));
+    const __m128i bytes = _mm_packus_epi16(words, words);
+#elif defined(__SSE2__) && VECTOR == 4
+    const __m128i level = _mm_add_epi32(_mm_cvtps_epi32(x), _mm_set1_epi32((int)zero));
+    const __m128i words = _mm_packs_epi32(level, level), bytes = _mm_packus_epi16(words, words);
+#else
+    /* 1.5 * 2**23: adding it rounds to an integer. */
+    const vi level = (vi)(x + 12582912.0f) - (vi)spread(12582912.0f) + (int32_t)zero;
+    const vb bytes = __builtin_convertvector(level, vb);
+#endif
+    if (count >= VECTOR) memcpy(out, &bytes, VECTOR);
+    else memcpy(out, &bytes, (size_t)count);
+}
+
+INLINE int has_nan_in(const float *p, i64 count)
+{
+    int found = 0;
+    for (i64 i = 0; i < count; i++) found |= p[i] != p[i];
+    return found;
+}
+
+INLINE int has_nan(vf x)
+{
+#if VECTOR == 16
+    return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q) != 0;
+#elif VECTOR == 8
+    return _mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)) != 0;
+#else
+    const vi differs = x != x;
+    return (differs[0] | differs[1] | differs[2] | differs[3]) != 0;
+#endif
+}
+
+/* Writes the levels of a tile of floats. Columns behind those of the tile are anything. */
+INLINE void write_levels(const place *at, i64 pitch, const float *tile, uint8_t *out, i64 row, int32_t *unknown,
+                         vf factor, vf shift, vf low, vf high, float zero)
+{
+    int is_unknown = 0;
+    for (i64 r = 0; r < at->rows; r++, out += row, tile += pitch)
+        for (i64 c = 0; c < at->columns; c += VECTOR) {
+            const vf x = load(tile + c);
+            const i64 count = smaller(VECTOR, at->columns - c);
+            is_unknown |= count == VECTOR ? has_nan(x) : has_nan_in(tile + c, count);
+            store_levels(out + c, clamped(rounded(x * factor) + shift, low, high), zero, count);
+        }
+    if (is_unknown) *unknown = 1;
+}
+
+/* The numbers of an ending, each in all lanes: stores of bytes could change the structure itself, so that a compiler reads
+ * it again after each. */
+typedef struct {
+    vf low, high, first_low, first_high, first_factor, addend_zero, addend_factor;
+    float zero;
+} numbers;
+
+INLINE numbers numbers_of(const ending *e)
+{
+    return (numbers){spread((float)e->low), spread((float)e->high), spread((float)e->first_low),
+                     spread((float)e->first_high), spread((float)e->first_factor), spread((float)e->addend_zero),
+                     spread((float)e->addend_factor), (float)e->zero};
+}
+
+/* A vector of sums as floats, within their limits. */
+INLINE vf ended(const numbers *n, const int32_t *sums, vf scale, vf bias, const uint8_t *addend, const int is_rounded,
+                const int is_limited)
+{
+    vi sum;
+    memcpy(&sum, sums, sizeof(sum));
+    vf x = rounded(__builtin_convertvector(sum, vf) * scale) + bias;
+    if (is_rounded) {
+        x = clamped(x, n->first_low, n->first_high);
+        x = rounded((rounded(x + 12582912.0f) - 12582912.0f) * n->first_factor);
+    }
+    if (addend) x += rounded((floats_of(addend) - n->addend_zero) * n->addend_factor);
+    return is_limited ? clamped(x, n->low, n->high) : x;
+}
+
+/* Rows of sums as floats in a tile, or as levels where no chain follows. */
+INLINE void end_rows(const ending *e, const place *at, i64 width, const int32_t *sums, float *tile, uint8_t *out,
+                     const uint8_t *more, const int is_rounded)
+{
+    const numbers n = numbers_of(e);
+    const i64 rows = at->rows, columns = at->columns, out_row = e->out_row, addend_row = e->addend_row;
+    for (i64 c = 0; c < columns; c += VECTOR) {
+        const vf scale = load(e->scale + at->column + c), bias = load(e->bias + at->column + c);
+        const i64 count = columns - c;
+        for (i64 r = 0; r < rows; r++) {
+            uint8_t part[VECTOR] = {0};
+            const uint8_t *addend = more ? more + r * addend_row + c : 0;
+            if (more && count < VECTOR) {
+                for (i64 i = 0; i < count; i++) part[i] = addend[i];
+                addend = part;
+            }
+            const vf x = ended(&n, sums + r * width + c, scale, bias, addend, is_rounded, !e->after);
+            if (out) store_levels(out + r * out_row + c, x, n.zero, count);
+            else store(tile + r * width + c, x);
+        }
+    }
+}
+
+/* Ends a tile of rows of `width` sums, a multiple of VECTOR; at.column counts the columns of all groups. */
+static void end_sums(const ending *e, const place *at, i64 width, const int32_t *sums)
+{
+    float tile[TILE] __attribute__((aligned(64)));
+    const i64 out = at->image * e->out_image + at->row * e->out_row + at->column * e->out_column;
+    const uint8_t *more = e->addend ? e->addend + at->image * e->addend_image + at->row * e->addend_row + at->column : 0;
+    if (!e->after && e->unknown) {
+        uint8_t *levels = (uint8_t *)e->out + out;
+        if (e->is_rounded) end_rows(e, at, width, sums, 0, levels, more, 1);
+        else if (more) end_rows(e, at, width, sums, 0, levels, more, 0);
+        else end_rows(e, at, width, sums, 0, levels, 0, 0);
+        return;
+    }
+    end_rows(e, at, width, sums, tile, 0, more, e->is_rounded != 0);
+    if (!e->unknown) {
+        end_tile(e->after, at, width, tile, (float *)e->out + out, e->out_row, e->out_column);
+        return;
+    }
+    irx_chain(e->after, at, width, tile);
+    write_levels(at, width, tile, (uint8_t *)e->out + out, e->out_row, e->unknown, spread((float)e->factor),
+                 spread((float)e->shift), spread((float)e->low), spread((float)e->high), (float)e->zero);
+}
+
+#endif
