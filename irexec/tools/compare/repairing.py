@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-
-import numpy as np
 
 from irexec.analysis.constant_layers import constant_layers
 from irexec.ir.graph import Value
@@ -61,7 +58,7 @@ class Repairing:
         if not self._results_agree():
             again = self._paired_again()
             self._add(again, uncompared)
-            added += [*again, *self._uncrossed(uncompared), *self._paired_with_constants(uncompared)]
+            added += [*again, *self._paired_with_constants(uncompared)]
         dropped = self._drop_wrong()
         added += self._paired_backwards(uncompared)
         late = self._paired_with_constants(uncompared)
@@ -150,32 +147,6 @@ class Repairing:
         kept = {pair.b for pair in self._context.pairs.tensors} - {pair.b for pair in added}
         self._rows.found = [one for one in self._rows.found if one.value in kept]
         return added
-
-    def _uncrossed(self, uncompared: list[Uncompared]) -> list[TensorPair]:
-        """Exchange the partners of two guessed pairs of integers, such as positions, if each tensor then equals its
-        partner.
-
-        Structure pairs the inputs of two layers by their positions, also where one of the layers reads them in another
-        order.
-        """
-        doubtful = {
-            one.value
-            for one in self._rows.found
-            if is_suspicious(one) and not one.path and one.row.type.startswith(("int", "bool"))
-        }
-        pairs = [pair for pair in self._context.pairs.tensors if pair.b in doubtful and isinstance(pair.a, Value)]
-        of_a = self._context.observed_a([pair.a for pair in pairs]).arrays
-        of_b = self._context.observed_b(pair.b for pair in pairs).arrays
-        exchanged = [
-            replace(one, a=other.a, how="value", order=())
-            for one, other in itertools.permutations([pair for pair in pairs if pair.a in of_a and pair.b in of_b], 2)
-            if one.b.node.type == other.b.node.type
-            and all(map(np.array_equal, of_b[one.b], of_a[other.a]))
-            and all(map(np.array_equal, of_b[other.b], of_a[one.a]))
-        ]
-        self._replace(exchanged)
-        self._add(exchanged, uncompared)
-        return exchanged
 
     def _paired_backwards(self, uncompared: list[Uncompared]) -> list[TensorPair]:
         """Pair differing tensors by the layers that read them, from the results backwards; returns the new pairs."""
