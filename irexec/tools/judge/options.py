@@ -45,8 +45,8 @@ class JudgeOptions(StepOptions):
             or a folder of ``infer --dump-layers``.
         properties: of OpenVINO's plugin, by name.
         arithmetic: a name of irexec.bounds.ARITHMETICS; by default that of the runtime.
-        functions: a name of irexec.bounds.FUNCTIONS; by default "ieee" for runtimes of CPUs, and "opencl" for others, such
-            as recordings that do not say their device.
+        functions: a name of irexec.bounds.FUNCTIONS; by default "ieee" for runtimes of CPUs, and "opencl" for others,
+            such as recordings that do not say their device.
         timeout, environments: as for open_runtime.
 
     Others are those of StepOptions.
