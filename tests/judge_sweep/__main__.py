@@ -97,7 +97,13 @@ class Sweep:
             found = judge(self.model, self.inputs, runtime=runtime)
         accused = found.at if found.verdict in ("bug", "fusion") else ()
         names = [{one.layer.name, *(one.region if unobserved else ())} for one in accused]
-        outcome = ("unexplained" if found.verdict in ("unexplained", "no-bound", "open") else "missed") if not names else "named" if all(node.name in each for each in names) else "another"
+        outcome = (
+            ("unexplained" if found.verdict in ("unexplained", "no-bound", "open") else "missed")
+            if not names
+            else "named"
+            if all(node.name in each for each in names)
+            else "another"
+        )
         kind = f"{fault.kind}, unobserved" if unobserved else fault.kind
         return self._row(kind, outcome, f"{node.name} ({node.type})", found, start)
 
@@ -143,7 +149,11 @@ def main() -> int:
                 rows.append(row)
                 print(f"{row.network}: {row.runtime} {row.layer}: {row.outcome}, {row.seconds} s, "
                       f"{row.bounded} of {row.tensors} tensors with a bound", flush=True)  # fmt: skip
-                if row.outcome in ("accused", "missed", "another", "unexplained") or row.verdict not in ("agrees", "bug", "fusion"):
+                if row.outcome in ("accused", "missed", "another", "unexplained") or row.verdict not in (
+                    "agrees",
+                    "bug",
+                    "fusion",
+                ):
                     print(f"    {row.sentence}", flush=True)
     if args.file:
         Path(args.file).write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")
