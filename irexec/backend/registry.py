@@ -107,6 +107,11 @@ def add_native() -> None:
         loader.add_package(_NATIVE, [str(folder)])
 
 
+def has_library() -> bool:
+    """Whether there is a C library."""
+    return library() is not None
+
+
 def _offered(function: Candidates, task: Task) -> list[Candidate]:
     """The candidates of one function; none for absurd attributes or sizes, which the reference kernel refuses."""
     try:

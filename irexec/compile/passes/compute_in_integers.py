@@ -15,13 +15,13 @@ import numpy as np
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.constants import ConstantSource
 from irexec.backend.fake_quantize import levels_of
+from irexec.backend.registry import has_library
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.levels import ADD_LEVELS, DEQUANTIZE, PRODUCTS, QUANTIZE, THROUGH
 from irexec.compile.rewriting import Rewriting, created
 from irexec.compile.select import is_static
 from irexec.dtypes.elements import F32, I8
 from irexec.dtypes.packing import unpack
-from irexec.native.library import library
 from irexec.reference.levels import MOST, Grid
 from irexec.reference.quantization import nearest_levels, zero_level
 
@@ -32,7 +32,7 @@ _DEEPEST = (1 << 31) // (255 * 128 * 2)
 def compute_in_integers(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Rewrite each product that can be computed in integers, with the C library."""
     options = rewriting.options
-    if graph.is_body or not options.native or not options.integers or library() is None:
+    if graph.is_body or not options.native or not options.integers or not has_library():
         return
     levels = _Levels(graph, rewriting)
     for operation in graph.order():
