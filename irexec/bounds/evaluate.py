@@ -14,7 +14,7 @@ from irexec.bounds.algebra import Algebra, floats, settled
 from irexec.bounds.arithmetic import ARITHMETICS, Arithmetic, joint
 from irexec.bounds.bodies import body_bounds
 from irexec.bounds.interval import Bound, Interval, Unbounded
-from irexec.bounds.readings import read_as
+from irexec.bounds.readings import UNDEFINED, anything, read_as
 from irexec.bounds.registry import Layer, rule_of, rules_integers
 from irexec.dtypes.elements import BF16, F16, Element
 from irexec.errors import IrexecError, OpError
@@ -92,7 +92,9 @@ def _of_node(
     ]
     try:
         if node.bodies:
-            return body_bounds(node, [unknown if one is None else one for one in inputs], _Body(facts, arithmetic))
+            given = [unknown if one is None else one for one in inputs]
+            found = body_bounds(node, given, _Body(facts, arithmetic))
+            return found if UNDEFINED.isdisjoint(codes) else anything(found)
         for bound in inputs:
             if isinstance(bound, Unbounded):
                 return (bound,) * len(node.outputs)

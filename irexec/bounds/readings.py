@@ -225,16 +225,22 @@ def _distance_without_sign(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> 
     return evaluate(layer, [inputs[0], Interval.certain(other), inputs[2]])
 
 
-@_reading("IR928")
-@_reading("IR931")
-@_reading("IR973")
-@_reading("IR984")
-def _undefined(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
-    """Anything: memory that was never written, or that belongs to something else."""
+UNDEFINED = frozenset({"IR928", "IR931", "IR944", "IR973", "IR984"})
+"""Codes of differences by which a layer has any values: memory that was never written, or belongs to something else."""
+
+
+def anything(bounds: Sequence[Bound]) -> tuple[Bound, ...]:
+    """Bounds of the same shapes that contain everything."""
     return tuple(
-        one if isinstance(one, Unbounded) else one.open_where(np.ones(np.shape(one.exact), bool))
-        for one in evaluate(layer, inputs)
-    )  # fmt: skip
+        one if isinstance(one, Unbounded) else one.open_where(np.ones(np.shape(one.exact), bool)) for one in bounds
+    )
+
+
+def _undefined(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    return anything(evaluate(layer, inputs))
+
+
+READINGS.update(dict.fromkeys(UNDEFINED, _undefined))
 
 
 def _regrouped(layer: Layer, **changes: object) -> Layer:

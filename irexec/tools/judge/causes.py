@@ -24,8 +24,11 @@ _STEP = 2.0**-12
 def known_differences(model: Model, inference: Inference) -> dict[Node, tuple[str, ...]]:
     """Codes of the portability table by layers in which OpenVINO is known to have other results."""
     found: dict[Node, tuple[str, ...]] = {}
+    owners = {inner: node for node in model.nodes for body in node.bodies.values() for inner in body.graph.walk()}
     for node, row in differences(model, inference, [row for row in DIFFERENCES.values() if row.effect != "fails"]):
-        found[node] = (*found.get(node, ()), row.code)
+        # A layer of a body is judged with the layer that owns the body.
+        owner = owners.get(node, node)
+        found[owner] = (*found.get(owner, ()), row.code)
     return found
 
 

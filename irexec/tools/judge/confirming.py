@@ -23,7 +23,7 @@ from irexec.bounds import Unbounded
 from irexec.ir.graph import Value
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.compare.tolerances import RTOL
-from irexec.tools.judge.evidence import NARROW, Beside, Evidence, spread
+from irexec.tools.judge.evidence import Beside, Evidence
 from irexec.tools.judge.judgement import JudgedLayer
 from irexec.tools.judge.opponent import Tensors
 
@@ -144,7 +144,7 @@ def _together(evidence: Evidence, own: Beside, given: Tensors, was_run: bool) ->
             regions.stopped = part.bound.reason
             break
         if not part.outside.any():
-            if part.is_narrow(own.outside):
+            if part.is_narrow(own.outside, by_edges=width <= _NEAR):
                 return part.judged()
             regions.wide.append(width)
         regions.parts.append(part)
@@ -167,7 +167,7 @@ def _decided(regions: _Regions, one: JudgedLayer, own: Beside, was_run: bool) ->
     excluded = min((width for width in regions.wide), default=regions.widths[-1] if regions.widths else 0)
     if distance > limit and (not jumps or excluded > _NEAR):
         return one
-    if distance <= limit <= NARROW * spread(near.bound.exact):  # type: ignore[union-attr]
+    if distance <= limit <= near.limit:
         return JudgedLayer(one.layer, "inside", elements=one.elements, region=one.region)
     layers = f"{regions.wide[0] + 1} layers" if regions.wide else ""
     text = regions.stopped or f"the interval of {layers} that contains it is as wide as the values"

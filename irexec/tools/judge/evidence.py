@@ -34,7 +34,7 @@ EDGES = frozenset(
      "LessEqual", "Greater", "GreaterEqual", "Mod", "FloorMod", "Bucketize"}
 )  # fmt: skip
 """Operations whose result jumps where their input crosses an edge."""
-NARROW, _ROUNDINGS = 2.0**-6, 2.0**12
+_NARROW, _ROUNDINGS = 2.0**-6, 2.0**12
 """Largest radius of an interval that acquits, as a part of the tensor's spread, and in units of roundoff."""
 _AT_EDGES = 1 / 64
 """Share of the elements of a tensor that may be wider, where an edge decides in their region."""
@@ -80,13 +80,21 @@ class Beside:
         before = varying - {self.value.node}
         return any(node.type in EDGES or (node.type == "Convert" and _is_integer(node)) for node in before)
 
-    def is_narrow(self, mask: np.ndarray) -> bool:
-        """Whether the interval says something about the elements of a mask: its radius is small beside their spread."""
+    @property
+    def limit(self) -> float:
+        """Largest radius of a narrow interval."""
+        exact = np.zeros(0) if isinstance(self.bound, Unbounded) else self.bound.exact
+        return min(_NARROW, _ROUNDINGS * self.arithmetic.unit) * spread(exact)
+
+    def is_narrow(self, mask: np.ndarray, by_edges: bool = True) -> bool:
+        """Whether the interval says something about the elements of a mask: its radius is small beside their spread.
+
+        With ``by_edges`` few elements may be wider, where an edge decides.
+        """
         if isinstance(self.bound, Unbounded) or self.bound.exact.dtype.kind not in "fiub":
             return False
-        limit = min(NARROW, _ROUNDINGS * self.arithmetic.unit) * spread(self.bound.exact)
-        wide = int(np.count_nonzero(self.bound.radius[mask] > limit))
-        return wide == 0 or (self.has_edges and wide <= _AT_EDGES * self.actual.size)
+        wide = int(np.count_nonzero(self.bound.radius[mask] > self.limit))
+        return wide == 0 or (by_edges and self.has_edges and wide <= _AT_EDGES * self.actual.size)
 
     def judged(self) -> JudgedLayer:
         """The judgement by this interval alone."""

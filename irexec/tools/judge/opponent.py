@@ -16,7 +16,9 @@ from irexec.errors import InputError, IrexecError
 from irexec.ir.facts import Fact
 from irexec.ir.find import values_by_name
 from irexec.ir.graph import Value
+from irexec.tools.compare.layouts import arrange_recorded, as_declared
 from irexec.tools.compare.observe import observe
+from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.sides import RecordedSide
 from irexec.tools.engines.runtimes import Arrays, Runtime, default_functions, open_runtime, runtime_kind
 from irexec.tools.judge.options import JudgeOptions
@@ -62,8 +64,21 @@ class Opponent:
         recorded = self.recorded
         if recorded is None:
             return {}
-        named = {port.name: next((n for n in port.names if n in recorded.names), None) for port in self.model.inputs}
-        return {name: recorded.read(found) for name, found in named.items() if found is not None}
+        found = {}
+        for port in self.model.inputs:
+            name = next((name for name in port.names if name in recorded.names), None)
+            if name is not None:
+                found[port.name] = as_declared(recorded.read(name), port.shape)
+        return found
+
+    def arranged(self, facts: Mapping[Value, Fact]) -> list[str]:
+        """Let tensors that were recorded in another layout be read in the model's; sentences about them."""
+        if self.recorded is None:
+            return []
+        named = values_by_name(self.model)
+        pairs = [TensorPair(name, named[name], "same name") for name in self.recorded.names if name in named]
+        texts = arrange_recorded(self.recorded, pairs, facts)
+        return [text.replace("A's tensors are B's", "the recorded tensors are the model's") for text in texts]
 
     def require_inputs(self, given: Mapping[str, np.ndarray]) -> None:
         """Raise InputError unless the inputs of a recording are given: others make its first layers look wrong."""

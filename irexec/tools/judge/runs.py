@@ -30,6 +30,7 @@ class Runs:
     Attributes:
         values: the tensors that are asked for.
         results: the tensors of the results of the model.
+        layouts: sentences about recorded tensors in another layout.
         known: codes of known differences by layer, if the runtime is OpenVINO.
         variables: for each ReadValue the tensor that is written to its variable.
     """
@@ -40,6 +41,7 @@ class Runs:
         inference = infer_shapes(model, tolerant=True)
         self.facts = inference.facts
         self.opponent = Opponent(model, options, stack)
+        self.layouts = self.opponent.arranged(self.facts)
         self.known = known_differences(model, inference) if self.opponent.is_openvino else {}
         constant = constant_layers(model)
         self.values = [value for value in computed(self.side.order) if value.node not in constant]

@@ -75,7 +75,7 @@ def _severity(step: Step, found: Found) -> Severity:
 
 def _notes(step: Step) -> tuple[str, ...]:
     failed, opponent = len(step.runs.opponent.failures), step.runs.opponent
-    notes = []
+    notes = [*step.runs.layouts]
     if "fused" in vars(step) and step.changed and not step.fused:
         notes.append("observed tensors change the results, and no bound says that either are wrong")
     if failed:

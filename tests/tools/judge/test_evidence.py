@@ -184,3 +184,16 @@ def test_a_small_bug_is_told_apart_from_one_that_matters(tmp_path: Path) -> None
         )
         assert found.at[0].relative == pytest.approx(error / 2.13, rel=0.5)
         assert ("no value differs visibly" in str(found)) == (severity == "minor")
+
+
+def test_a_recording_in_another_layout_accuses_nobody(tmp_path: Path) -> None:
+    model, inputs = network(), {"x": IMAGE}
+    tensors = recorded(model, inputs)
+    moved = {name: array.transpose(0, 2, 3, 1) if array.ndim == 4 else array.ravel() for name, array in tensors.items()}
+    found = of_recording(model, inputs, moved, tmp_path)
+    assert found.verdict == "agrees", found.sentence
+    assert any("the recorded tensors are the model's in N,H,W,C: axes 0,3,1,2 of 3" in note for note in found.notes), (
+        found.notes
+    )
+    wrong = {**moved, "conv": moved["conv"] * np.float32(1.01)}
+    assert of_recording(model, inputs, wrong, tmp_path).at[0].layer.name == "conv"
