@@ -203,7 +203,7 @@ def _read_as_known(evidence: Evidence, given: Tensors, value: Value, one: Judged
     if one.state not in ("outside", "unconfirmed"):
         return one
     nodes = evidence.region(value, given)
-    codes = tuple(code for node in nodes for code in evidence.readings.get(node, ()))
+    codes = tuple(dict.fromkeys(code for node in nodes for code in evidence.readings.get(node, ())))
     if not codes:
         return one
     for rough in (False, True):

@@ -297,7 +297,7 @@ TESTS: tuple[Callable[[Step], Found | None], ...] = (
 def described(one: JudgedLayer, arithmetic_name: str) -> str:
     """An accusation in one sentence."""
     codes = [(code, code in READINGS) for code in one.codes]
-    known = "".join(f" ({code} does not explain it)" if is_read else f" (known as {code})" for code, is_read in codes)
+    known = "".join(f" ({code} does not explain it)" if is_read else f" (see also {code})" for code, is_read in codes)
     if one.value is None and one.reason:
         return f"{one.layer}: {one.reason}{known}"
     why = one.reason or f"outside of {arithmetic_name}'s interval"
