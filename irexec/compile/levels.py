@@ -124,5 +124,18 @@ PRODUCTS: Mapping[str, OpDef] = {
 }
 """The products that are computed in integers, and their operations on levels."""
 
-THROUGH = frozenset({"Reshape", "Squeeze", "Unsqueeze", "Transpose", "MaxPool"})
-"""Operations whose result on levels is the levels of their result."""
+THROUGH = frozenset(
+    {
+        "Reshape",
+        "Squeeze",
+        "Unsqueeze",
+        "Transpose",
+        "MaxPool",
+        "Concat",
+        "Split",
+        "VariadicSplit",
+        "Slice",
+        "StridedSlice",
+    }
+)
+"""Operations whose results on levels are the levels of their results; a Concat of tensors that have the same levels."""

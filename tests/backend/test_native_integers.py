@@ -242,6 +242,32 @@ def test_a_product_ends_in_the_levels_of_the_next_one() -> None:
     assert plan.count("IntegerConvolution") == 2
 
 
+def test_levels_pass_splits_joins_and_maxima() -> None:
+    """Between two convolutions: two halves, of which one is pooled, side by side again."""
+    b, rng = Builder("m"), np.random.default_rng(5)
+    x, bounds = b.parameter(F32, (1, 16, 6, 6), "x"), np.array([-2, 2 * 127 / 128] * 2, np.float32)
+    attributes: dict[str, Any] = dict.fromkeys(("strides", "dilations", "pads_begin", "pads_end"), (1, 1))
+    for again in (True, False):
+        x = b.emit("FakeQuantize", x, *bounds, levels=256)
+        if not again:
+            first, second = b.emit("VariadicSplit", x, np.array(1), np.array([8, 8]))
+            pool = {"strides": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1), "kernel": (3, 3)}
+            pooled = b.emit("MaxPool", second, version="opset1", **pool)
+            x = b.emit("Concat", b.emit("FakeQuantize", pooled, *bounds, levels=256), first, axis=1)
+        integers = b.constant(rng.integers(-127, 128, (16, 16, 3, 3)).astype(np.int8))
+        scale = np.full((16, 1, 1, 1), 0.003, np.float32)
+        weights = b.emit("Multiply", b.emit("Convert", integers, destination_type="f32"), scale)
+        x = b.emit("Convolution", x, weights, **attributes)
+    b.result(x)
+    compiled = irexec.compile_model(b.model())
+    assert str(compiled.plan).count("IntegerConvolution") == 2
+    data = {"x": rng.normal(size=(1, 16, 6, 6)).astype(np.float32)}
+    expected = irexec.compile_model(b.model(), optimize=False)(data)
+    (result,), (exact,) = compiled(data).values(), expected.values()
+    # A level between the convolutions may be the neighbouring one.
+    np.testing.assert_allclose(result, exact, atol=0.02)
+
+
 def test_nan_and_infinities_are_those_of_floats() -> None:
     """A NaN has no level: the run is repeated in floating point; an infinity is clipped."""
     model = small_network().model()

@@ -377,7 +377,8 @@ class IntegerConvolution(_Integers):
             bind_copies([*bordered(lying, made, pads, np.array(self.grid.zero, np.uint8))], binding)
             x = np.moveaxis(made.reshape(*made.shape[:-2], s.groups * self.channels), -1, 1)
         else:
-            x = binding.in_order(x, (0, *range(2, x.ndim), 1))
+            last = (0, *range(2, x.ndim), 1)
+            x = binding.with_stride(x, 1) if unit() == 4 else binding.in_order(x, last)
         x = self._as_words(x, binding.shared + self.copied, binding)
         window = windows_of(x, self.windows, zeros, binding)
         if self.merges:

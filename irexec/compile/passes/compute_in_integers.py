@@ -91,11 +91,14 @@ class _Levels:
                 return None
             if producer.type == "FakeQuantize":
                 self.grids[value] = _grid_of(producer)
-            elif producer.type in THROUGH and value is producer.outputs[0] and not _has_other_readers(producer):
-                inner = self.grid(producer.inputs[0])
-                if inner is None:
+            elif producer.type in THROUGH and not _reads_indices(producer):
+                data = producer.inputs if producer.type == "Concat" else producer.inputs[:1]
+                inner = {self.grid(one) for one in data}
+                if None in inner or (len(inner) > 1 and not all(isinstance(one, Grid) for one in inner)):
                     return None
-                self.grids[value] = inner
+                first = next(iter(inner))
+                assert first is not None, "None is not among them"
+                self.grids[value] = first if len(inner) == 1 else "its data is joined of other levels"
             else:
                 return None
         return self.grids[value]
@@ -109,10 +112,11 @@ class _Levels:
                 inputs = producer.inputs[:1] if grid.is_single else producer.inputs[:5]
                 made = created(self.graph, QUANTIZE, inputs, vars_of(grid), [producer])
             else:
-                inputs = [self.levels(producer.inputs[0], grid), *producer.inputs[1:]]
+                count = len(producer.inputs) if producer.type == "Concat" else 1
+                inputs = [*(self.levels(one, grid) for one in producer.inputs[:count]), *producer.inputs[count:]]
                 attributes = producer.definition.ungrouped(producer.attributes)
                 made = created(self.graph, producer.definition, inputs, attributes, [producer])
-            self.made[value] = made.output
+            self.made.update(zip(producer.outputs, made.outputs, strict=True))
         return self.made[value]
 
     def rewrite_readers(self) -> None:
@@ -121,9 +125,11 @@ class _Levels:
             if operation.type == "Add" and operation in self.graph and is_static(operation):
                 self._rewrite_sum(operation)
         for value, made in list(self.made.items()):
-            grid = self.grids[value]
-            assert isinstance(grid, Grid), "levels are made of values with a grid"
-            others = [one for one in value.readers if self.made.get(one.outputs[0]) is None]
+            grid = self.grid(value)
+            if not isinstance(grid, Grid):
+                # The indices of a MaxPool, which nothing reads.
+                continue
+            others = [one for one in value.readers if one.outputs[0] not in self.made]
             if others or self.graph.is_target(value):
                 assert value.producer is not None
                 values = created(self.graph, DEQUANTIZE, [made], vars_of(grid), [value.producer])
@@ -166,9 +172,9 @@ def is_depthwise(operation: Operation) -> bool:
     return operation.inputs[1].fact.static_shape[1:3] == (1, 1)
 
 
-def _has_other_readers(operation: Operation) -> bool:
-    """Whether another output than the first one is read."""
-    return any(output.uses for output in operation.outputs[1:])
+def _reads_indices(operation: Operation) -> bool:
+    """Whether the second output of a MaxPool, its indices, is read."""
+    return operation.type == "MaxPool" and any(output.uses for output in operation.outputs[1:])
 
 
 def _grid_of(quantize: Operation) -> Grid | str:
