@@ -12,7 +12,7 @@ newest version of each that is not newer. ``opset.extension("onednn")`` has thos
 Inputs are tensors, or values that become constants; attributes are keywords with the names and defaults of the
 specification. ``name`` is the name of the layer, ``names`` are the tensor names of the first output. The functions are
 made from the definitions of the operations when they are first asked for; opset.pyi, which editors and type checkers
-read, is written from them.
+read, is written from them when irexec is installed (irexec/authoring/stub.py).
 """
 
 from __future__ import annotations

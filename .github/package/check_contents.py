@@ -11,6 +11,8 @@ from pathlib import Path
 
 _PACKAGES = ("irexec", "converters")
 _C_SOURCES, _KERNELS = "irexec/native/source/", "irexec/native/built/"
+_STUB = "irexec/opset.pyi"
+"""Written when a wheel is built."""
 _TOP = {
     ".ci",
     ".github",
@@ -53,11 +55,11 @@ def sdist_problems(names: list[str], sources: set[str]) -> list[str]:
 
 
 def sources_of(root: Path) -> set[str]:
-    """The files of the packages in the repository, and those that pyproject.toml adds to the wheel."""
+    """The files of the packages in the repository, and those that pyproject.toml and the hook add to the wheel."""
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
     added = project["tool"]["hatch"]["build"]["targets"]["wheel"].get("force-include", {})
     files = (path for package in _PACKAGES for path in (root / package).rglob("*") if path.is_file())
-    return {path.relative_to(root).as_posix() for path in files if not _is_made(path)} | set(added.values())
+    return {path.relative_to(root).as_posix() for path in files if not _is_made(path)} | set(added.values()) | {_STUB}
 
 
 def _is_made(path: Path) -> bool:
@@ -65,8 +67,8 @@ def _is_made(path: Path) -> bool:
 
 
 def present(sources: set[str]) -> set[str]:
-    """Those of the files that exist in the repository under the same name."""
-    return {name for name in sources if (Path(__file__).parents[2] / name).exists()}
+    """Those of the files that are in the repository under the same name."""
+    return {name for name in sources if name != _STUB and (Path(__file__).parents[2] / name).exists()}
 
 
 def main(folder: Path) -> int:

@@ -16,7 +16,7 @@ from irexec.native.levels import levels
 from irexec.native.library import path_of
 from tests.support.paths import ROOT
 
-_HOOK = ROOT / ".github" / "package" / "native_kernels.py"
+_HOOK = ROOT / ".github" / "package" / "built_files.py"
 _COMPILER = """\
 import pathlib, sys
 pathlib.Path(sys.argv[sys.argv.index("-o") + 1]).write_text(" ".join(sys.argv))
@@ -45,7 +45,7 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """What of the repository the hook reads."""
+    """What of the repository the hook reads; another module writes the stub."""
     root = tmp_path / "project"
     ignored = shutil.ignore_patterns("__pycache__", "built")
     for path in (ROOT / "irexec").glob("*.py"):
@@ -53,19 +53,21 @@ def project(tmp_path: Path) -> Path:
         shutil.copy(path, root / "irexec")
     for package in ("native", "ir"):
         shutil.copytree(ROOT / "irexec" / package, root / "irexec" / package, ignore=ignored)
+    (root / "irexec" / "authoring").mkdir()
+    (root / "irexec" / "authoring" / "stub.py").write_text("open('irexec/opset.pyi', 'w').close()")
     return root
 
 
 def _run_hook(root: Path, version: str = "standard") -> tuple[dict[str, Any], list[str]]:
     """What the hook adds to the data of a wheel, and its warnings."""
     pytest.importorskip("hatchling")
-    spec = importlib.util.spec_from_file_location("native_kernels", _HOOK)
+    spec = importlib.util.spec_from_file_location("built_files", _HOOK)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     data: dict[str, Any] = {"artifacts": [], "force_include": {}, "pure_python": True}
     app = _App()
-    module.NativeKernels(str(root), {}, None, None, str(root), "wheel", app).initialize(version, data)
+    module.BuiltFiles(str(root), {}, None, None, str(root), "wheel", app).initialize(version, data)
     return data, app.warnings
 
 
@@ -106,7 +108,10 @@ def test_a_compiler_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytes
 
 def test_a_wheel_has_the_kernels_and_a_platform(compiler: str, project: Path) -> None:
     data, warnings = _run_hook(project)
-    assert data["artifacts"] == [f"/irexec/native/built/{path_of(level).name}" for level in levels()]
+    assert data["artifacts"] == [
+        "/irexec/opset.pyi",
+        *(f"/irexec/native/built/{path_of(level).name}" for level in levels()),
+    ]
     assert all((project / path.lstrip("/")).is_file() for path in data["artifacts"])
     assert data["tag"].startswith("py3-none-") and data["tag"] != "py3-none-any" and not data["pure_python"]
     assert data["force_include"] == {} and warnings == []
@@ -126,10 +131,19 @@ def test_a_wheel_without_compiler_is_pure(
     data, warnings = _run_hook(project, version)
     sources = {} if version == "editable" else {str(project / "irexec/native/source"): "irexec/native/source"}
     assert data["force_include"] == sources
-    assert data["pure_python"] and "tag" not in data and data["artifacts"] == []
+    assert data["pure_python"] and "tag" not in data and data["artifacts"] == ["/irexec/opset.pyi"]
     (warning,) = warnings
     assert warning.startswith("irexec is built without C kernels, and computes with NumPy alone: ")
     assert "\n" not in warning
+
+
+def test_a_wheel_without_the_stub_says_so(compiler: str, project: Path) -> None:
+    (project / "irexec" / "authoring" / "stub.py").write_text("import nothing_of_this_name")
+    data, warnings = _run_hook(project)
+    assert "/irexec/opset.pyi" not in data["artifacts"] and not data["pure_python"]
+    assert warnings == [
+        "irexec is built without irexec/opset.pyi, which editors read: ModuleNotFoundError: No module named 'nothing_of_this_name'"
+    ]
 
 
 def test_some_levels_are_built(

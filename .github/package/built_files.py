@@ -1,4 +1,8 @@
-"""The C kernels in a wheel: built for the machine if it has a C compiler, and left out with one line if it has none.
+"""Files of a wheel, and of an editable installation, that are not in the repository.
+
+``irexec/opset.pyi``, the stub of irexec.opset, is written from the operations.
+
+The C kernels are built for the machine if it has a C compiler, and left out with one line if it has none.
 
 A wheel with the kernels is for one platform and any Python 3, since ctypes loads them. A wheel without the kernels is
 for any platform and has their C sources, so that ``python -m irexec.native.build`` builds them later.
@@ -14,6 +18,7 @@ from pathlib import Path
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 _SOURCE = "irexec/native/source"
+_STUB = "irexec/opset.pyi"
 
 
 def platform_tag() -> str:
@@ -22,13 +27,19 @@ def platform_tag() -> str:
     return name.replace("-", "_").replace(".", "_")
 
 
-class NativeKernels(BuildHookInterface):
-    """Builds irexec/native/built."""
+class BuiltFiles(BuildHookInterface):
+    """Writes irexec/opset.pyi and builds irexec/native/built."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict) -> None:
-        """Add the built files to the wheel, or the C sources if none could be built."""
+        """Add the stub and the kernels to the wheel, or the C sources if no kernels could be built."""
+        done = self._run("irexec.authoring.stub")
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+            self.app.display_warning(f"irexec is built without {_STUB}, which editors read: {reason}")
+        else:
+            build_data["artifacts"].append(f"/{_STUB}")
         built, reason = self._build()
         if built:
             build_data["pure_python"] = False
@@ -39,17 +50,26 @@ class NativeKernels(BuildHookInterface):
             if version != "editable":
                 build_data["force_include"][str(Path(self.root, _SOURCE))] = _SOURCE
 
-    def _build(self) -> tuple[list[str], str]:
-        """The built files, relative to the root, or the reason why there are none."""
-        # Another process: what it imports must not stay imported in the one that builds the package.
-        done = subprocess.run(
-            [sys.executable, "-m", "irexec.native.build"],
+    def _run(self, module: str) -> subprocess.CompletedProcess:
+        """Run a module of irexec, without plug-ins.
+
+        Another process: what it imports must not stay imported in the one that builds the package.
+        """
+        inherited = {name: value for name, value in os.environ.items() if name != "IREXEC_PLUGINS"}
+        # pip finds the packages of an isolated build by PYTHONPATH.
+        path = os.pathsep.join(filter(None, (self.root, inherited.get("PYTHONPATH"))))
+        return subprocess.run(
+            [sys.executable, "-m", module],
             cwd=self.root,
-            env={**os.environ, "PYTHONPATH": self.root},
+            env={**inherited, "PYTHONPATH": path},
             capture_output=True,
             text=True,
             check=False,
         )
+
+    def _build(self) -> tuple[list[str], str]:
+        """The built kernels, relative to the root, or the reason why there are none."""
+        done = self._run("irexec.native.build")
         if done.returncode:
             lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
             return [], lines[0].partition("alone: ")[2] or lines[-1]

@@ -1,8 +1,9 @@
 """The stub of irexec.opset, by which editors complete and type checkers check.
 
-    python -m tests.support.opset_stub
+    python -m irexec.authoring.stub
 
-writes irexec/opset.pyi anew, from the signatures of the functions: do so when an operation or its attributes change.
+writes irexec/opset.pyi from the signatures of the functions, as building a wheel and installing in editable mode do.
+The file is not in the repository.
 """
 
 from __future__ import annotations
@@ -10,18 +11,19 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from irexec.authoring.operations import WRITTEN, function_name, function_of, newest_functions
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import NEWEST_OPSET, definitions
-from tests.support.paths import ROOT
 
-FILE = ROOT / "irexec/opset.pyi"
+FILE = Path(__file__).parents[1] / "opset.pyi"
+"""The file that is written."""
 _WIDTH = 120
 # Of a docstring, inside a method and after its quotes.
 _PROSE = _WIDTH - 11
-_HEAD = '''"""Functions of the operations, for editors and type checkers: written by tests/support/opset_stub.py."""
+_HEAD = '''"""Functions of the operations, for editors and type checkers: written by irexec/authoring/stub.py."""
 
 # Versions of an operation differ in their inputs and attributes.
 # mypy: disable-error-code="override"
@@ -143,4 +145,4 @@ def _namespace(name: str) -> str:
 
 if __name__ == "__main__":
     FILE.write_text(text(), "utf-8")
-    print(f"{FILE}: {len(text().splitlines())} lines")
+    print(FILE)
