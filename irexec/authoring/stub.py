@@ -21,7 +21,7 @@ from irexec.schema.registry import NEWEST_OPSET, definitions
 FILE = Path(__file__).parents[1] / "opset.pyi"
 """The file that is written."""
 _WIDTH = 120
-# Of a docstring, inside a method and after its quotes.
+# Width of a docstring, inside a method and after its quotes.
 _PROSE = _WIDTH - 11
 _HEAD = '''"""Functions of the operations, for editors and type checkers: written by irexec/authoring/stub.py."""
 

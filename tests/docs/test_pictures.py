@@ -85,6 +85,24 @@ def test_the_diagram_has_every_layer_and_goes_downwards(tmp_path: Path) -> None:
     assert [heights[name] for name in order] == sorted(heights[name] for name in order)
 
 
+def test_the_list_of_packages_is_complete() -> None:
+    from irexec_pictures.packages import packages
+
+    lines = packages().splitlines()
+    listed: list[str] = []
+    parents: list[str] = []
+    for line in lines:
+        level, name = (len(line) - len(line.lstrip())) // 2, line.split()[0]
+        if level < 3:
+            parents = [*parents[:level], name.rstrip("/")]
+            listed.append("/".join(parents))
+    inits = [path for name in ("irexec", "converters") for path in (ROOT / name).rglob("__init__.py")]
+    folders = [path.parent.relative_to(ROOT).as_posix() for path in inits]
+    assert {name for name in listed if not name.endswith(".py")} == {name for name in folders if name.count("/") < 3}
+    assert {"irexec/api.py", "irexec/tools/demo.py", "irexec/analysis/portability"} <= set(listed)
+    assert max(map(len, lines)) <= 100
+
+
 def test_the_picture_of_the_readme_is_that_of_a_run() -> None:
     text = (ROOT / "docs" / "_static" / "readme.svg").read_text("utf-8")
     assert "IR103" in text and "relu1" in text and text.count("<svg ") == 3

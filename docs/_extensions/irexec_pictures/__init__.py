@@ -22,6 +22,7 @@ from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective
 
 from irexec_pictures.architecture import architecture
+from irexec_pictures.packages import packages
 from irexec_pictures.runs import Picture, Studio
 
 FOLDER = "pictures"
@@ -64,6 +65,15 @@ class ArchitectureDirective(SphinxDirective):
         return [nodes.raw("", _figure(found, root, {"alt": alt}), format="html")]
 
 
+class PackagesDirective(SphinxDirective):
+    """The packages, each with the first sentence of its docstring."""
+
+    def run(self) -> list[nodes.Node]:
+        """A block of text."""
+        text = packages()
+        return [nodes.literal_block(text, text, language="text")]
+
+
 def _figure(picture: Picture, root: str, options: dict[str, Any]) -> str:
     alt = options.get("alt", picture.name).replace('"', "&quot;")
     caption = options.get("caption", "")
@@ -94,5 +104,6 @@ def setup(app: Any) -> dict[str, Any]:
     """Called by Sphinx."""
     app.add_directive("picture", PictureDirective)
     app.add_directive("architecture", ArchitectureDirective)
+    app.add_directive("packages", PackagesDirective)
     app.connect("build-finished", copy_pictures)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
