@@ -351,7 +351,18 @@ def test_a_converter_may_be_imported_when_it_is_asked_for() -> None:
 
 def test_the_top_level_is_what_it_is_said_to_be() -> None:
     found = {path.name for path in ROOT.iterdir() if not path.name.startswith(".") and path.name not in _LEFT_BY_TOOLS}
-    assert found <= {"pyproject.toml", "README.md", "LICENSE", "irexec", "converters", "tests", "samples", "docs"}
+    assert found <= {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "irexec",
+        "converters",
+        "tests",
+        "samples",
+        "docs",
+    }
 
 
 _LEFT_BY_TOOLS = {"build", "dist", "irexec.egg-info", "__pycache__"}

@@ -18,6 +18,8 @@ _TOP = {
     ".github",
     ".gitignore",
     ".pre-commit-config.yaml",
+    "CHANGELOG.md",
+    "CITATION.cff",
     "LICENSE",
     "PKG-INFO",
     "README.md",
