@@ -34,7 +34,17 @@ def exit_quietly_on_interrupt() -> None:
     """Make Ctrl-C end the process at once, unless it is ignored; an exception could get lost in the middle of an
     import."""
     if is_command_line() and _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
-        _signal.signal(_signal.SIGINT, exit_at_once)
+        handle_signal(_signal.SIGINT, exit_at_once)
+
+
+def handle_signal(number: int, handler: object) -> None:
+    """Install the handler of a signal. The old one stays where none can be installed: outside the main thread, and on
+    systems without signals, such as Pyodide.
+    """
+    try:  # noqa: SIM105  # contextlib is not loaded yet
+        _signal.signal(number, handler)
+    except (AttributeError, ValueError, OSError):
+        pass
 
 
 def exit_at_once(number: int, frame: object) -> None:

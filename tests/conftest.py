@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--every-form",
         action="store_true",
-        help="laws 4 and 6 try every combination of facts, forms and options for each row",
+        help="laws 4 and 6 try every combination of facts, forms and options for each row, and all rows are run with indices of 32 bits",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter, defaultdict
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,16 @@ from irexec.testing.laws import (
     forms_and_options,
     infer,
     inferred,
+    law_1_gives,
+    law_3_exact_facts,
+    law_4_facts_admit,
+    law_6_runs,
     refusal,
     refused_when_it_runs,
 )
 from tests.support.cases import families
 from tests.support.goldens import FOLDER, kept, recorded
+from tests.support.intp_of_32_bits import intp_of_32_bits
 from tests.support.passes import each_pass_alone
 
 _ROWS = [(family, row) for family, rows in families().items() for row in rows]
@@ -33,6 +39,9 @@ _CASES = [pytest.param(family, row, id=row.id) for family, row in _ROWS if isins
 _FACTS = [pytest.param(family, row, id=row.id) for family, row in _ROWS if isinstance(row, FactsCase)]
 _REFUSALS = [pytest.param(row, id=row.id) for _, row in _ROWS if isinstance(row, Refusal)]
 _RUNNABLE_REFUSALS = [pytest.param(row, id=row.id) for _, row in _ROWS if isinstance(row, Refusal) and can_run(row)]
+
+_PARTS = 60
+"""Days in which each row is run with indices of 32 bits once."""
 
 
 def _kind(row: Case) -> tuple[str, int | str, bool]:
@@ -103,6 +112,23 @@ def test_every_operation_is_compiled_in_every_form_with_every_option() -> None:
             count += len(pairs)
     assert met == wanted
     assert count < 5 * len(_CASES)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Another part of the rows each day, or all of them with ``--every-form``."""
+    if "row_of_today" in metafunc.fixturenames:
+        part = slice(None)
+        if not metafunc.config.getoption("--every-form"):
+            part = slice(date.today().toordinal() % _PARTS, None, _PARTS)
+        metafunc.parametrize(("family", "row_of_today"), _CASES[part])
+
+
+def test_laws_where_indices_have_32_bits(family: str, row_of_today: Case, live: bool) -> None:
+    """A 32-bit NumPy makes indices and default integers of 32 bits, and takes no others as indices."""
+    expected = expected_of(family, row_of_today, live)
+    with intp_of_32_bits():
+        laws = (law_1_gives, law_3_exact_facts, law_4_facts_admit, law_6_runs)
+        every_law(row_of_today, expected, laws, _SHARES[row_of_today.id])
 
 
 @pytest.mark.parametrize(("family", "row"), _CASES[::90])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from irexec.backend import available_memory, system_memory
 from irexec.io import folders, temporary, weights_file
 from irexec.tools import commands
 from irexec.tools.engines import engine
+from tests.support.networks import unpacked
 from tests.support.paths import DIGITS, ROOT
 
 
@@ -194,15 +196,84 @@ def test_without_sqlite_batch_says_what_is_missing() -> None:
     assert (done.returncode, done.stderr) == (4, "error: batch needs sqlite3, which this Python does not have\n")
 
 
-def test_without_resource_and_sqlite_a_model_runs() -> None:
-    code = (
-        "import sys\n"
-        "for name in ('sqlite3', 'resource', 'fcntl'): sys.modules[name] = None\n"
-        "from irexec.cli.main import run; sys.exit(run(['infer', 'samples/digits/classifier.xml', '-i', 'random']))"
+_RUN = """
+import contextlib, io, json, sys
+from irexec.cli.main import main
+answers = []
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["irexec", *words]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            main()
+        except SystemExit as end:
+            answers.append((end.code, said.getvalue()))
+print(json.dumps(answers))
+"""
+_MODEL = "samples/digits/classifier.xml"
+
+
+def _assert_answers(preamble: str, rows: list[tuple[str, int, str]]) -> None:
+    """Run commands, all in one process that begins with ``preamble``: each ends with a code, and its output has a
+    text.
+    """
+    words = json.dumps([command.split() for command, _, _ in rows])
+    done = subprocess.run(
+        [sys.executable, "-c", preamble + _RUN, words], cwd=ROOT, capture_output=True, text=True, timeout=300
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    assert "probabilities" in done.stdout
+    for (command, code, text), (actual, said) in zip(rows, json.loads(done.stdout), strict=True):
+        assert actual == code and text in said, f"{command} ended with {actual}:\n{said}"
+
+
+def test_commands_where_there_are_no_threads_processes_signals_or_mappings(tmp_path: Path) -> None:
+    rows = [
+        (f"validate {_MODEL}", 0, "no findings"),
+        (f"validate {_MODEL} samples/digits/denoiser.xml --jobs 2", 0, "2 files: no findings"),
+        (f"validate {_MODEL} samples/digits/damaged.xml", 1, "damaged.xml"),
+        (f"infer {_MODEL} -i random -o {tmp_path}/o.npz --timeout 60", 0, "probabilities"),
+        (f"infer {_MODEL} -i random -o {tmp_path}/o.npz --threads 4", 0, "probabilities"),
+        (f"report {_MODEL} -o {tmp_path}/r.html", 0, "no findings"),
+        (f"edit {_MODEL} --rt-info a=b -o {tmp_path}/m.xml", 0, "m.xml"),
+        (f"edit {_MODEL} --rt-info a=c -o {tmp_path}/m.xml --overwrite", 0, "m.xml"),
+        (f"compare {_MODEL} {tmp_path}/m.xml", 0, "agree"),
+        (f"inspect {_MODEL} --plan", 0, "Softmax"),
+        (f"profile {_MODEL}", 0, "NumPy alone"),
+        (f"diff {_MODEL} samples/digits/denoiser.xml", 1, "layers added"),
+        (f"graph {_MODEL} -o {tmp_path}/g.svg", 0, "g.svg"),
+        (
+            f"bench {_MODEL}",
+            3,
+            "error: the process of irexec cannot be started: emscripten does not support processes.",
+        ),
+        (f"reduce {_MODEL} -o {tmp_path}/s.xml --check true", 2, "error: "),
+        (f"batch {_MODEL} x.npy -o {tmp_path}/b.npz", 4, "error: batch needs sqlite3"),
+    ]
+    _assert_answers("import tests.support.without_system\n", rows)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["g.svg", "m.bin", "m.xml", "o.npz", "r.html"]
+
+
+def test_a_large_file_that_the_system_cannot_map_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for suffix in (".xml", ".bin"):
+        (tmp_path / f"m{suffix}").write_bytes((DIGITS / f"classifier{suffix}").read_bytes())
+    monkeypatch.setattr(weights_file, "READ_AT_ONCE", 0)
+    monkeypatch.setitem(sys.modules, "mmap", None)
+    constants = [node.constant for node in irexec.read_model(tmp_path / "m.xml").nodes if node.constant is not None]
+    assert sum(constant.raw.size for constant in constants) == (tmp_path / "m.bin").stat().st_size
+
+
+def test_commands_where_indices_have_32_bits(tmp_path: Path) -> None:
+    """Of a network with Gather, TopK, NonMaxSuppression and ROIAlign."""
+    model = unpacked("faster_rcnn", tmp_path)
+    rows = [
+        (f"validate {model}", 1, "1 warning"),
+        (f"infer {model} -i random -o {tmp_path}/o.npz", 0, "int64"),
+        (f"report {model} --profile -o {tmp_path}/r.html", 0, "r.html"),
+        (f"compare {model} {model}", 0, "agree"),
+        (f"reduce {model} -o {tmp_path}/s.xml --against reference", 1, "does not fail"),
+    ]
+    preamble = "from tests.support import intp_of_32_bits, without_system\nintp_of_32_bits.simulate()\n"
+    _assert_answers(preamble, rows)
 
 
 def test_macos_exchanges_folders_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,5 +169,5 @@ def _dense(sparse: onnx.SparseTensorProto) -> tuple[np.ndarray, Element]:
     if not is_complete or ((rows < 0) | (rows >= np.array(limits, np.int64))).any():
         raise OpError(f"{what} has indices out of range for its shape {list(shape)}")
     dense = np.zeros(shape, kind.carrier)
-    dense[tuple(rows.T) if indices.ndim == 2 else np.unravel_index(rows[:, 0], shape)] = values
+    dense[tuple(rows.T) if indices.ndim == 2 else np.unravel_index(rows[:, 0].astype(np.intp), shape)] = values
     return dense, kind

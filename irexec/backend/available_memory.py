@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import sys
 from pathlib import Path
@@ -15,9 +14,6 @@ ASSUMED = 4 << 30
 
 _NO_LIMIT = 1 << 60
 """A larger limit is none: version 1 writes the largest integer where nothing limits the group."""
-
-PAGE = mmap.PAGESIZE
-"""Bytes of a page of memory."""
 
 
 def available_memory(root: Path = Path("/")) -> int:
@@ -41,7 +37,7 @@ def memory_in_use(root: Path = Path("/")) -> int:
         return system_memory.windows_in_use() or 0
     if len(pages) < 3 or not all(count.isdigit() for count in pages):
         return 0
-    return max(0, int(pages[1]) - int(pages[2])) * PAGE
+    return max(0, int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _of_the_system(root: Path) -> int:

@@ -15,6 +15,7 @@ from irexec.backend.eligibility import chain_keeps_type, has_elements
 from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
+from irexec.reference.indexing import as_indices
 from irexec.schema.shape_rules import normalize_axis
 
 # Nanoseconds: of a call of a NumPy function, of a copied element, of one copied in another order.
@@ -222,7 +223,7 @@ class Gather(_Movement):
     """Slices along an axis."""
 
     def __init__(self, task: Task, axis: int, indices: np.ndarray) -> None:
-        self._axis, self._indices = axis, indices
+        self._axis, self._indices = axis, as_indices(indices)
         super().__init__(task, "gathered slices", [tuple(slice(0, size) for size in task.output_shape())], (0,))
 
     def _fill(self, scratch: Scratch, index: int, inputs: Sequence[Any], target: np.ndarray) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from irexec.backend.control_groups import control_groups, text_of
 from irexec.backend.openblas import OpenBlas, openblas
+from irexec.backend.recent import Recent
 from irexec.errors import InputError
 
 VARIABLE = "IREXEC_NUM_THREADS"
@@ -41,10 +42,20 @@ def thread_count(threads: int | None = None, root: Path = Path("/")) -> int:
 
 
 def usable_cores(root: Path = Path("/")) -> int:
-    """Number of cores available to this process, limited by the CPU time of its control groups (rounded up)."""
-    quota = cpu_quota(root)
-    cores = _cores(_affinity(), root)
+    """Number of cores available to this process, limited by the CPU time of its control groups (rounded up).
+
+    The files of the system are read again after a moment, and where the process may run on other processors.
+    """
+    return _recent_cores((root, frozenset(_affinity())))
+
+
+def _cores_of(place: tuple[Path, frozenset[int]]) -> int:
+    root, processors = place
+    quota, cores = cpu_quota(root), _cores(processors, root)
     return cores if quota is None else max(1, min(cores, math.ceil(quota)))
+
+
+_recent_cores = Recent(_cores_of)
 
 
 def _affinity() -> set[int]:
@@ -54,7 +65,7 @@ def _affinity() -> set[int]:
     return set(range(os.cpu_count() or 1))
 
 
-def _cores(processors: set[int], root: Path) -> int:
+def _cores(processors: frozenset[int], root: Path) -> int:
     """Number of cores of the logical processors; each counts as a core if the system does not tell."""
     siblings = {
         text_of(root / f"sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") or str(number)

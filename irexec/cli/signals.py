@@ -10,7 +10,7 @@ from types import FrameType
 
 from irexec.io.held_signals import NOTHING_HELD
 from irexec.io.temporary import remove_all
-from irexec.startup import exit_at_once
+from irexec.startup import exit_at_once, handle_signal
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 _SIGNALS: tuple[int, ...] = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
@@ -24,15 +24,20 @@ class _Watch(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(name="irexec-signals", daemon=True)
-        self._reader, self._writer = os.pipe()
+        self._reader = self._writer = -1
         self._noticed, self._lost = threading.Event(), threading.Event()
         self._is_over = False
 
-    def begin(self) -> None:
-        """Watch for signals from now on."""
-        os.set_blocking(self._writer, False)
-        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
-        self.start()
+    def begin(self) -> bool:
+        """Watch for signals from now on. Returns False where the process can have no thread or pipe for it."""
+        try:
+            self._reader, self._writer = os.pipe()
+            os.set_blocking(self._writer, False)
+            self.start()
+            signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        except (AttributeError, ValueError, OSError, RuntimeError):
+            return False
+        return True
 
     def notice(self) -> None:
         """The main thread handles the signal."""
@@ -71,7 +76,7 @@ def exit_on_signals() -> None:
     """Let signals end the process at once while nothing has to be cleaned up. A signal ignored by nohup stays so."""
     for number in _SIGNALS:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-            signal.signal(number, exit_at_once)
+            handle_signal(number, exit_at_once)
 
 
 def raise_on_signals() -> None:
@@ -80,10 +85,10 @@ def raise_on_signals() -> None:
     if ending and os.name == "posix":
         sys.unraisablehook = _unraisable
         watch = _Watch()
-        watch.begin()
-        _watch.append(watch)
+        if watch.begin():
+            _watch.append(watch)
     for number in ending:
-        signal.signal(number, _leave)
+        handle_signal(number, _leave)
 
 
 def leave_to_command() -> None:
@@ -103,7 +108,7 @@ def finish() -> None:
 def _ignore() -> None:
     for number in _SIGNALS:
         if signal.getsignal(number) is _leave:
-            signal.signal(number, signal.SIG_IGN)
+            handle_signal(number, signal.SIG_IGN.value)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -5,12 +5,11 @@ Sizes are computed in Python's integers from shapes, before anything of the size
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from irexec.backend.available_memory import available_memory, memory_in_use
+from irexec.backend.recent import Recent
 from irexec.compile.errors import node_error
 from irexec.compile.graph import CompileGraph, Operation
 from irexec.compile.steps import Plan, Step
@@ -20,22 +19,10 @@ from irexec.ir.graph import Node
 from irexec.messages import amount
 from irexec.reference.limits import ADDRESSABLE, SMALL, check_address
 
-_FRESH, _FAR = 0.1, 64
-"""Seconds for which available memory is reused, for sizes so many times smaller."""
+_FAR = 64
+"""A recent answer about available memory is reused for sizes so many times smaller."""
 
-
-_answers: dict[Path, tuple[float, int]] = {}
-"""The available memory as the system last told it, and when; the system is asked for each model that is compiled."""
-
-
-def _recently_available(root: Path, seconds: float = _FRESH) -> int:
-    """The available memory at most so many seconds ago."""
-    now = time.monotonic()
-    asked, found = _answers.get(root, (-math.inf, 0))
-    if now - asked >= seconds:
-        found = available_memory(root)
-        _answers[root] = now, found
-    return found
+_recently_available = Recent[Path, int](lambda root: available_memory(root))
 
 
 class MemoryLimit:

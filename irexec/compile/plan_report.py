@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
@@ -224,7 +223,7 @@ def _is_mapped(array: np.ndarray) -> bool:
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base
-    return isinstance(base, mmap.mmap)
+    return type(base).__module__ == "mmap"
 
 
 def _arrays(made: Any) -> Iterator[np.ndarray]:

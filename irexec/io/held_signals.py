@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -43,7 +43,9 @@ class _Holder:
             is_in_c = previous is None or (previous is signal.SIG_DFL and number in _OFTEN_IN_C)
             if not is_in_c and previous is not signal.SIG_IGN:
                 self.previous[number] = previous
-                signal.signal(number, self)
+                # Where no handler can be installed (Pyodide), no signal arrives.
+                with suppress(AttributeError, ValueError, OSError):
+                    signal.signal(number, self)
 
     def release(self) -> None:
         """Put the handlers back, then let what has arrived take effect."""

@@ -42,15 +42,19 @@ class LineProcess:
     ) -> None:
         self._name = name
         command = command or [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), module, *arguments]
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            preexec_fn=prepare,
-            env=environment,
-        )
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                preexec_fn=prepare,
+                env=environment,
+            )
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise EngineError(f"the process of {name} cannot be started: {reason}", engine=name) from None
         self._timed_out = False
 
     def ask(self, text: str) -> None:

@@ -5,14 +5,17 @@ Nothing is checked. A file that is not what it should be has fewer names, or non
 
 from __future__ import annotations
 
-import mmap
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irexec.io.onnx_bytes import fields, is_onnx
 from irexec.io.reading import open_regular
+
+if TYPE_CHECKING:
+    import mmap
 
 _LARGEST_XML = 256 << 20
 _BODY = rb"(?:then_|else_)?body"
@@ -41,6 +44,8 @@ class ModelNames:
 
 def model_names(path: str | Path) -> ModelNames:
     """The names in an .xml or .onnx; raises OSError and ValueError where it cannot be read."""
+    import mmap
+
     with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         if str(path).lower().endswith(".onnx") or is_onnx(data[: 1 << 16]):
             return _of_onnx(data)

@@ -4,11 +4,10 @@ does, or as one of the two forms of ONNX as text.
 
 from __future__ import annotations
 
-import mmap
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from irexec.io.reading import open_regular
 
@@ -20,7 +19,10 @@ _LOOKED_AT = 1 << 16
 
 # The size of values of the wire types that have a fixed one.
 _FIXED = {1: 8, 5: 4}
-Bytes = bytes | mmap.mmap
+if TYPE_CHECKING:
+    import mmap
+
+    Bytes = bytes | mmap.mmap
 
 _NAMES = (
     rb"(?:ir_version|opset_import|producer_name|producer_version|domain|model_version|doc_string|graph|metadata_props|"

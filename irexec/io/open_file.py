@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from irexec.errors import ModelError
 from irexec.io.reading import open_regular, reading
+
+if TYPE_CHECKING:
+    import mmap
 
 _CHUNK = 16 << 20
 
@@ -59,15 +62,19 @@ class OpenFile:
         data.flags.writeable = False
         return data
 
-    def map(self) -> mmap.mmap:
-        """A mapping of all bytes, of which there must be some; raises ModelError if they cannot be mapped, or have been
-        changed.
+    def map(self) -> mmap.mmap | None:
+        """A mapping of all bytes, of which there must be some; None where the system maps no files, or not this one.
+
+        Raises:
+            ModelError: the file has been changed since it was opened.
         """
         self._check_unchanged()
         try:
+            import mmap
+
             return mmap.mmap(self._file.fileno(), self.size, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            raise ModelError(f"{self.path}: cannot be mapped: {error}") from None
+        except (ImportError, OSError, ValueError):
+            return None
 
     def _check_unchanged(self) -> None:
         state = os.fstat(self._file.fileno())

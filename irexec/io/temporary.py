@@ -46,7 +46,7 @@ class Temporary:
         self.folder.mkdir(0o700)
 
     def keep_old(self) -> None:
-        """Keep a hard link to the target, or a copy where the file system has none, and give the new file its
+        """Keep a hard link to the target, or a copy where the system has none, and give the new file its
         permissions.
         """
         if not self.target.exists():
@@ -56,7 +56,7 @@ class Temporary:
 
         try:
             os.link(self.target, self.old)
-        except OSError:
+        except (AttributeError, OSError):
             shutil.copy2(self.target, self.old)
         shutil.copymode(self.old, self.new)
 

@@ -1,13 +1,12 @@
-"""The .bin with a model's weights. The first access reads a small file, and maps a large one."""
+"""The .bin with a model's weights. The first access reads a small file, and maps a large one where the system can."""
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -17,6 +16,9 @@ from irexec.io.open_file import OpenFile
 from irexec.io.reading import NotRegularFileError
 from irexec.io.record import BinRecord, record_of
 from irexec.ir.forks import new_lock
+
+if TYPE_CHECKING:
+    import mmap
 
 READ_AT_ONCE = 16 << 20
 """Bytes of a file up to which it is read, not mapped: that takes milliseconds, and another program that shortens it
@@ -111,7 +113,11 @@ class Weights:
         anywhere.
         """
         with self._lock:
-            if self._mapping is None or not hasattr(mmap, "MADV_DONTNEED"):
+            if self._mapping is None:
+                return
+            import mmap
+
+            if not hasattr(mmap, "MADV_DONTNEED"):
                 return
             first = -(-offset // mmap.PAGESIZE) * mmap.PAGESIZE
             whole = (min(offset + size, len(self._mapping)) - first) // mmap.PAGESIZE * mmap.PAGESIZE
@@ -168,11 +174,8 @@ class Weights:
                 return file._data
         if self._file is None or self.size == 0:
             return np.zeros(0, np.uint8)
-        if self.size <= READ_AT_ONCE:
-            data = self._file.read_all()
-        else:
-            self._mapping = self._file.map()
-            data = np.frombuffer(self._mapping, np.uint8)
+        self._mapping = self._file.map() if self.size > READ_AT_ONCE else None
+        data = self._file.read_all() if self._mapping is None else np.frombuffer(self._mapping, np.uint8)
         self._file.close()
         self._file = None
         return data

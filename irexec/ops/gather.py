@@ -10,7 +10,7 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Shape, count, meet_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
-from irexec.reference.indexing import from_front
+from irexec.reference.indexing import as_indices, from_front
 from irexec.reference.limits import check_time
 from irexec.schema.inputs import INDEX, SCALAR, VECTOR, AnyTensor, IntegerTensor, NumericTensor, Rank
 from irexec.schema.registry import op
@@ -26,13 +26,13 @@ def _gather(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, batch_dims:
     batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
     size = data.shape[along]
     if batch == 0 and indices.size and indices.dtype.kind in "iu" and indices.min() >= 0 and indices.max() < size:
-        return np.take(data, indices.astype(np.int64, copy=False), along)
+        return np.take(data, as_indices(indices), along)
     wrapped = np.where(indices < 0, indices.astype(np.int64) + size, indices)
     inside = (wrapped >= 0) & (wrapped < size)
     safe = np.where(inside, wrapped, 0).astype(np.int64)
     if size == 0:
         return np.full((*data.shape[:along], *indices.shape[batch:], *data.shape[along + 1 :]), _zero(data), data.dtype)
-    taken = np.take(data, safe, along) if batch == 0 else _take_batched(data, safe, along, batch)
+    taken = np.take(data, as_indices(safe), along) if batch == 0 else _take_batched(data, safe, along, batch)
     if inside.all():
         return taken
     mask = inside.reshape(

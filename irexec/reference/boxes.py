@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from irexec.reference.indexing import as_indices
 from irexec.reference.limits import check_time
 
 
@@ -54,7 +55,8 @@ class AxisAligned:
     def between(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
         """The IoU [n, m] of ``some`` boxes with ``others``, both indices; the same values as those of ``overlaps``."""
         (low, high, areas), (low_of_others, high_of_others, areas_of_others) = (
-            (self.low.take(indices, 1), self.high.take(indices, 1), self.areas[indices]) for indices in (some, others)
+            (self.low.take(indices, 1), self.high.take(indices, 1), self.areas[indices])
+            for indices in (as_indices(some), as_indices(others))
         )
         with np.errstate(all="ignore"):
             sides = np.minimum(high[:, :, None], high_of_others[:, None])

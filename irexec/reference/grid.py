@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from irexec.reference.indexing import as_indices
+
 # Along one axis, for each tap: the pixel beside every point (i64), whether it counts, and its weight (None: 1).
 PointTaps = list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]
 
@@ -78,7 +80,8 @@ def _sampled(
     for line, has_line, weight in down:
         begins = starts + line * sizes[1]
         pixels = [
-            (np.where(has_line & there, begins + column, len(rows) - 1), counts) for column, there, counts in across
+            (as_indices(np.where(has_line & there, begins + column, len(rows) - 1)), counts)
+            for column, there, counts in across
         ]
         parts.append(_weighted(_sum([_weighted(rows.take(pixel, axis=0), counts) for pixel, counts in pixels]), weight))
     return _sum(parts)

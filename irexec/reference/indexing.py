@@ -9,6 +9,15 @@ import numpy as np
 from irexec.errors import check
 
 
+def as_indices(indices: np.ndarray) -> np.ndarray:
+    """Indices as np.intp, the type that NumPy indexes with: i64, but i32 on a 32-bit system.
+
+    There np.take, repeat, bincount, reduceat, choose, put and unravel_index refuse wider types, since these cannot be
+    cast safely. The indices are within range, so no value changes.
+    """
+    return indices.astype(np.intp, copy=False)
+
+
 def from_front(indices: np.ndarray, sizes: int | Sequence[int], *, negative: bool = True) -> np.ndarray:
     """Indices (i64) counted from the front; negative ones, where allowed, are counted from the end.
 

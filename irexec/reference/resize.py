@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.errors import check
+from irexec.reference.indexing import as_indices
 from irexec.reference.limits import check_time
 
 F = np.float32
@@ -179,7 +180,7 @@ def apply(x: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
     Many taps for few positions are one product with a matrix, unless that would spread an infinity or NaN.
     """
     if taps.weight is None:
-        return np.take(x, taps.index[:, 0], axis)
+        return np.take(x, as_indices(taps.index[:, 0]), axis)
     with np.errstate(all="ignore"):
         if taps.size <= _DENSE * taps.index.shape[1] and np.isfinite(x.sum()):
             return _by_product(x, axis, taps.matrix.astype(x.dtype, copy=False))
@@ -191,7 +192,7 @@ def by_taps(x: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
     result = np.zeros((*x.shape[:axis], len(taps.index), *x.shape[axis + 1 :]), x.dtype)
     for tap in range(taps.index.shape[1]):
         check_time()
-        part = np.take(x, taps.index[:, tap], axis)
+        part = np.take(x, as_indices(taps.index[:, tap]), axis)
         part *= _weight(taps, tap, axis, x.ndim).astype(x.dtype, copy=False)
         result += part
     return result
@@ -224,6 +225,6 @@ def together(
         weight, taken = factor, x
         for axis, taps, tap in zip(axes, tables, points, strict=True):
             weight = weight * _weight(taps, tap, axis, x.ndim)
-            taken = np.take(taken, taps.index[:, tap], axis)
+            taken = np.take(taken, as_indices(taps.index[:, tap]), axis)
         total, weights = total + weight * taken, weights + weight
     return total, weights

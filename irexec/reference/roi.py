@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from irexec.errors import check
+from irexec.reference.indexing import as_indices
 from irexec.reference.limits import check_time
 from irexec.reference.roi_align import blocks
 from irexec.reference.roi_sampling import interpolate
@@ -104,9 +105,8 @@ def _max_of_windows(
         line = starts + np.minimum(vertical[0] + i, last_row)[:, :, None] * width
         for j in range(_longest(horizontal)):
             check_time()
-            np.maximum(
-                result, rows.take(line + np.minimum(horizontal[0] + j, last_column)[:, None, :], axis=0), out=result
-            )
+            pixels = as_indices(line + np.minimum(horizontal[0] + j, last_column)[:, None, :])
+            np.maximum(result, rows.take(pixels, axis=0), out=result)
     result[_areas(vertical, horizontal) == 0] = 0
     return result
 
@@ -122,7 +122,8 @@ def _mean_of_windows(
         has_row = (vertical[0] + i < vertical[1])[:, :, None]
         for j in range(_longest(horizontal)):
             check_time()
-            values = rows.take(line + np.minimum(horizontal[0] + j, last_column)[:, None, :], axis=0)
+            pixels = as_indices(line + np.minimum(horizontal[0] + j, last_column)[:, None, :])
+            values = rows.take(pixels, axis=0)
             values[~(has_row & (horizontal[0] + j < horizontal[1])[:, None, :])] = 0
             result += values
     return result / np.maximum(_areas(vertical, horizontal), 1).astype(rows.dtype)[..., None]

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from irexec.reference.indexing import as_indices
 from irexec.reference.limits import check_time
 from irexec.reference.roi_sampling import BLOCK, BoxPooling, nearest_two, positions_of_box, rotate, sample
 
@@ -73,7 +74,7 @@ def _axis_weights(
         outside = (position < -1) | (position > size)
         for pixel, weight in nearest_two(position, size):
             index = pixel + np.arange(bins)[:, None] * size
-            total += np.bincount(index.ravel(), np.where(outside, 0, weight).ravel(), bins * size)
+            total += np.bincount(as_indices(index.ravel()), np.where(outside, 0, weight).ravel(), bins * size)
     weights = total.reshape(bins, size) / points
     used = np.flatnonzero(weights.any(0))
     first, last = (int(used[0]), int(used[-1])) if used.size else (0, 0)

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from irexec.reference.indexing import as_indices
+
 # The number of values pooled at once, so that they stay in the cache.
 BLOCK = 1 << 17
 
@@ -167,7 +169,7 @@ def interpolate(rows: np.ndarray, starts: np.ndarray, sizes: Sequence[int], y: n
     columns = [*nearest_two(x, sizes[1])]
     for line, line_weight in nearest_two(y, sizes[0]):
         for column, column_weight in columns:
-            part = rows.take((starts + line * sizes[1]) + column, axis=0)
+            part = rows.take(as_indices(starts + line * sizes[1] + column), axis=0)
             part *= (line_weight * column_weight)[..., None]
             total += part
     return total

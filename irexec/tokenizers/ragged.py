@@ -11,6 +11,7 @@ from irexec.dtypes.elements import BOOLEAN, I32
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Size, meet_shapes
 from irexec.ir.facts import Fact
+from irexec.reference.indexing import as_indices
 from irexec.reference.limits import check_memory
 from irexec.schema.extension import operation
 from irexec.schema.inputs import ONE_ELEMENT, VECTOR, AnyTensor, BooleanTensor, IntegerTensor, Rank, Tensor
@@ -86,7 +87,7 @@ def _ragged_to_dense_facts(
 def ragged_to_sparse(begins: Offsets, ends: Offsets) -> np.ndarray:
     """The row and the column of each element."""
     check(bool((ends >= begins).all()), "an end is before its begin")
-    lengths = (ends.astype(np.int64) - begins).ravel()
+    lengths = as_indices((ends.astype(np.int64) - begins).ravel())
     check_memory((int(lengths.sum()), 4), np.dtype(np.int64), "the rows and columns of the elements")
     row = np.repeat(np.arange(lengths.size), lengths)
     column = np.arange(row.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -157,7 +158,7 @@ def combine_segments(
     check(int(np.prod(shape)) == number, f"rows have shape {list(shape)}, a ragged tensor has {number} rows")
     pieces = [_pieces(*segment, number) for segment in segments]
     joined = [piece for row in zip(*pieces, strict=True) for piece in row]
-    lengths = np.array([len(piece) for piece in joined], np.int64).reshape(number, len(segments))
+    lengths = np.array([len(piece) for piece in joined], np.intp).reshape(number, len(segments))
     check_memory((int(lengths.sum()), 2), np.dtype(np.int64), "the joined rows")
     values = np.concatenate([segments[0][2][:0], *joined])
     begins, ends = row_offsets(lengths.sum(axis=1).tolist(), shape)

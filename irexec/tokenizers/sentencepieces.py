@@ -135,11 +135,11 @@ def _special(
 
 def _sparse(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Indices, values and shape of the matrix of rows of different lengths."""
-    lengths = np.array([len(row) for row in rows], np.int64)
+    lengths = np.array([len(row) for row in rows], np.intp)
     row = np.repeat(np.arange(lengths.size), lengths)
     column = np.arange(row.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     values = np.fromiter(chain.from_iterable(rows), np.int32, row.size)
-    return np.stack([row, column], 1), values, np.array([len(rows), lengths.max(initial=0)], np.int64)
+    return np.stack([row, column], 1).astype(np.int64), values, np.array([len(rows), lengths.max(initial=0)], np.int64)
 
 
 @sentencepiece_tokenizer.shape_rule

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from irexec.backend import threads
+import irexec
+from irexec.backend import control_groups, threads
 from irexec.backend.openblas import OpenBlas, openblas
 from irexec.backend.threads import cpu_quota, one_blas_thread, thread_count, usable_cores
 from irexec.errors import InputError
 from tests.support.files import write_tree
+from tests.support.paths import DIGITS
 
 V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate"
 V1 = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct"
@@ -261,3 +264,24 @@ def test_numpys_own_openblas_is_found_and_set() -> None:
         with one_blas_thread():
             assert library.get() == 1
         assert library.get() == before
+
+
+def test_the_system_is_not_asked_again_for_the_next_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of one layer compiles in a millisecond, of which reading files of the system was an eighth."""
+    model = irexec.read_model(DIGITS / "classifier.xml")
+    now = [time.monotonic() + 10]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    opened: list[str] = []
+
+    def counted(path: Any, *arguments: Any, **options: Any) -> Any:
+        opened.append(str(path))
+        return open(path, *arguments, **options)
+
+    monkeypatch.setattr(control_groups, "open", counted, raising=False)
+    irexec.compile_model(model)
+    first = len(opened)
+    irexec.compile_model(model)
+    assert first and len(opened) == first, opened[first:]
+    now[0] += 1
+    irexec.compile_model(model)
+    assert len(opened) > first

@@ -12,6 +12,7 @@ import pytest
 
 import irexec
 from irexec.analysis.model import Model
+from irexec.backend import recent
 from irexec.backend.available_memory import memory_in_use
 from irexec.compile import memory_limit
 from irexec.compile.memory_limit import MemoryLimit
@@ -201,7 +202,7 @@ def test_strings_that_overlap() -> None:
 @pytest.fixture
 def small_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """A system that has 40 MB left, whatever is allocated."""
-    monkeypatch.setattr(memory_limit, "_answers", {})
+    monkeypatch.setattr(memory_limit._recently_available, "_answers", {})
     monkeypatch.setattr(memory_limit, "available_memory", lambda root: 40 * MB)
 
 
@@ -296,13 +297,13 @@ def test_models_that_are_compiled_one_after_another_ask_the_system_once(monkeypa
     asked: list[Path] = []
     real = memory_limit.available_memory
     monkeypatch.setattr(memory_limit, "available_memory", lambda root: (asked.append(root), real(root))[1])
-    monkeypatch.setattr(memory_limit, "_answers", {})
-    monkeypatch.setattr(memory_limit.time, "monotonic", lambda: 5.0)
+    monkeypatch.setattr(memory_limit._recently_available, "_answers", {})
+    monkeypatch.setattr(recent.time, "monotonic", lambda: 5.0)
     b = irexec.Builder("m")
     b.result(b.emit("Relu", b.parameter("f32", (2, 3), "x")), "y")
     for _ in range(3):
         irexec.compile_model(b.model())
     assert len(asked) == 1
-    monkeypatch.setattr(memory_limit.time, "monotonic", lambda: 6.0)
+    monkeypatch.setattr(recent.time, "monotonic", lambda: 6.0)
     irexec.compile_model(b.model())
     assert len(asked) == 2

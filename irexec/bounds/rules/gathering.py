@@ -10,6 +10,7 @@ from irexec.bounds.algebra import Algebra, floats, joined, settled
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
 from irexec.ir.integers import integer
+from irexec.reference.indexing import as_indices
 from irexec.schema.registry import newest
 from irexec.schema.shape_rules import normalize_axis
 
@@ -148,7 +149,7 @@ def _counts(
     """The number of updates of each element."""
     if layer.definition.type == "ScatterUpdate":
         along = normalize_axis(integer(axis[0], "axis"), len(shape))
-        counts = np.bincount(indices.ravel().astype(np.int64), minlength=shape[along])
+        counts = np.bincount(as_indices(indices.ravel()), minlength=shape[along])
         return np.broadcast_to(counts.reshape((-1,) + (1,) * (len(shape) - along - 1)), shape).astype(np.float64)
     adding = newest(layer.definition.type)
     return floats(adding(np.zeros(shape), indices, np.ones(updates), *axis, reduction="sum"))

@@ -19,6 +19,7 @@ from irexec.bounds.interval import Bound, Interval
 from irexec.bounds.registry import Layer, rule
 from irexec.ir.integers import integers
 from irexec.reference import resize
+from irexec.reference.indexing import as_indices
 from irexec.reference.interpolate import ResizeParams, scales_of
 from irexec.reference.resize import Taps
 from irexec.schema.shape_rules import normalize_axes
@@ -110,8 +111,8 @@ def _nearest(x: Interval, exact: np.ndarray, params: ResizeParams, table: Sequen
         ]
         if max(np.abs(ends[1] - ends[0]), default=0) > 1:
             return settled(exact, exact, exact).open_where(np.ones(exact.shape, bool))
-        low = np.minimum(*(np.take(low, index, one.axis) for index in ends))
-        high = np.maximum(*(np.take(high, index, one.axis) for index in ends))
+        low = np.minimum(*(np.take(low, as_indices(index), one.axis) for index in ends))
+        high = np.maximum(*(np.take(high, as_indices(index), one.axis) for index in ends))
     if exact.dtype.kind != "f":
         return Interval(exact, np.minimum(low, exact), np.maximum(high, exact))
     return settled(floats(exact), floats(low), floats(high))

@@ -16,6 +16,7 @@ from irexec.ir.dims import shape_text
 from irexec.ir.graph import Graph, Node
 from irexec.messages import counted
 from irexec.records import Report
+from irexec.reference.indexing import as_indices
 from irexec.tools.arrays.statistics import BLOCK, Moments, Statistics, array_blocks, blocks_of
 
 BINS = 20
@@ -179,7 +180,7 @@ class _Integers:
             self._low % (1 << 64)
         )
         bins = above // np.uint64(self._width) if self._width < 1 << 64 else np.zeros_like(above)
-        self.counts += np.bincount(bins.astype(np.int64), minlength=self.counts.size)
+        self.counts += np.bincount(as_indices(bins), minlength=self.counts.size)
 
 
 class _Floats:

@@ -108,5 +108,5 @@ def _histogram(values: np.ndarray, low: float, high: float) -> HistogramChart | 
     if not 0 < high - low < math.inf:
         return None
     # By hand: NumPy's refuses ranges that are too narrow for its bins.
-    bins = np.minimum(((values - low) / (high - low) * _BINS).astype(np.int64), _BINS - 1)
+    bins = np.minimum(((values - low) / (high - low) * _BINS).astype(np.intp), _BINS - 1)
     return HistogramChart(np.bincount(bins, minlength=_BINS).tolist(), low, high)

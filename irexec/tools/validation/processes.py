@@ -5,13 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from concurrent.futures import BrokenExecutor, Future
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from irexec.errors import InputError
 from irexec.io.worker_process import begin_worker
 from irexec.tools.validation.files import STDIN, FileReport, report_always
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 _DIED = "the process that validated it ended: there may be not enough memory, or it crashed"
 
@@ -25,14 +28,14 @@ def reports(files: Sequence[str], jobs: int = 1, **options: Any) -> Iterator[Fil
 
     Args:
         files: paths, or "-" for standard input.
-        jobs: the number of processes; 1 is this process.
+        jobs: the number of processes; 1 is this process, which validates where there are no others (Pyodide).
         options: as for ``report``.
 
     Raises:
         InputError: this process cannot start others.
     """
     inside = [path for path in files if path != STDIN]
-    if jobs == 1 or len(inside) < 2:
+    if jobs == 1 or len(inside) < 2 or find_spec("_multiprocessing") is None:
         yield from (report_always(path, **options) for path in files)
         return
     if multiprocessing.current_process().daemon:
@@ -52,6 +55,8 @@ def reports(files: Sequence[str], jobs: int = 1, **options: Any) -> Iterator[Fil
 
 
 def _pool(count: int) -> ProcessPoolExecutor:
+    from concurrent.futures import ProcessPoolExecutor
+
     # Processes are spawned, not forked: a fork of a process with threads may hang.
     return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), begin_worker)
 
@@ -65,11 +70,11 @@ def _validated(path: str, options: dict[str, Any]) -> _Warned:
 def _result(path: str, future: Future[_Warned], options: dict[str, Any]) -> FileReport:
     try:
         found, warned = future.result()
-    except BrokenProcessPool:
+    except BrokenExecutor:
         with _pool(1) as pool:
             try:
                 found, warned = pool.submit(_validated, path, options).result()
-            except BrokenProcessPool:
+            except BrokenExecutor:
                 return FileReport(path, (), error=f"{path}: {_DIED}")
     for warning in warned:
         warnings.warn(warning, stacklevel=2)
