@@ -10,6 +10,7 @@ import pytest
 
 import irexec
 from irexec.analysis.builder import Builder
+from irexec.runtime import compiled_model
 from irexec.runtime.observation import StepRun
 from tests.support.paths import DIGITS, IRS
 
@@ -166,3 +167,17 @@ def test_the_time_of_a_run_is_that_of_a_plain_loop() -> None:
         loop.append((time.perf_counter() - begin) * 1e3)
     assert found.minimum < 1.5 * min(loop)
     assert found.in_steps < found.observed
+
+
+def test_a_run_that_is_not_observed_takes_as_long_as_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the binding of its inputs, which is most of the time of a small model."""
+    compiled = irexec.compile_model(DIGITS / "classifier.xml")
+    inputs = np.zeros((1, 1, 8, 8), np.float32)
+    bind = compiled_model.bind_inputs
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        time.sleep(0.01)
+        return bind(*arguments, **options)
+
+    monkeypatch.setattr(compiled_model, "bind_inputs", slow)
+    assert compiled.profile(inputs, 2).minimum >= 10
