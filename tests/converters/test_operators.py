@@ -209,7 +209,6 @@ REFUSED = {
     "labels of maps": ("(float[2,3] x) => (z) { [zip] z = ai.onnx.ml.ZipMap <classlabels_int64s = [1, 2]> (x) }", r"node 'zip' .*: there are 2 labels for 3 scores"),
     "equal labels of maps": ("(float[2,2] x) => (z) { [zip] z = ai.onnx.ml.ZipMap <classlabels_int64s = [1, 1]> (x) }", r"node 'zip' .*: two classes have the same label"),
     "maps as inputs": ("(float[2,2] x) => (y) { z = ai.onnx.ml.ZipMap <classlabels_int64s = [1, 2]> (x) [id] y = SequenceAt (z, z) }", r"'id'"),
-    "a regular expression": ('(string[2] x) => (bool[2] y) { [match] y = RegexFullMatch <pattern = "(a"> (x) }', r"RegexFullMatch of opset 18"),
     "probabilities of other pairs": (_svc(f"{_MACHINE}, prob_a = [1.0, 2.0], prob_b = [0.5]"), r"node 'svc' .*: prob_a and prob_b have 2 and 1 values, expected 1"),
     "probits of two classes": (_svc(f'{_MACHINE}, post_transform = "PROBIT"'), r"node 'svc' .*: PROBIT of two classes"),
     "a kernel without its parameters": (_svc(f'{_MACHINE}, kernel_type = "RBF"'), r"node 'svc' .*: kernel_params has 0 values"),
