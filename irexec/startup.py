@@ -14,10 +14,12 @@ import sys
 INTERRUPTED = 130
 _INVALID = 3
 
-_LEAST, _LITTLE = 128 << 20, 4 << 30
+_LEAST, _LITTLE = 144 << 20, 4 << 30
 """Bytes of addresses: NumPy ends the process by itself with less than the first, and below the second its BLAS gets no
 threads. Each reserves addresses, and no product uses them."""
-_NO_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new thread", "out of memory")
+_NO_MEMORY = (
+    "cannot allocate memory", "failed to map segment", "can't start new thread", "can't allocate lock", "out of memory",
+)  # fmt: skip
 
 # The part of signal that is built in: signal itself imports enum.
 _signal = __import__("_signal")

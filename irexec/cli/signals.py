@@ -10,7 +10,7 @@ from types import FrameType
 
 from irexec.io.held_signals import NOTHING_HELD
 from irexec.io.temporary import remove_all
-from irexec.startup import exit_at_once, handle_signal
+from irexec.startup import exit_at_once, handle_signal, is_lack_of_memory
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 _SIGNALS: tuple[int, ...] = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
@@ -59,6 +59,14 @@ class _Watch(threading.Thread):
 
     def run(self) -> None:
         """Wait for a signal, and for the main thread to take notice of it."""
+        try:
+            self._watch()
+        except (MemoryError, RuntimeError) as error:
+            # The main thread has no memory either, and says so.
+            if not is_lack_of_memory(error):
+                raise
+
+    def _watch(self) -> None:
         number = os.read(self._reader, 1)[0]
         while number not in _SIGNALS and not self._is_over:
             number = os.read(self._reader, 1)[0]

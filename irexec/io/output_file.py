@@ -67,7 +67,8 @@ def check_beside(xml: Path, *beside: Path, overwrite: bool | None = None, option
         overwrite: whether any file is replaced; None where there is no such option for the user.
         option: the option that names the .xml, for messages.
     """
-    taken = next((path for path in beside if os.path.lexists(path)), None)
+    # A link to nothing holds nothing, and what is not a regular file is refused by its kind, whatever is asked for.
+    taken = next((path for path in beside if path.is_file()), None)
     if taken is None or overwrite or is_ir_file(xml):
         return
     where = f"exists without {xml.name} beside it" if not xml.exists() else f"exists, and {xml.name} is not an IR"

@@ -54,7 +54,7 @@ def _saturated_mean(layer: ExaminedLayer) -> bool:
 
 
 @difference(
-    "IR987", "64-bit integers computed in 32 bits", (), "CPU plugin", "values",
+    "IR987", "integers of 64 bits computed in 32", (), "CPU plugin", "values",
     does="the CPU plugin holds i64 and u64 in 32 bits: what they cannot hold wraps or saturates, where all other "
     "implementations are exact",
     example='<layer name="large" type="Const" version="opset1">\n  <data element_type="i64" shape=""/>\n</layer>\n'

@@ -247,7 +247,7 @@ def test_values_that_do_not_fit_into_memory_are_recorded_when_they_are_needed(
 ) -> None:
     inputs = {"x": np.random.default_rng(0).random((2, 12), np.float32)}
     usual = reduce(chain(dynamic=True), Own(has(*wanted)), inputs)
-    monkeypatch.setattr(recording.MemoryLimit, "left", lambda self: 0)
+    monkeypatch.setattr(recording.MemoryLimit, "left", lambda self, recently=False: 0)
     report = reduce(chain(dynamic=True), Own(has(*wanted)), inputs)
     assert report.layers == usual.layers
     assert report.found.inputs.keys() == usual.found.inputs.keys()
