@@ -39,6 +39,18 @@ _DECOMPRESSED = ("MatMul", "Gather")
 _AFTER_SCALING = ("Reshape", "Transpose", "Squeeze", "Unsqueeze")
 
 
+def computed_in_halves(graph: Graph) -> list[Node]:
+    """The layers of a graph that declare a result of f16 or bf16 and compute it: neither constants and conversions of
+    them, nor inputs."""
+    constant = constant_layers(graph)
+    return [
+        node
+        for node in graph.nodes
+        if node not in constant and node.constant is None and node.type not in ("Parameter", *_ANY_TYPE, *_STATES)
+        if any(value.fact is not None and value.fact.element in HALVES for value in node.outputs)
+    ]
+
+
 def compute_in_f32(graph: Graph, facts: Mapping[Value, Fact]) -> set[Node] | None:
     """Change a graph and its bodies so that nothing is computed in f16 or bf16; a Result of a computed value is f32.
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
+from irexec.analysis.f32_arithmetic import compute_in_f32, computed_in_halves
 from irexec.analysis.model import Model
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import read_model
 from irexec.cli import render
 from irexec.cli.next_steps import as_given, go_on
@@ -26,11 +28,13 @@ from irexec.messages import counted, listed
 
 @dataclass(frozen=True, kw_only=True)
 class ToOnnx:
-    """Opset of an .onnx that is written, whether its weights go to a file of their own, and the file of the report."""
+    """Opset of an .onnx that is written, whether its weights go to a file of their own, the file of the report, and the
+    arithmetic of f16."""
 
     opset: int | None
     external_data: bool
     report: str | None
+    arithmetic: Literal["as-written", "f32"]
 
 
 TO_ONNX = OptionGroup(
@@ -46,13 +50,22 @@ TO_ONNX = OptionGroup(
         "report": option(
             "--report", "Write a JSON file that lists the nodes of each layer, or why there are none.", type=FilePath()
         ),
+        "arithmetic": option(
+            "--arithmetic",
+            "Layers of f16 and bf16 compute as written, or in f32, as irexec and OpenVINO run them.",
+            type=click.Choice(["as-written", "f32"]),
+            default="as-written",
+        ),
     },
 )
 
 
 def refuse_options_of_onnx() -> None:
     """Raise UsageError for an option of TO_ONNX where an IR is written."""
-    for name, shown in (("opset", "--opset"), ("external_data", "--external-data"), ("report", "--report")):
+    for name, shown in (
+        ("opset", "--opset"), ("external_data", "--external-data"), ("report", "--report"),
+        ("arithmetic", "--arithmetic"),
+    ):  # fmt: skip
         if is_given(name):
             raise click.UsageError(f"{shown} is for an .onnx, and the output is an IR")
 
@@ -159,6 +172,14 @@ def _exported(source: Model, options: ToOnnx, strict: bool, document: dict[str, 
     from converters.ir_to_onnx.refusals import ExportError
 
     document["opset"] = checked_opset(options.opset)
+    if options.arithmetic == "f32":
+        source = source.clone()
+        compute_in_f32(source, infer_shapes(source, tolerant=True).facts)
+    elif computed := computed_in_halves(source):
+        render.warning_line(
+            f"{counted(len(computed), 'layer')}, such as {computed[0].name!r}, will compute in f16 or bf16; irexec and "
+            "OpenVINO compute them in f32: --arithmetic f32 writes that"
+        )
     try:
         exported = export(source, options.opset, strict)
     except ExportError as error:

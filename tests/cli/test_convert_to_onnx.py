@@ -171,3 +171,25 @@ def test_an_empty_constant_that_declares_a_byte(tmp_path: Path, capsys: Capture)
     model = onnx.load(tmp_path / "e.onnx")
     onnx.checker.check_model(model, full_check=True)
     assert {tensor.raw_data for tensor in model.graph.initializer if 0 in tensor.dims} <= {b""}
+
+
+def test_layers_of_f16_are_written_as_they_are_declared_or_as_they_are_computed(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    builder = Builder("m")
+    x = builder.parameter("f16", (2, 3), "x")
+    builder.result(builder.emit("Multiply", builder.emit("Exp", x), builder.constant(np.float16(300))))
+    path = _saved(tmp_path, builder)
+    _, err = _convert(capsys, path, "-o", tmp_path / "a.onnx")
+    assert "2 layers, such as 'Exp', will compute in f16" in err
+    _, err = _convert(capsys, path, "-o", tmp_path / "b.onnx", "--arithmetic", "f32")
+    assert err == ""
+    types = {
+        name: onnx.load(tmp_path / name).graph.output[0].type.tensor_type.elem_type for name in ("a.onnx", "b.onnx")
+    }
+    assert types == {"a.onnx": onnx.TensorProto.FLOAT16, "b.onnx": onnx.TensorProto.FLOAT}
+    large = np.full((2, 3), 6, np.float16)
+    halves, floats = (next(iter(irexec.infer(tmp_path / name, {"x": large}).values())) for name in ("a.onnx", "b.onnx"))
+    # 300 e^6 is 121,029, above the largest value of f16.
+    np.testing.assert_allclose(floats, 300 * np.exp(6.0), rtol=1e-3)
+    assert halves.dtype == np.float16
