@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from irexec.analysis.model import Model, Port, brief, find_port
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import Inference
+from irexec.backend.kernel import NanHasNoLevelError
 from irexec.backend.threads import one_blas_thread
 from irexec.errors import InputError
 from irexec.ir import graph as ir
@@ -144,25 +146,25 @@ class CompiledModel(Session):
             raise InputError(f"runs is {runs!r}, expected a whole number of at least 1")
         arrays = bind_inputs(self.inputs, inputs, allow_cast=allow_cast)
         shapes = tuple(array.shape for array in arrays)
-        session, planned, limits = (
-            self.session(),
-            self.program.plan(shapes, None),
-            RunLimits(self.program.memory, timeout),
-        )
+        session, limits = self.session(), RunLimits(self.program.memory, timeout)
 
-        def run_once(observer: Observer | None) -> None:
+        def run_once(observer: Observer | None, integers: bool) -> None:
             session.reset()
             # A run that is not observed takes as long as a call, with all that a call does.
             bound = arrays if observer is not None else bind_inputs(self.inputs, inputs, allow_cast=allow_cast)
-            plan = planned if observer is not None else self.program.plan(shapes, None)
+            plan = self.program.plan(shapes, None, integers)
             with one_blas_thread() if plan.calls_numpy else nullcontext():
                 results = run(plan, bound, session.variables.arrays, self.program.arenas, observer, limits)
             Outputs(self.program.outputs, results)
 
-        times = measure(run_once if progress is None else followed(run_once, runs, progress), len(planned.steps), runs)
-        return describe_profile(
-            planned, times, LayerCosts(self.model, self.program.infer(shapes).facts), self.program.kernels
-        )
+        for integers in (True, False):
+            # The second plan, if a NaN has no level.
+            planned, once = self.program.plan(shapes, None, integers), partial(run_once, integers=integers)
+            with suppress(NanHasNoLevelError):
+                times = measure(once if progress is None else followed(once, runs, progress), len(planned.steps), runs)
+                costs = LayerCosts(self.model, self.program.infer(shapes).facts)
+                return describe_profile(planned, times, costs, self.program.kernels)
+        raise AssertionError("a plan without integers has no levels")
 
     @property
     def inference(self) -> Inference:
