@@ -13,10 +13,10 @@ import numpy as np
 
 from irexec.dtypes.elements import F32, U8
 from irexec.ir.facts import Fact
-from irexec.reference.convolution import convolve
+from irexec.reference.convolution import convolve, convolve_transposed
 from irexec.reference.levels import Grid
 from irexec.reference.quantization import nearest_levels
-from irexec.schema.convolution import ConvolutionAttributes
+from irexec.schema.convolution import BackpropAttributes, ConvolutionAttributes
 from irexec.schema.inputs import AnyTensor, FloatTensor
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import resolve
@@ -63,6 +63,16 @@ def _group_convolution(
     return (sums * (scales * steps)).astype(np.float32)
 
 
+def _backprop(
+    data: AnyTensor, filter: AnyTensor, scale: FloatTensor, *, attributes: BackpropAttributes, grid: Grid
+) -> np.ndarray:
+    """ConvolutionBackpropData of levels by integers (I, O, kernel...), each output channel scaled."""
+    placed = attributes.windows(data.shape[2:], filter.shape[2:], None)
+    sums = convolve_transposed(_sums(data, grid), filter[None].astype(np.float64), placed)
+    scales = scale.astype(np.float64).reshape(-1, *(1,) * (data.ndim - 2))
+    return (sums * (scales * grid.step)).astype(np.float32)
+
+
 def _matmul(
     data: AnyTensor, matrix: AnyTensor, scale: FloatTensor, *, transpose_a: bool, transpose_b: bool, grid: Grid
 ) -> np.ndarray:
@@ -78,6 +88,7 @@ DEQUANTIZE = OpDef("Dequantize", SPACE, _dequantize)
 ADD_LEVELS = OpDef("AddLevels", SPACE, _add_levels)
 CONVOLUTION = OpDef("IntegerConvolution", SPACE, _convolution, tolerance=1e-5)
 GROUP_CONVOLUTION = OpDef("IntegerGroupConvolution", SPACE, _group_convolution, tolerance=1e-5)
+BACKPROP = OpDef("IntegerConvolutionBackpropData", SPACE, _backprop, tolerance=1e-5)
 MATMUL = OpDef("IntegerMatMul", SPACE, _matmul, tolerance=1e-5)
 
 
@@ -112,6 +123,11 @@ def _of_groups(data: Fact, filter: Fact, scale: Fact, *, attributes: Convolution
     return _floats("GroupConvolution", data, filter, attributes=attributes)
 
 
+@BACKPROP.shape_rule
+def _of_backprop(data: Fact, filter: Fact, scale: Fact, *, attributes: BackpropAttributes) -> Fact:
+    return _floats("ConvolutionBackpropData", data, filter, attributes=attributes)
+
+
 @MATMUL.shape_rule
 def _of_matmul(data: Fact, matrix: Fact, scale: Fact, *, transpose_a: bool, transpose_b: bool) -> Fact:
     return _floats("MatMul", data, matrix, transpose_a=transpose_a, transpose_b=transpose_b)
@@ -120,6 +136,7 @@ def _of_matmul(data: Fact, matrix: Fact, scale: Fact, *, transpose_a: bool, tran
 PRODUCTS: Mapping[str, OpDef] = {
     "Convolution": CONVOLUTION,
     "GroupConvolution": GROUP_CONVOLUTION,
+    "ConvolutionBackpropData": BACKPROP,
     "MatMul": MATMUL,
 }
 """The products that are computed in integers, and their operations on levels."""

@@ -90,7 +90,23 @@ class Network:
         stored = b.emit("Convert", b.constant(integers.astype(np.int8)), destination_type="f32")
         return b.emit("Multiply", stored, scale), integers * scale.astype(float)
 
+    def transposed(self, x: Value, exact: np.ndarray) -> tuple[Value, np.ndarray]:
+        rank, outputs = exact.ndim - 2, int(self.pick(1, 3, 16, 17))
+        kernel = tuple(int(self.pick(1, 2, 3, 4)) for _ in range(rank))
+        attributes: dict[str, Any] = {
+            "strides": tuple(int(self.pick(1, 2, 3)) for _ in range(rank)),
+            "pads_begin": tuple(int(self.rng.integers(0, 2)) * (size > 1) for size in kernel),
+            "pads_end": (0,) * rank,
+            "dilations": tuple(int(self.pick(1, 1, 2)) for _ in range(rank)),
+        }
+        made, values = self.weights((exact.shape[1], outputs, *kernel), (1,))
+        result = self.builder.emit("ConvolutionBackpropData", x, made, **attributes)
+        definition = resolve("ConvolutionBackpropData", "opset1")
+        return result, definition.kernel(exact, values, **definition.arguments(attributes))
+
     def convolution(self, x: Value, exact: np.ndarray) -> tuple[Value, np.ndarray]:
+        if self.pick(0, 0, 0, 1):
+            return self.transposed(x, exact)
         rank, channels = exact.ndim - 2, exact.shape[1]
         kernel = tuple(int(self.pick(1, 1, 3, 2)) for _ in range(rank))
         attributes: dict[str, Any] = {
@@ -195,7 +211,9 @@ def check(seed: int, threads: int = 2, smooth: bool = True) -> str:
     wrong = (np.abs(result - exact) > tolerance) & ~doubtful
     assert not wrong.any(), f"seed {seed}: {wrong.sum()} of {wrong.size}, {result[wrong][:3]} for {exact[wrong][:3]}"
     types = [step.operation.partition("+")[0] for step in compiled.plan.steps]
-    if any(type.endswith(("Convolution", "MatMul")) and not type.startswith("Integer") for type in types):
+    if any(
+        type.endswith(("Convolution", "BackpropData", "MatMul")) and not type.startswith("Integer") for type in types
+    ):
         return "in floats"
     return hashlib.sha256(result.tobytes()).hexdigest()[:12]
 

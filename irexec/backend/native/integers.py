@@ -21,11 +21,12 @@ from irexec.backend.linear import LinearGeometry
 from irexec.backend.native.calls import Binding, NativeKernel, element_strides, loaded
 from irexec.backend.native.chains import Axes, NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes
-from irexec.backend.native.copies import array_at, bind_copies, bordered
+from irexec.backend.native.copies import Copy, array_at, bind_copies, bordered
 from irexec.backend.native.panels import Cut, padded, panel_of
 from irexec.backend.native.sharing import blocks_for
-from irexec.backend.native.windows import Windows, row_block, rows_as_windows, table_bytes, windows_of
+from irexec.backend.native.windows import Windows, row_block, rows_as_windows, table_bytes, three, windows_of
 from irexec.backend.registry import kernels
+from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry, geometry_of
 from irexec.dtypes.elements import F32, U8
 from irexec.ir.facts import Fact
 from irexec.native.library import library
@@ -219,7 +220,8 @@ class _Integers(NativeKernel):
         self.images, self.groups, self.rows, self.columns = sizes
         self.axes, self.taps, self.depth, self.grid, self.own = axes, taps, depth, grid, len(task.inputs)
         self.panel, self.shape = panel_of(self.columns), task.output_shape()
-        self.cut = Cut.of(self.images * self.groups, self.rows, taps, -(-depth // unit()), self.columns, task.threads)
+        words, images = -(-depth // unit()), self.images * self.groups
+        self.cut = Cut.of(images, self.rows, max(1, taps), words, self.columns, task.threads)
         self.weights_source, self.scale_source = task.constants[1], task.constants[2]
         ranked = [(1,) * (len(self.shape) - len(fact.static_shape)) + fact.static_shape for fact in task.operands]
         is_column = [
@@ -305,6 +307,22 @@ class _Integers(NativeKernel):
             binding.address(out), *strides, zero, binding.guard() if self.is_levels else None,
         )  # fmt: skip
 
+    def _copied(
+        self, x: np.ndarray, channels: tuple[int, int, int], pads: Sequence[tuple[int, int]], binding: Binding
+    ) -> np.ndarray:
+        """Add a copy to the shared scratch: channels last, with borders of the zero level.
+
+        Args:
+            channels: groups, channels of a group, and those of a group in the copy.
+        """
+        groups, inputs, padded = channels
+        lying = np.moveaxis(x, 1, -1).reshape(*x.shape[:1], *x.shape[2:], groups, inputs)
+        around = [(0, 0), *pads, (0, 0), (0, padded - inputs)]
+        sizes = [size + before + after for size, (before, after) in zip(lying.shape, around, strict=True)]
+        made = array_at(binding.shared, sizes, np.dtype(np.uint8))
+        bind_copies([*bordered(lying, made, around, np.array(self.grid.zero, np.uint8))], binding)
+        return np.moveaxis(made.reshape(*made.shape[:-2], groups * padded), -1, 1)
+
     def _as_words(self, x: np.ndarray, at: int, binding: Binding) -> np.ndarray:
         """The data as the products read it: bytes, or widened at an address. ``x`` is contiguous in some order."""
         if unit() == 4:
@@ -370,12 +388,8 @@ class IntegerConvolution(_Integers):
         s, x = self.sizes, inputs[0]
         zeros = _zeros(self.grid.zero, self.depth)
         if self.copies:
-            lying = np.moveaxis(x, 1, -1).reshape(*x.shape[:1], *x.shape[2:], s.groups, s.inputs)
-            made = array_at(binding.shared, (s.images, *self.spatial, s.groups, self.channels), np.dtype(np.uint8))
-            w = s.windows
-            pads = [(0, 0), *zip(w.pads_begin, w.pads_end, strict=True), (0, 0), (0, self.channels - s.inputs)]
-            bind_copies([*bordered(lying, made, pads, np.array(self.grid.zero, np.uint8))], binding)
-            x = np.moveaxis(made.reshape(*made.shape[:-2], s.groups * self.channels), -1, 1)
+            pads = list(zip(s.windows.pads_begin, s.windows.pads_end, strict=True))
+            x = self._copied(x, (s.groups, s.inputs, self.channels), pads, binding)
         else:
             last = (0, *range(2, x.ndim), 1)
             x = binding.with_stride(x, 1) if unit() == 4 else binding.in_order(x, last)
@@ -518,6 +532,103 @@ _PIXELS, _TAPS, _OUTPUT, _PIXEL = 4, {4: 40.0, 2: 12.0}, 0.12, 10.0
 def _depthwise_cost(s: _Sizes) -> float:
     outputs = s.images * s.groups * s.pixels
     return STEP + outputs * (s.points / _TAPS[unit()] + _OUTPUT) + s.images * s.pixels * (_PIXEL + 2 * s.points)
+
+
+class _Phase(_Integers):
+    """The product of one phase of a transposed convolution; see backend.transposed.geometry."""
+
+    def __init__(self, task: Task, geometry: TransposedGeometry, axes: tuple[AxisPhase, ...], channels: int) -> None:
+        g = self.geometry = geometry
+        self.phase, self.channels = axes, channels
+        self.counts = tuple(axis.count for axis in axes)
+        taps = math.prod(len(axis.taps) for axis in axes)
+        sizes = g.images, g.groups, math.prod(self.counts), g.outputs
+        super().__init__(task, channel_axes(2 + len(axes)), sizes, taps, channels, task.attributes["grid"])
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.channels, *(axis.taps for axis in self.phase))
+
+    def _matrices(self, integers: np.ndarray) -> np.ndarray:
+        g = self.geometry
+        index: Any = (..., *np.ix_(*(list(axis.taps) for axis in self.phase)))
+        some = integers.reshape(g.weights)[index]
+        taps_first = np.moveaxis(some.reshape(*g.weights[:3], self.taps), 3, 1)
+        whole = np.zeros((g.groups, self.taps, self.channels, g.outputs), integers.dtype)
+        whole[:, :, : g.inputs] = taps_first
+        return whole.reshape(g.groups, self.taps * self.channels, g.outputs)
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind; the data is as the products read it."""
+        ones = (1,) * len(self.phase)
+        kernel, steps = (tuple(len(a.taps) for a in self.phase), tuple(a.step for a in self.phase))
+        windows = SlidingWindows(kernel, ones, steps, ones, ones, self.counts)
+        window = windows_of(inputs[0], windows, _zeros(self.grid.zero, self.depth), binding)
+        window.pads = three([-axis.first for axis in self.phase], 0)
+        self._multiply(window, inputs, outputs[0], binding)
+
+
+class IntegerTransposed(NativeKernel):
+    """Phases of a transposed convolution of levels, whose results are copied to their positions."""
+
+    def __init__(self, task: Task, geometry: TransposedGeometry, copies: bool) -> None:
+        g = self.geometry = geometry
+        self.copies, self.reads = copies, (0,)
+        self.channels = -(-g.inputs // unit()) * unit() if copies else g.inputs
+        phases = [axes for axes in g.phases if all(axis.count for axis in axes)]
+        self.phases = [_Phase(task, g, axes, self.channels) for axes in phases]
+        self.algorithm = "C, phases as products of integers"
+        data = _aligned(g.images * g.groups * self.channels * math.prod(g.sizes) + 64)
+        self.copied, self.widened = data if copies else 0, 0 if unit() == 4 else 2 * data
+        item = 1 if task.outputs[0].element is U8 else 4
+        results = sum(_aligned(item * g.images * g.groups * g.outputs * one.rows) for one in self.phases)
+        self.workspace = max((one.workspace for one in self.phases), default=0)
+        self.shared_workspace = self.copied + self.widened + results
+
+    def pack(self, store: ConstantStore) -> None:
+        for phase in self.phases:
+            phase.pack(store)
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        g, x, scattered = self.geometry, inputs[0], []
+        if self.copies:
+            x = self.phases[0]._copied(x, (g.groups, g.inputs, self.channels), [(0, 0)] * len(g.sizes), binding)
+        elif unit() == 4:
+            x = binding.with_stride(x, 1)
+        else:
+            x = binding.in_order(x, (0, *range(2, x.ndim), 1))
+        x = self.phases[0]._as_words(x, binding.shared + self.copied, binding)
+        address, out = binding.shared + self.copied + self.widened, np.moveaxis(outputs[0], 1, -1)
+        for phase in self.phases:
+            positions = (
+                slice(axis.remainder, None, stride) for axis, stride in zip(phase.phase, g.windows.strides, strict=True)
+            )
+            target = out[(slice(None), *positions)]
+            result = array_at(address, target.shape, target.dtype)
+            address += _aligned(result.nbytes)
+            phase.bind([x, *inputs[1:]], [np.moveaxis(result, -1, 1)], binding)
+            scattered.append(Copy(result, target))
+        bind_copies(scattered, binding)
+
+
+@kernels("IntegerConvolutionBackpropData", since="irexec")
+def convolution_backprop_data(task: Task) -> Iterator[Candidate]:
+    """Up to three spatial axes; chains read values of channels alone."""
+    axes = channel_axes(len(task.output_shape()))
+    if not _is_available(task) or len(task.shape(0)) > 5 or not fits(task, axes):
+        return
+    arguments = (1, *task.shape(1)), None, task.attributes["attributes"]
+    g = geometry_of(np.dtype(np.float32), task.shape(0), *arguments)
+    cost = STEP + _REORDERED * math.prod(task.output_shape())
+    for phase in g.phases:
+        pixels, taps = math.prod(axis.count for axis in phase), math.prod(len(axis.taps) for axis in phase)
+        cost += _cost(g.images, pixels, taps * -(-g.inputs // 4) * 4, g.outputs) + g.images * pixels * taps * 3
+    size = math.prod(task.shape(0))
+    is_last = is_channels_last(task.input_orders[0]) or math.prod(g.sizes) == 1
+    copies = not is_last or g.inputs % unit() != 0
+    if copies:
+        cost += (_COPY if is_last else _REORDERED) * size + STEP
+    yield Candidate(cost, functools.partial(IntegerTransposed, task, g, copies))
 
 
 class LevelMaxima(NativeKernel):

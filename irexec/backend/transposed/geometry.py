@@ -117,12 +117,12 @@ def backprop_geometry(task: Task, grouped: bool) -> TransposedGeometry:
     dtype = task.dtype(0)
     assert dtype is not None
     filter = task.shape(1) if grouped else (1, *task.shape(1))
-    return _geometry(dtype, task.shape(0), filter, wanted, task.attributes["attributes"])
+    return geometry_of(dtype, task.shape(0), filter, wanted, task.attributes["attributes"])
 
 
 # Selecting layouts asks for the same geometries again and again.
 @functools.lru_cache(maxsize=1 << 5)
-def _geometry(
+def geometry_of(
     dtype: np.dtype,
     data: tuple[int, ...],
     filter: tuple[int, ...],

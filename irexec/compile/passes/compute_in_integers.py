@@ -65,6 +65,8 @@ class _Levels:
             return "its data has several ranges"
         if product.output.fact.element is not F32:
             return f"it is computed in {product.output.fact.element}"
+        if product.type == "ConvolutionBackpropData" and len(product.inputs) > 2:
+            return "its result has a size of its own"
         found = _integers(self.rewriting, product, weights)
         if isinstance(found, str):
             return found
@@ -223,7 +225,7 @@ def _channel_axes(product: Operation, rank: int) -> tuple[int, ...] | None:
     """The axes of the weights whose positions are output channels."""
     if product.type == "MatMul":
         return None if rank != 2 else (0,) if product.attributes["transpose_b"] else (1,)
-    return (0, 1) if product.type == "GroupConvolution" else (0,)
+    return {"GroupConvolution": (0, 1), "ConvolutionBackpropData": (1,)}.get(product.type, (0,))
 
 
 def _of_compressed(

@@ -143,6 +143,10 @@ class _Fusion:
             return "it broadcasts to another shape"
         if any(other in growth.open and other.fact.element is not value.fact.element for other in operation.inputs):
             return "it reads levels"
+        if value.producer is not None and value.producer.type == "IntegerConvolutionBackpropData":
+            inside = {value, *(member.output for member in growth.members)}
+            if any(other.constant is None for other in operation.inputs if other not in inside):
+                return "it reads another tensor, of which each phase needs a part"
         if operation.output.fact.element is not value.fact.element and not _ends_in_levels(operation, value):
             return "its result has another element type"
         return None

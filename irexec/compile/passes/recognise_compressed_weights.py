@@ -72,13 +72,15 @@ def _obstacle(found: Replacement, packed: Constant) -> str | None:
     scaled = _scaled(found).fact
     if packed.element not in (I4, U4, I8, U8):
         return f"values of {packed.element} are not decompressed by blocks"
-    if packed.count < SMALLEST and not _is_of_levels(found.root.output):
+    of_levels = _is_of_levels(found.root.output)
+    if packed.count < SMALLEST and not of_levels:
         return f"{packed.count} elements are too few"
     if scaled.element not in (F16, F32):
         return f"it is scaled in {scaled.element}"
     if scaled.shape != packed.shape or not found.root.output.fact.is_static:
         return "scale or zero point enlarge it"
     shapes = [found.match[name].fact.shape for name in ("zero point", "scale") if name in found.match.values]
-    if any(not is_static(shape) or math.prod(shape) > packed.count // 4 for shape in shapes):
+    smallest = 1 if of_levels else 4
+    if any(not is_static(shape) or math.prod(shape) > packed.count // smallest for shape in shapes):
         return "its groups are too small"
     return None
