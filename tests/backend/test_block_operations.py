@@ -138,7 +138,9 @@ def test_an_activation_is_as_exact_where_it_is_small(name: str) -> None:
 
 def test_every_block_operation_has_a_row() -> None:
     registry.loader.load()
-    assert {(row.type, row.since) for row, _ in _FOUND} == set(registry._BLOCK_OPERATIONS)
+    # Those of the compiler, on levels, have tests of their own.
+    own = {("Quantize", "irexec"), ("Dequantize", "irexec"), ("AddLevels", "irexec")}
+    assert {(row.type, row.since) for row, _ in _FOUND} == set(registry._BLOCK_OPERATIONS) - own
 
 
 @pytest.mark.parametrize("threads", [1, 2])

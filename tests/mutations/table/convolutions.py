@@ -42,8 +42,8 @@ CONVOLUTIONS = (
     Mutation(
         "the last block of rows or channels is one short",
         f"{_CONVOLUTION}/geometry.py",
-        "edges = [first + (count - first) * i // parts for i in range(parts + 1)]",
-        "edges = [first + (count - first) // parts * i for i in range(parts + 1)]",
+        "edges = [count * i // parts for i in range(parts + 1)]",
+        "edges = [count // parts * i for i in range(parts + 1)]",
         (_TESTS,),
     ),
     Mutation(

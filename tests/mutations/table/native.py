@@ -7,7 +7,44 @@ from tests.mutations.mutation import Mutation
 _SOURCE = "irexec/native/source"
 _BACKEND = "irexec/backend/native"
 
+_INTEGERS = ("tests/backend/test_native_integers.py -k random_networks",)
+
 NATIVE = (
+    Mutation(
+        "the zero of levels that are added stays",
+        f"{_SOURCE}/levels.h",
+        "(floats_of(addend) - n->addend_zero) * n->addend_factor",
+        "floats_of(addend) * n->addend_factor",
+        _INTEGERS,
+    ),
+    Mutation(
+        "the zero of the data of integer products stays",
+        f"{_BACKEND}/integers.py",
+        "start[:, :columns] = -self.grid.zero * matrices",
+        "start[:, :columns] = 0 * matrices",
+        _INTEGERS,
+    ),
+    Mutation(
+        "levels before a residual are not rounded",
+        f"{_SOURCE}/levels.h",
+        "(rounded(x + 12582912.0f) - 12582912.0f) * n->first_factor",
+        "x * n->first_factor",
+        _INTEGERS,
+    ),
+    Mutation(
+        "a NaN becomes a level",
+        f"{_SOURCE}/levels.h",
+        "    if (is_unknown) *unknown = 1;\n",
+        "",
+        ("tests/backend/test_native_integers.py -k nan",),
+    ),
+    Mutation(
+        "the second tap of a pair is the first one",
+        f"{_SOURCE}/integer_depthwise.c",
+        "for (int k = 0; k < 4; k++) tap[k] = table + smaller(t + k, taps - 1) * pitch;",
+        "for (int k = 0; k < 4; k++) tap[k] = table + smaller(t, taps - 1) * pitch;",
+        _INTEGERS,
+    ),
     Mutation(
         "a thread does not wait for the blocks of others",
         f"{_SOURCE}/run.c",

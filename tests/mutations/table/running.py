@@ -71,14 +71,14 @@ RUNNING = (
     Mutation(
         "the plan that was used last is dropped",
         "irexec/runtime/plans.py",
-        "                self._plans.popitem(last=False)\n",
-        "                self._plans.popitem(last=True)\n",
+        "self._plans.popitem(last=False)",
+        "self._plans.popitem(last=True)",
         ("tests/runtime/test_plans.py",),
     ),
     Mutation(
-        "a size that was asked for once is not remembered",
+        "the steps of a plan that was dropped stay counted",
         "irexec/runtime/plans.py",
-        "            self._asked[key] = None\n",
+        "                self._steps -= len(dropped.steps)\n",
         "",
         ("tests/runtime/test_plans.py",),
     ),
