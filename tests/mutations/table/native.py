@@ -39,7 +39,7 @@ NATIVE = (
         ("tests/backend/test_native_integers.py -k nan",),
     ),
     Mutation(
-        "the second tap of a pair is the first one",
+        "all taps of a word are the first one",
         f"{_SOURCE}/integer_depthwise.c",
         "for (int k = 0; k < 4; k++) tap[k] = table + smaller(t + k, taps - 1) * pitch;",
         "for (int k = 0; k < 4; k++) tap[k] = table + smaller(t, taps - 1) * pitch;",
