@@ -172,7 +172,7 @@ def test_nothing_is_imported_before_it_is_needed(program: str, absent: tuple[str
         (["inspect", _XML], 160),
         (["diff", _XML, _XML], 160),
         (["convert", _ONNX, "-o", "m.xml"], 195),
-        (["infer", _XML, "-i", "random"], 301),
+        (["infer", _XML, "-i", "random"], 306),
     ],
 )
 def test_a_command_imports_few_modules(line: list[str], most: int, tmp_path: Path) -> None:

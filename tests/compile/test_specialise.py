@@ -43,7 +43,8 @@ def _softmax() -> Callable[..., Any]:
     (step,) = plan(model, infer_shapes(model)).steps
     assert step.report.algorithm == "by shape"
     assert step.call is not None
-    return step.call.function
+    # As in a run: what BLAS reads beside the data may raise flags.
+    return np.errstate(all="ignore")(step.call.function.__call__)
 
 
 def test_a_shape_that_comes_back_is_not_selected_for_again(selected: list[tuple[int, ...]]) -> None:
