@@ -101,8 +101,8 @@ class _Integers(NativeKernel):
         return ()
 
     def _matrices(self, integers: np.ndarray) -> np.ndarray:
-        """The integers as (groups, depth of all taps, columns)."""
-        raise NotImplementedError
+        """The integers as (groups, depth of all taps, columns); here those of a matrix of that shape."""
+        return integers.reshape(self.groups, -1, self.columns)
 
     def _packed(self, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Panels of words, and the sums' beginnings: minus the zero of the data times each column's sum."""

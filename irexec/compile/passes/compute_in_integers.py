@@ -9,6 +9,7 @@ else reads the FakeQuantize reads the values of the levels. A FakeQuantize after
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -313,12 +314,12 @@ def _constants(
     rewriting: Rewriting,
     sources: tuple[ConstantSource, ...],
     shape: tuple[int, ...],
-    integers: object,
+    integers: Callable[[], np.ndarray],
     scale: np.ndarray,
     *key: object,
 ) -> tuple[CompileValue, ...]:
     def make() -> ConstantSource:
-        return ConstantSource(I8, shape, integers)  # type: ignore[arg-type]
+        return ConstantSource(I8, shape, integers)
 
     found = rewriting.constants.share(("integers", shape, *key), sources, make)
     return CompileValue(found.fact, constant=found), rewriting.literal(scale, F32)
