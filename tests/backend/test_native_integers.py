@@ -288,6 +288,31 @@ def test_levels_pass_splits_joins_and_maxima() -> None:
     np.testing.assert_allclose(result, exact, atol=0.02)
 
 
+def test_a_window_in_the_padding_alone_has_no_level() -> None:
+    """Its maximum is the least value of f32, which no level stands for."""
+    b, bounds = Builder("m"), np.array([-2, 2 * 127 / 128] * 2, np.float32)
+    x = b.emit("FakeQuantize", b.parameter(F32, (1, 4, 3, 3), "x"), *bounds, levels=256)
+    x = b.emit("MaxPool", x, version="opset1", strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1), kernel=(1, 1))
+    integers = b.emit("Convert", b.constant(np.full((5, 4, 1, 1), 3, np.int8)), destination_type="f32")
+    weights = b.emit("Multiply", integers, np.full((5, 1, 1, 1), 0.5, np.float32))
+    b.result(
+        b.emit(
+            "Convolution",
+            x,
+            weights,
+            **dict.fromkeys(("strides", "dilations"), (1, 1)),
+            pads_begin=(0, 0),
+            pads_end=(0, 0),
+        )
+    )
+    data = {"x": np.ones((1, 4, 3, 3), np.float32)}
+    compiled = irexec.compile_model(b.model())
+    (result,) = compiled(data).values()
+    (expected,) = irexec.compile_model(b.model(), optimize=False)(data).values()
+    assert "Integer" not in str(compiled.plan)
+    np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
 def test_nan_and_infinities_are_those_of_floats() -> None:
     """A NaN has no level: the run is repeated in floating point; an infinity is clipped."""
     model = small_network().model()

@@ -24,6 +24,7 @@ from irexec.compile.select import is_static
 from irexec.dtypes.elements import F32, I8
 from irexec.dtypes.packing import unpack
 from irexec.reference.levels import MOST, Grid
+from irexec.reference.pooling import window_populations
 from irexec.reference.quantization import nearest_levels, zero_level
 
 _DEEPEST = (1 << 31) // (255 * 128 * 2)
@@ -94,7 +95,7 @@ class _Levels:
                 return None
             if producer.type == "FakeQuantize":
                 self.grids[value] = _grid_of(producer)
-            elif producer.type in THROUGH and not _reads_indices(producer):
+            elif producer.type in THROUGH and not _is_no_maximum_of_levels(producer):
                 data = producer.inputs if producer.type == "Concat" else producer.inputs[:1]
                 inner = {self.grid(one) for one in data}
                 if None in inner or (len(inner) > 1 and not all(isinstance(one, Grid) for one in inner)):
@@ -175,9 +176,13 @@ def is_depthwise(operation: Operation) -> bool:
     return operation.inputs[1].fact.static_shape[1:3] == (1, 1)
 
 
-def _reads_indices(operation: Operation) -> bool:
-    """Whether the second output of a MaxPool, its indices, is read."""
-    return operation.type == "MaxPool" and any(output.uses for output in operation.outputs[1:])
+def _is_no_maximum_of_levels(operation: Operation) -> bool:
+    """True for a MaxPool whose indices are read, or with a window in the padding alone: its maximum has no level."""
+    if operation.type != "MaxPool":
+        return False
+    sizes = operation.inputs[0].fact.static_shape[2:]
+    populations = window_populations(sizes, operation.attributes["attributes"].windows(sizes))
+    return any(output.uses for output in operation.outputs[1:]) or not (populations > 0).all()
 
 
 def _grid_of(quantize: Operation) -> Grid | str:
