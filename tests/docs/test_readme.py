@@ -1,4 +1,4 @@
-"""README.md in a package: relative links and images become addresses of the repository, where it is known."""
+"""README.md in a package: relative links and images become addresses of the repository."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     stand_in: Any = SimpleNamespace(MetadataHookInterface=object)
     monkeypatch.setitem(sys.modules, "hatchling.metadata.plugin.interface", stand_in)
-    return runpy.run_path(str(ROOT / ".github" / "package" / "project_urls.py"))
+    return runpy.run_path(str(ROOT / ".github" / "package" / "readme.py"))
 
 
 def test_links_are_those_of_the_repository(hook: dict[str, Any]) -> None:
@@ -30,10 +30,10 @@ def test_links_are_those_of_the_repository(hook: dict[str, Any]) -> None:
         "[a](https://h/r/blob/main/docs/a.md) ![p](https://h/r/raw/main/docs/p.svg) [x](https://x.org) [t](#top) "
         "[![b](https://b.org/b)](https://h/r/blob/main/LICENSE)"
     )
-    assert hook["absolute"](_TEXT, "") == _TEXT
 
 
-def test_links_of_the_readme_exist() -> None:
-    links = re.findall(r"\]\((?!https?:|#)([^)]+)\)", (ROOT / "README.md").read_text("utf-8"))
-    assert "docs/_static/readme.svg" in links
+@pytest.mark.parametrize(("name", "one"), [("README.md", "docs/_static/readme.svg"), ("CHANGELOG.md", "docs/scale.md")])
+def test_links_exist(name: str, one: str) -> None:
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)", (ROOT / name).read_text("utf-8"))
+    assert one in links
     assert [link for link in links if not (ROOT / link).is_file()] == []
