@@ -311,11 +311,13 @@ def _array(array: Any, element: Element | None) -> np.ndarray:
 
 def _cast(values: np.ndarray, element: Element) -> np.ndarray:
     """The values in the carrier of the element type; raises OpError for floats that no integer stands for."""
-    with np.errstate(over="ignore", invalid="raise"):
-        try:
-            return values.astype(element.carrier)
-        except FloatingPointError:
-            raise OpError(f"NaN, infinity or a value out of range cannot be a constant of type {element}") from None
+    if values.dtype.kind == "f" and np.dtype(element.carrier).kind in "iu":
+        # Compared as numbers: WebAssembly has no flags that would tell of an invalid cast.
+        limits, whole = np.iinfo(element.carrier), np.trunc(values.astype(np.float64))
+        if not ((whole >= limits.min) & (whole < limits.max + 1)).all():
+            raise OpError(f"NaN, infinity or a value out of range cannot be a constant of type {element}")
+    with np.errstate(over="ignore"):
+        return values.astype(element.carrier)
 
 
 def _attribute_values(definition: OpDef, given: Mapping[str, Any]) -> dict[str, Any]:

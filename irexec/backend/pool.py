@@ -34,7 +34,8 @@ class _Job:
         self._busy = threading.Lock()
         self._busy.acquire()
         self.error: BaseException | None = None
-        self._core, self._caller = current_core(), threading.get_native_id()
+        self._core = current_core()
+        self._caller = 0 if self._core is None else threading.get_native_id()
 
     def help(self) -> None:
         """Take part from another thread, on another core than the caller's."""

@@ -3,7 +3,8 @@
 lxml reports what it parses as events, so that no tree is built. Document types are refused where they start, and with
 them every entity; nothing is ever fetched. The parser is given the encoding, the depth of elements is limited, and
 lines are exact however long the file is, which libxml2's own 16 bits are not. Prefixes of names have no meaning, as in
-OpenVINO's own reader: names are as they are written.
+OpenVINO's own reader: names are as they are written. Files with prefixes are parsed by expat, since lxml drops a prefix
+that no attribute declares, and then accepts whatever follows the root.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from lxml import etree
-
 from irexec.errors import ModelError
 from irexec.io.elements import XmlElement
 from irexec.io.tag_lines import tag_lines
+
+try:
+    from lxml import etree
+except ImportError:
+    etree = None  # type: ignore[assignment]
 
 _DECLARED = re.compile(rb"""<\?xml[^>]*?encoding\s*=\s*["']([^"']*)["']""")
 _ENCODINGS = {
@@ -28,13 +32,11 @@ _MARKS = (b"\xfe\xff", b"\xff\xfe")
 DEEPEST_ELEMENT = 512
 LARGEST_TAG = 1 << 25
 _PIECE = 1 << 20
-_XML_NAMESPACE = "http://www.w3.org/XML/1998/namespace"
-_WRITTEN_TAG = re.compile(r"<[^>]*>")
-_WRITTEN_TEXT = re.compile(r'"[^"]*"')
-_PREFIX = re.compile(r"[<\s]([^\s:=/]+):[^\s:=/]")
+# A tag or an attribute whose name has a prefix.
+_PREFIXED = re.compile(rb"""<[^\s<>"'=:]*:|:[^\s<>"'=:]*\s*=\s*["']|xmlns""")
 # libxml2's codes of a file that ends too early: there is none, there is no tag, it ends in a tag, it ends in an
 # element.
-_EMPTY, _ENDED = frozenset((1, 4)), frozenset((73, 77))
+_EMPTY, _ENDED = frozenset((1, 4)), frozenset((4, 73, 77))
 
 Reader = Callable[[XmlElement], None]
 Progress = Callable[[float], None]
@@ -65,10 +67,7 @@ def parse(
             too deeply.
     """
     target = _Target(data, name, opened, parts or {})
-    # The stubs know neither targets that have not all events nor "internal": only entities that the file declares,
-    # which is refused.
-    options: dict[str, Any] = {"target": target, "resolve_entities": "internal"}
-    parser = etree.XMLParser(encoding=_encoding(data, name), no_network=True, load_dtd=False, huge_tree=True, **options)
+    parser, syntax_error = _parser(data, _encoding(data, name), target)
     try:
         for first in range(0, len(data), _PIECE):
             parser.feed(data[first : first + _PIECE])
@@ -76,15 +75,28 @@ def parse(
             if progress is not None:
                 progress(min(_PIECE, len(data) - first) / len(data))
         parser.close()
-    except etree.XMLSyntaxError as error:
+    except syntax_error as error:
         raise ModelError(target.not_well_formed(error)) from None
     if target.root is None:
         raise ModelError(f"{name}: contains no XML element")
     return target.root
 
 
+def _parser(data: bytes, encoding: str, target: _Target) -> tuple[Any, type[Exception]]:
+    """The parser for a file, and what it raises where the file is not well-formed."""
+    if etree is None or _PREFIXED.search(data):
+        from irexec.io.expat import ExpatParser, ExpatSyntaxError
+
+        return ExpatParser(encoding, target), ExpatSyntaxError
+    # The stubs know neither targets that have not all events nor "internal": only entities that the file declares,
+    # which is refused.
+    options: dict[str, Any] = {"target": target, "resolve_entities": "internal"}
+    parser = etree.XMLParser(encoding=encoding, no_network=True, load_dtd=False, huge_tree=True, **options)
+    return parser, etree.XMLSyntaxError
+
+
 class _Target:
-    """Builds elements from the events of lxml's parser, whose names the methods have.
+    """Builds elements from the events of a parser, whose names the methods have.
 
     Attributes:
         root: the first element, once its start was read.
@@ -96,8 +108,6 @@ class _Target:
         self.root: XmlElement | None = None
         self._path: list[XmlElement] = []
         self._texts: list[str] = []
-        self._prefixes = {_XML_NAMESPACE: "xml:"}
-        self._has_prefixes = b"xmlns" in data or b"xml:" in data
         # Children of the root's child that is open now, if they are not kept.
         self._reader: Reader | None = None
         # Up to where the parser was given the file at the last event, and now.
@@ -109,14 +119,9 @@ class _Target:
         if end - self._event > LARGEST_TAG:
             raise ModelError(f"{self._name}: a tag, text or comment is longer than {LARGEST_TAG >> 20} MiB")
 
-    def start(
-        self, tag: str, attributes: Mapping[str, str], namespaces: Mapping[str | None, str] | None = None
-    ) -> None:
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         # lxml has one empty mapping for all elements without attributes.
-        given = dict(attributes) if attributes else {}
-        if self._has_prefixes:
-            tag, given = self._as_written(tag, given, namespaces or {})
-        element = XmlElement(tag, given, next(self._lines))
+        element = XmlElement(tag, dict(attributes) if attributes else {}, next(self._lines))
         self._event = self._fed
         path = self._path
         if self._texts:
@@ -158,22 +163,6 @@ class _Target:
     def close(self) -> None:
         """Nothing is left to do at the end of the file."""
 
-    def _as_written(
-        self, tag: str, attributes: dict[str, str], namespaces: Mapping[str | None, str]
-    ) -> tuple[str, dict[str, str]]:
-        """Names with their prefixes, and the declarations of these, which lxml takes apart."""
-        declared = {}
-        for prefix, uri in namespaces.items():
-            self._prefixes[uri] = f"{prefix}:" if prefix else ""
-            declared[f"xmlns:{prefix}" if prefix else "xmlns"] = uri
-        return self._written(tag), declared | {self._written(key): text for key, text in attributes.items()}
-
-    def _written(self, name: str) -> str:
-        if name[0] != "{":
-            return name
-        uri, _, local = name[1:].rpartition("}")
-        return self._prefixes.get(uri, "") + local
-
     def _take_text(self, inside: XmlElement) -> None:
         """Put the characters since the last tag where they belong; white space between elements does not count."""
         text = "".join(self._texts)
@@ -210,26 +199,10 @@ def _encoding(data: bytes, name: str) -> str:
     return encoding
 
 
-def _prefixes(text: str) -> list[str]:
-    """The prefixes of names in a text that this package has made: "<" and ">" are those of tags, and '"' in a tag
-    quotes an attribute.
-    """
-    if ":" not in text:
-        return []
-    names = [_WRITTEN_TEXT.sub("", tag) for tag in _WRITTEN_TAG.findall(text)]
-    return sorted({prefix for each in names for prefix in _PREFIX.findall(each)} - {"xml", "xmlns"})
-
-
 def parsed_elements(texts: tuple[str, ...]) -> Iterator[XmlElement]:
     """The elements of texts that this package has made of a checked document."""
     for text in texts:
-        prefixes = _prefixes(text)
-        if prefixes:
-            # They are declared outside of the element.
-            declared = " ".join(f'xmlns:{prefix}="{prefix}"' for prefix in prefixes)
-            yield parse(f"<x {declared}>{text}</x>".encode(), "an element").children[0]
-        else:
-            yield parse(text.encode(), "an element")
+        yield parse(text.encode(), "an element")
 
 
 def element_rows(texts: tuple[str, ...]) -> list[tuple[str, Mapping[str, str], str, int]]:

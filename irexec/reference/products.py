@@ -64,9 +64,11 @@ def inverse(x: np.ndarray) -> np.ndarray:
     """The inverses of (..., n, n), in the type of ``x``; divisions by 0 of a singular matrix give infinities and
     NaN."""
     try:
-        return np.linalg.inv(x)
+        inverses = np.linalg.inv(x)
     except np.linalg.LinAlgError:
         return _by_elimination(x)
+    # NumPy notices a singular matrix by the processor's flags, which WebAssembly does not have.
+    return _by_elimination(x) if np.isnan(inverses).any() else inverses
 
 
 def _by_elimination(x: np.ndarray) -> np.ndarray:

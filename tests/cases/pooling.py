@@ -204,7 +204,7 @@ ROWS += [
         [[[1.0, 5.0, 2.0, 7.0, 3.0, 0.0]]],
         [3],
         index_element_type="i64",
-        gives=(np.array([[[5, 7, 3]]], np.float32), np.array([[[1, 3, 4]]])),
+        gives=(np.array([[[5, 7, 3]]], np.float32), typed("i64", [[[1, 3, 4]]])),
         id="i64 indices",
     ),
     facts_case("AdaptiveMaxPool", 8, "f32[?,2,?,7]", [3, 2], index_element_type="i32", id="dynamic"),

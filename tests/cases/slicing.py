@@ -112,7 +112,7 @@ ROWS += [
     case(
         "SliceScatter",
         15,
-        np.arange(15).reshape(3, 5),
+        np.arange(15, dtype=np.int64).reshape(3, 5),
         [[50, 60], [70, 80]],
         [0, 1],
         [3, 5],

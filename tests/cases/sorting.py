@@ -61,7 +61,7 @@ ROWS += [
         sort="value",
         stable="true",
         index_element_type="i64",
-        gives=(np.array([[3, 3, 3], [5, 5, 1]], np.float32), np.array([[1, 2, 4], [0, 1, 2]])),
+        gives=(np.array([[3, 3, 3], [5, 5, 1]], np.float32), typed("i64", [[1, 2, 4], [0, 1, 2]])),
         id="stable max",
     ),
     case(
@@ -74,7 +74,7 @@ ROWS += [
         sort="value",
         stable="true",
         index_element_type="i64",
-        gives=(np.array([[1, 2, 3], [0, 1, 1]], np.float32), np.array([[0, 3, 1], [4, 2, 3]])),
+        gives=(np.array([[1, 2, 3], [0, 1, 1]], np.float32), typed("i64", [[0, 3, 1], [4, 2, 3]])),
         id="stable min",
     ),
     case("NonZero", 3, [[0, 3, 0], [4, 0, 5]], id="i64"),

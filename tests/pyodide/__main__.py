@@ -1,0 +1,29 @@
+"""``python -m tests.pyodide FOLDER``: FOLDER holds Pyodide's distribution, with NumPy for it; node must be installed.
+
+Packages in pure Python that irexec needs are installed into a temporary folder.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.support.paths import ROOT
+
+_PACKAGES = ("click", "rich", "pytest", "hypothesis")
+
+
+def main(distribution: str) -> int:
+    """Run rows.py; the exit code, 0 if every row holds."""
+    here = Path(__file__).parent
+    with tempfile.TemporaryDirectory() as packages:
+        install = [sys.executable, "-m", "pip", "install", "-q", "--target", packages, *_PACKAGES]
+        subprocess.run(install, check=True)
+        words = ["node", *map(str, (here / "run.mjs", Path(distribution).resolve(), ROOT, packages, here / "rows.py"))]
+        return subprocess.run(words, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
