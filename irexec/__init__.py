@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from irexec.analysis.model import Model, Port
     from irexec.analysis.plugin_checks import finding_check, finding_code
     from irexec.analysis.shape_inference import Inference
-    from irexec.api import Core, compile_model, convert, infer, read_model, save_model, to_onnx, validate
+    from irexec.api import Core, compile_model, infer, save_model, to_onnx, validate
     from irexec.authoring.editor import Editor
     from irexec.authoring.tensor import Tensor
     from irexec.compile.plan_report import PlanReport, StepRow
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from irexec.ir.facts import Fact
     from irexec.ir.findings import Finding, Findings
     from irexec.ir.graph import Body, Graph, Node, Value
+    from irexec.reading import convert, read_model
     from irexec.runtime.compiled_model import CompiledModel
     from irexec.runtime.observation import StepRun
     from irexec.runtime.outputs import Outputs
@@ -361,7 +362,8 @@ _MODULES: dict[str, str] = {
     "irexec.tools.joining": "join",
     "irexec.tools.sensitivity": "LayerSensitivity, MixedPrecision, Sensitivity, SensitivityOptions, sensitivity",
     "irexec.tools.judge": "JudgeOptions, JudgedLayer, Judgement, StepOptions, judge",
-    "irexec.api": "Core, compile_model, convert, infer, read_model, save_model, to_onnx, validate",
+    "irexec.api": "Core, compile_model, infer, save_model, to_onnx, validate",
+    "irexec.reading": "convert, read_model",
     "irexec.authoring.tensor": "Tensor",
     "irexec.compile.plan_report": "PlanReport, Reason as PlanReason, StepRow",
     "irexec.dtypes.elements": (

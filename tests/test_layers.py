@@ -39,9 +39,10 @@ _LAYERS["compile"] = {*_LAYERS["analysis"], "analysis", "backend"}
 # The editor writes back what the compiler has rewritten.
 _LAYERS["authoring"] = {*_LAYERS["compile"], "compile", "io"}
 _LAYERS["runtime"] = {*_LAYERS["compile"], "compile", "native"}
-# The public functions over io and runtime, which tools call as users do.
-_LAYERS["api"] = {"errors", "dtypes", "ir", "io", "analysis", "runtime"}
-_LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "api", "authoring", "opset", "display", "bounds"}
+# The public functions over reading and runtime, which tools call as users do.
+_LAYERS["reading"] = {"errors", "ir", "io", "analysis"}
+_LAYERS["api"] = {*_LAYERS["reading"], "dtypes", "reading", "runtime"}
+_LAYERS["tools"] = {*_LAYERS["runtime"], "runtime", "io", "reading", "api", "authoring", "opset", "display", "bounds"}
 _LAYERS["integrations"] = {*_LAYERS["tools"], "tools"}
 _LAYERS["testing"] = {*_LAYERS["tools"], "tools"}
 _LAYERS["conformance"] = {*_LAYERS["tools"], "tools", "testing"}
@@ -144,6 +145,7 @@ _USES_CONVERTERS = (
     "irexec/cli/ops.py",
     "irexec/cli/verify_options.py",
     "irexec/api.py",
+    "irexec/reading.py",
     "irexec/tools/engines/engine.py",
     "irexec/tools/engines/runtimes/onnx_file.py",
 )

@@ -10,7 +10,7 @@ import click
 
 from irexec.analysis.model import Model
 from irexec.analysis.portability.targets import parse_target
-from irexec.api import read_model, save_model
+from irexec.api import save_model
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, option
 from irexec.cli.verify_options import Verify
@@ -18,6 +18,7 @@ from irexec.display import Content
 from irexec.io.output_file import check_model_files
 from irexec.ir.dims import PartialShape
 from irexec.messages import counted
+from irexec.reading import read_model
 
 _UNSUPPORTED = 4
 

@@ -12,7 +12,6 @@ import click
 from irexec.analysis.f32_arithmetic import compute_in_f32, computed_in_halves
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.api import read_model
 from irexec.cli import render
 from irexec.cli.next_steps import as_given, go_on
 from irexec.cli.option_groups import OptionGroup, flag, is_given, option
@@ -24,6 +23,7 @@ from irexec.io.onnx_bytes import is_onnx_file
 from irexec.io.output_file import check_file
 from irexec.ir.dims import PartialShape
 from irexec.messages import counted, listed
+from irexec.reading import read_model
 
 
 @dataclass(frozen=True, kw_only=True)

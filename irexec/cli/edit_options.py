@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from irexec.api import read_model
 from irexec.authoring.editor import Editor
 from irexec.cli.edit_values import (
     attribute_value,
@@ -26,6 +25,7 @@ from irexec.cli.shape_option import SHAPES_GIVEN, shapes_by_input
 from irexec.cli.values import Parsed
 from irexec.errors import InputError, ModelError
 from irexec.ir.shape_text import ShapeLike
+from irexec.reading import read_model
 
 _ORDER = "irexec.order"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from irexec.api import read_model, save_model
+from irexec.api import save_model
 from irexec.cli import render
 from irexec.cli.edit_values import pair
 from irexec.cli.option_groups import OVERWRITE, command, json_option, option
@@ -13,6 +13,7 @@ from irexec.cli.values import FilePath, Parsed
 from irexec.errors import InputError, NodeError
 from irexec.io.output_file import check_model_files
 from irexec.messages import counted
+from irexec.reading import read_model
 from irexec.tools.joining import join as join_models
 from irexec.tools.run.input_sources import external_files, files_read
 from irexec.tools.run.shapes import reshape

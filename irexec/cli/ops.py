@@ -6,13 +6,13 @@ from collections import Counter
 
 import click
 
-from irexec.api import read_model
 from irexec.cli import render
 from irexec.cli.convert import onnx_support, require_converters
 from irexec.cli.option_groups import command, flag, json_option, option
 from irexec.cli.values import FilePath
 from irexec.display import Column, Table, Text
 from irexec.io.onnx_bytes import is_onnx_file
+from irexec.reading import read_model
 from irexec.tools.operations import coverage, matching, operations_table, supported, unsupported
 
 

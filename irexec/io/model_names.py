@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from irexec.io.onnx_bytes import fields, is_onnx
+from irexec.io.onnx_bytes import fields, has_onnx_name, is_onnx
 from irexec.io.reading import open_regular
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def model_names(path: str | Path) -> ModelNames:
     import mmap
 
     with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        if str(path).lower().endswith(".onnx") or is_onnx(data[: 1 << 16]):
+        if has_onnx_name(path) or is_onnx(data[: 1 << 16]):
             return _of_onnx(data)
         return _of_xml(data[:_LARGEST_XML])
 

@@ -4,6 +4,7 @@ does, or as one of the two forms of ONNX as text.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,9 +42,14 @@ def text_form(data: bytes | bytearray | memoryview) -> Literal["protobuf", "synt
     return "protobuf" if _PROTOBUF_TEXT.match(head) else "syntax" if _SYNTAX.match(head) else None
 
 
+def has_onnx_name(path: str | os.PathLike[str]) -> bool:
+    """True if the name of a file ends in .onnx."""
+    return os.fspath(path).lower().endswith(".onnx")
+
+
 def is_onnx_file(path: str | Path) -> bool:
-    """Whether a file is an ONNX model: by its name, which ends in .onnx, or by its first bytes."""
-    if str(path).lower().endswith(".onnx"):
+    """Whether a file is an ONNX model: by its name, or by its first bytes."""
+    if has_onnx_name(path):
         return True
     try:
         with open_regular(path) as file:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from irexec.analysis.model import Model
-from irexec.api import compile_model, convert, validate
+from irexec.api import compile_model, validate
 from irexec.errors import InputError
+from irexec.reading import convert
 from irexec.testing.laws import assert_same
 from irexec.testing.rows import Case, Typed, read_attributes
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 
 from irexec.analysis.model import Model
-from irexec.api import read_model, read_old
 from irexec.display import Content
 from irexec.errors import EngineError
 from irexec.io.sources import WeightsSource
 from irexec.io.xml import Progress
 from irexec.ir.findings import Finding
 from irexec.messages import counted
+from irexec.reading import read_model, read_old
 from irexec.records import Record
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of, agreements_table

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.model import Model, Port
-from irexec.api import read_model
 from irexec.errors import InputError, ModelError
 from irexec.io.reading import read_json
+from irexec.reading import read_model
 from irexec.runtime.compiled_model import CompiledModel
 
 MODEL = "openvino_model.xml"

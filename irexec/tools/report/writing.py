@@ -12,7 +12,7 @@ from pathlib import Path
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference
 from irexec.analysis.validate import infer_all, validate
-from irexec.api import ModelLike, as_model, read_tolerant
+from irexec.api import ModelLike, as_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.display import Content, Text, sections_of
 from irexec.errors import InputError
@@ -21,6 +21,7 @@ from irexec.io.output_file import check_file
 from irexec.ir.findings import Finding, Findings, counts_of
 from irexec.ir.graph import ModelGraph
 from irexec.messages import amount, counted
+from irexec.reading import read_tolerant
 from irexec.records import Report
 from irexec.runtime.profile import Profile
 from irexec.tools.graph import draw, graph_fragment

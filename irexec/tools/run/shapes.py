@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from irexec.analysis.model import Model, Port, expected
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.api import read_model
 from irexec.errors import ConversionError, InputError, NodeError
 from irexec.ir.dims import PartialShape, shape_text
+from irexec.reading import read_model
 
 if TYPE_CHECKING:
     from irexec.tools.run.given_inputs import GivenInputs
@@ -24,7 +24,7 @@ def read_with_shapes(
 ) -> Model:  # fmt: skip
     """Read a model with new shapes: an ONNX model that cannot be converted without shapes is converted with them.
 
-    Every command with shapes reads its models by this function; ``irexec.api.read_tolerant`` is for commands that
+    Every command with shapes reads its models by this function; ``irexec.reading.read_tolerant`` is for commands that
     report all faults.
 
     Args:

@@ -13,13 +13,13 @@ from irexec.analysis.codes import find_code
 from irexec.analysis.execution_graph import is_execution_graph
 from irexec.analysis.model import Model, blocking_constant
 from irexec.analysis.validate import validate
-from irexec.api import read_tolerant
 from irexec.display import Content
 from irexec.errors import ConversionError, InputError, ModelError, UnsupportedError
 from irexec.ir import codes
 from irexec.ir.findings import Finding, count_text, counts_of
 from irexec.ir.graph import ModelGraph
 from irexec.messages import counted
+from irexec.reading import read_tolerant
 from irexec.records import Shown
 from irexec.tools.run.shapes import Shapes, reshape
 from irexec.tools.sections.graphs import findings_table

@@ -9,8 +9,8 @@ import re
 import pytest
 
 import irexec
-from irexec.api import read_tolerant
 from irexec.errors import IrexecError
+from irexec.reading import read_tolerant
 from tests.converters.legacy_ir.test_layers import ROWS
 
 _VALUES = re.compile(r'(?<=")[^"<>]*(?=")|(?<=<dim>)[^<]*(?=</dim>)')
