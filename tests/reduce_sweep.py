@@ -1,4 +1,4 @@
-"""Reduce networks with a planted fault: ``python -m tests.reduce_sweep [names] [--plants nan refused ...] [--seed 0] [--json FILE]``.
+"""Reduce networks with a planted fault.
 
 Each network gets one fault in a layer that is chosen at random, and is reduced by the check that sees it. What is left must have at
 most three layers beside Parameters, Constants and Results, the layer with the fault among them, and the printed command must show
@@ -7,16 +7,15 @@ the fault. Plants that need OpenVINO ask the real one. The networks are those of
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,9 +40,9 @@ from irexec.tools.reduce import (
 )
 from irexec.tools.run.input_sources import InputSource
 from tests.support.networks import feeds, unpacked
-from tests.support.paths import ROOT
+from tests.support.paths import NETWORKS, ROOT
+from tests.sweep.kind import Case, Kind, Outcome, temporary
 
-NETWORKS = ROOT / "tests" / "data" / "networks"
 MOST = 3
 
 
@@ -350,44 +349,35 @@ def judged(report: Reduction, planted: Planted, folder: Path, reproduce: bool) -
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="networks, or beginnings of their names; all unless given")
-    parser.add_argument("--plants", nargs="+", choices=PLANTS, default=list(PLANTS))
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--each", action="store_true", help="every plant in every network; by default the plants in turns"
-    )
-    parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    names = sorted(
-        path.stem
-        for path in NETWORKS.glob("*.zip")
-        if not arguments.names or path.stem.startswith(tuple(arguments.names))
-    )
-    rows: list[Row] = []
-    for i, name in enumerate(names):
-        plants = arguments.plants[i % len(arguments.plants) :] + arguments.plants[: i % len(arguments.plants)]
-        for plant in plants:
-            with tempfile.TemporaryDirectory() as folder:
-                try:
-                    row = run(name, plant, arguments.seed, Path(folder))
-                except Unsuitable:
-                    continue
-            rows.append(row)
-            layers = f"{row.before:5} -> {row.after} {' '.join(row.types)}"
-            print(
-                f"{row.network:24} {row.plant:24} {layers:50} {row.checks:4} checks {row.seconds:7.2f} s  {row.problem}",
-                flush=True,
-            )
-            if not arguments.each:
-                break
-    failed = [row for row in rows if row.problem]
-    print(f"{len(rows) - len(failed)} of {len(rows)} reduced to at most {MOST} layers and shown by the printed command")
-    if arguments.json:
-        arguments.json.write_text(json.dumps([asdict(row) for row in rows], indent=2))
-    sys.exit(bool(failed))
+class Sweep(Kind):
+    """A fault in each network, of the plants in turns."""
 
+    cases = 1
 
-if __name__ == "__main__":
-    main()
+    @classmethod
+    def add_options(cls, add: Callable[..., Any]) -> None:
+        add("--plants", nargs="+", choices=PLANTS, default=list(PLANTS))
+        add("--each", action="store_true", help="every plant in every network")
+
+    def names(self) -> list[str]:
+        return sorted(path.stem for path in NETWORKS.glob("*.zip"))
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Case]:
+        """The first plant that the network has a layer for, or every one."""
+        plants, first = self.options.plants, self.names().index(name)
+
+        def case(number: int) -> Iterator[Outcome]:
+            for plant in (plants[(first + i) % len(plants)] for i in range(len(plants))):
+                with temporary() as folder:
+                    try:
+                        row = run(name, plant, number, Path(folder))
+                    except Unsuitable:
+                        continue
+                text = f"{row.before} -> {row.after} {' '.join(row.types)}, {row.checks} checks {row.problem}"
+                kind = f"{plant}: {'not reduced' if row.problem else 'reduced'}"
+                yield Outcome(kind, text, bool(row.problem), asdict(row))
+                if not self.options.each:
+                    return
+
+        yield case

@@ -1,20 +1,17 @@
 """Random graphs judged in another runtime, as `irexec judge` does; an accusation is to be checked by hand.
 
-    python -m tests.bounds.judged_graphs [--seed N] [--cases 300] [--runtime openvino|onnxruntime]
-
-ONNX Runtime gets the graph as irexec exports it. Prints the seed and the sentence of each accusation, and how many
-graphs had each verdict. A graph is made anew from its seed, and written by `--write SEED FOLDER`. Exit 1 for an
-accusation.
+ONNX Runtime gets the graph as irexec exports it. An accusation fails. ``--case NUMBER --write FOLDER`` writes a graph.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
-import sys
 import tempfile
-from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -24,34 +21,44 @@ from irexec.errors import IrexecError, UnsupportedError
 from irexec.tools.engines.runtimes import Worker, open_runtime
 from irexec.tools.judge import Judgement, JudgeOptions, judge, opponent
 from tests.graphs.making import make
+from tests.sweep.kind import Case, Kind, Outcome
 
 _ACCUSATIONS = ("bug", "fusion")
 _TIMEOUT = 60.0
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--cases", type=int, default=300)
-    parser.add_argument("--runtime", default="openvino", choices=("openvino", "onnxruntime"))
-    parser.add_argument("--write", nargs=2, metavar=("SEED", "FOLDER"))
-    args = parser.parse_args()
-    if args.write:
-        return _write(int(args.write[0]), Path(args.write[1]))
-    # One process of the runtime for all graphs: to start it takes longer than a run.
-    opponent.open_runtime = functools.partial(open_runtime, worker=Worker(args.runtime, _TIMEOUT))  # type: ignore[attr-defined]
-    counts: Counter[str] = Counter()
-    for seed in range(args.seed * 1_000_000, args.seed * 1_000_000 + args.cases):
+class Sweep(Kind):
+    """The random graphs of tests.graphs."""
+
+    cases = 300
+
+    @classmethod
+    def add_options(cls, add: Callable[..., Any]) -> None:
+        add("--runtime", default="openvino", choices=("openvino", "onnxruntime"))
+        add("--write", type=Path, metavar="FOLDER", help="write the graphs and the inputs of their first run")
+
+    def names(self) -> list[str]:
+        return ["graphs"]
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Case]:
+        """The verdict about a graph."""
+        # One process of the runtime for all graphs: to start it takes longer than a run.
+        worker = Worker(self.options.runtime, _TIMEOUT)
+        with mock.patch.object(opponent, "open_runtime", functools.partial(open_runtime, worker=worker)):
+            yield self._outcomes
+
+    def _outcomes(self, number: int) -> Iterator[Outcome]:
+        if self.options.write is not None:
+            _write(number, self.options.write)
+            yield Outcome("written")
+            return
         try:
-            found = _judged(seed, args.runtime)
+            found = _judged(number, self.options.runtime)
         except IrexecError as error:
-            counts[f"refused: {type(error).__name__}"] += 1
-            continue
-        counts[found.verdict] += 1
-        if found.verdict in _ACCUSATIONS:
-            print(f"seed {seed}: {found.verdict}: {found.sentence}", flush=True)
-    print(dict(counts))
-    return int(any(counts[one] for one in _ACCUSATIONS))
+            yield Outcome(f"refused: {type(error).__name__}")
+            return
+        yield Outcome(found.verdict, found.sentence, fails=found.verdict in _ACCUSATIONS)
 
 
 def _judged(seed: int, runtime: str) -> Judgement:
@@ -69,15 +76,10 @@ def _judged(seed: int, runtime: str) -> Judgement:
         return judge(path, dict(zip([one.name for one in proto.graph.input], made.runs[0], strict=True)), options)
 
 
-def _write(seed: int, folder: Path) -> int:
+def _write(seed: int, folder: Path) -> None:
     """Write the graph of a seed and the inputs of its first run."""
     made = make(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    save_model(made.model, folder / "graph.xml")
+    save_model(made.model, folder / f"graph{seed}.xml")
     names = [port.name for port in made.model.inputs]
-    np.savez(folder / "inputs.npz", **dict(zip(names, made.runs[0], strict=True)))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    np.savez(folder / f"inputs{seed}.npz", **dict(zip(names, made.runs[0], strict=True)))

@@ -6,23 +6,21 @@ to agree. Then one change of each kind is made, each in a copy of its own.
 
 from __future__ import annotations
 
-import argparse
-import time
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import irexec
 from irexec import IrexecError, Model
 from irexec.ir.graph import Node
-from irexec.messages import counted
 from irexec.tools.compare import Comparison, compare
 from irexec.tools.run.input_sources import parse_input_source, sample_inputs
 from tests.compare_sweep.changes import Change, attribute, axis, epsilon, missing, pad, rounded, swapped, weight
 from tests.compare_sweep.truth import Feeds, differ
+from tests.sweep.kind import Case, Kind, Outcome
 
 KINDS: dict[str, Callable[[Model, np.random.Generator], Change | None]] = {
     kind.__name__: kind for kind in (weight, attribute, pad, axis, epsilon, swapped, missing, rounded)
@@ -32,51 +30,41 @@ _TRIES = 25
 _COMMUTING = ("Convert", "Reshape", "Transpose", "Squeeze", "Unsqueeze")
 """Layers that exporters put in front of an element-wise layer or behind it: one that is missing may be missing on either side."""
 _LARGEST_SET = 5
-OUTCOMES = ("alone", "first", "in the set", "missed")
-"""The layer alone is named, or first of at most five, or later among at most five; or none of these."""
 
 
-@dataclass
-class Table:
-    """Counts of all pairs.
+class Sweep(Kind):
+    """The pairs of a folder."""
 
-    Attributes:
-        pairs: the pairs that were compared unchanged.
-        outcomes: the number of changes by their kind and outcome.
-        wrong: what was not as it should be, for people.
-    """
+    cases = 1
 
-    pairs: int = 0
-    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)
+    @classmethod
+    def add_options(cls, add: Callable[..., Any]) -> None:
+        add("--folder", type=Path, required=True, help="where the pairs of .onnx and .xml are")
 
-    def __str__(self) -> str:
-        """A line for each kind with a change, and one for all; nothing without a change."""
-        kinds = [kind for kind in KINDS if any(self.outcomes[kind, outcome] for outcome in OUTCOMES)]
-        if not kinds:
-            return ""
-        lines = [f"{'kind':12}" + "".join(f"{outcome:>12}" for outcome in OUTCOMES)]
-        for kind in kinds:
-            lines.append(f"{kind:12}" + "".join(f"{self.outcomes[kind, outcome]:12}" for outcome in OUTCOMES))
-        totals = [sum(self.outcomes[kind, outcome] for kind in kinds) for outcome in OUTCOMES]
-        return "\n".join([*lines, f"{'all':12}" + "".join(f"{total:12}" for total in totals)])
+    def names(self) -> list[str]:
+        return [onnx.stem for onnx, _ in _pairs(self.options.folder)]
 
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Case]:
+        """The unchanged pair, and a change of each kind for each number."""
+        onnx, xml = next(pair for pair in _pairs(self.options.folder) if pair[0].stem == name)
+        model = irexec.read_model(xml)
+        inputs = sample_inputs([parse_input_source("random")], model.inputs, 1, lambda text: None)
+        a = irexec.read_model(onnx)
+        base = list(irexec.compile_model(model)(inputs).values())
 
-def sweep(arguments: argparse.Namespace) -> int:
-    """Print what was wrong of each pair, and the table; 1 if a pair does not agree, or a layer was not found."""
-    table = Table()
-    names = set(arguments.networks.split(",")) if arguments.networks else None
-    for onnx, xml in _pairs(Path(arguments.folder)):
-        if names is not None and xml.stem not in names:
-            continue
-        start, known = time.monotonic(), len(table.wrong)
-        _pair(onnx, xml, range(arguments.seed, arguments.seed + arguments.trials), table)
-        print(f"{onnx.stem:32} {time.monotonic() - start:6.0f} s, {len(table.wrong) - known} wrong", flush=True)
-        for text in table.wrong[known:]:
-            print(f"    {text}", flush=True)
-        # A run that is cut off keeps its figures.
-        print(f"{counted(table.pairs, 'pair')} so far\n{table}", flush=True)
-    return 1 if table.wrong else 0
+        def case(number: int) -> Iterator[Outcome]:
+            if number == self.options.seed:
+                found = compare(a, model, inputs)
+                text = "" if found.agrees else f"found {found.first.row.b if found.first else 'other results'}"
+                yield Outcome("unchanged", text, fails=not found.agrees)
+            for kind in KINDS:
+                rng = np.random.default_rng([number, *kind.encode(), *onnx.name.encode()])
+                change = _visible(KINDS[kind], model, inputs, base, rng)
+                if change is not None:
+                    yield _trial(kind, a, change, inputs)
+
+        yield case
 
 
 def _pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
@@ -85,34 +73,16 @@ def _pairs(folder: Path) -> Iterator[tuple[Path, Path]]:
             yield onnx, xml
 
 
-def _pair(onnx: Path, xml: Path, seeds: range, table: Table) -> None:
-    model = irexec.read_model(xml)
-    inputs = sample_inputs([parse_input_source("random")], model.inputs, 1, lambda text: None)
-    a = irexec.read_model(onnx)
-    found = compare(a, model, inputs)
-    table.pairs += 1
-    if not found.agrees:
-        table.wrong.append(f"unchanged: found {found.first.row.b if found.first else 'other results'}")
-    base = list(irexec.compile_model(model)(inputs).values())
-    for seed in seeds:
-        for kind in KINDS:
-            rng = np.random.default_rng([seed, *kind.encode(), *onnx.name.encode()])
-            change = _visible(KINDS[kind], model, inputs, base, rng)
-            if change is not None:
-                _trial(kind, a, change, inputs, table)
-
-
-def _trial(kind: str, a: Model, change: Change, inputs: Feeds, table: Table) -> None:
+def _trial(kind: str, a: Model, change: Change, inputs: Feeds) -> Outcome:
     right = named_by(list(change.model.walk()), change)
     named = _names(compare(a, change.model, inputs))
     outcome = outcome_of(named, right)
-    table.outcomes[kind, outcome] += 1
-    if outcome == "missed":
-        table.wrong.append(f"{change.text}: expected {' or '.join(sorted(right)[:4])}, found {named[:6] or 'nothing'}")
+    text = f"{change.text}: expected {' or '.join(sorted(right)[:4])}, found {named[:6] or 'nothing'}"
+    return Outcome(f"{kind}: {outcome}", text, fails=outcome == "missed")
 
 
 def outcome_of(named: list[str], right: set[str]) -> str:
-    """One of OUTCOMES."""
+    """The layer is named alone, or first of at most five, or later among at most five; or it is missed."""
     if not right & set(named[:_LARGEST_SET]) or len(named) > _LARGEST_SET:
         return "missed"
     return "alone" if len(named) == 1 else "first" if named[0] in right else "in the set"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +16,7 @@ from irexec.tools.compare import ComparedLayer, CompareOptions, Comparison, comp
 from tests.compare_sweep.changes import Change, attribute, rename, weight
 from tests.compare_sweep.truth import Feeds, Record, first_layers, record
 from tests.support.networks import feeds, unpacked
+from tests.sweep.kind import Case, Kind, Outcome, temporary
 
 NETWORKS = {
     "resnet18": "convolutional", "mobilenet_v3": "convolutional, depthwise", "unet": "segmentation, transposed convolutions",
@@ -21,27 +25,6 @@ NETWORKS = {
     "gru_tagger": "recurrent", "scripted_loop": "recurrent, Loop and If", "resnet18_quantised": "quantised",
 }  # fmt: skip
 _DRAWS = 60
-
-
-@dataclass
-class Count:
-    """What came of the trials of one network.
-
-    Attributes:
-        right: how many times the first divergence was the layer that is right.
-        itself: how many of these named the layer that was changed, or that reads the weight.
-        masked: how many of these named a later one, since the layer itself does not show it.
-        pointed: how many of these also named the changed layer, as one in front whose tensors are not compared.
-        wrong: the other trials, for people.
-        unseen: changes that were drawn again, since nothing differs or the model cannot be run.
-    """
-
-    right: int = 0
-    itself: int = 0
-    masked: int = 0
-    pointed: int = 0
-    wrong: list[str] = field(default_factory=list)
-    unseen: int = 0
 
 
 @dataclass
@@ -64,7 +47,7 @@ class Network:
         return cls(model, runs, record(model, runs))
 
 
-def drawn(network: Network, rng: np.random.Generator, count: Count) -> tuple[Change, set[int]]:
+def drawn(network: Network, rng: np.random.Generator) -> tuple[Change, set[int]]:
     """A change that can be seen, and the layers that are right."""
     for _ in range(_DRAWS):
         change = attribute(network.model, rng) if rng.random() < 0.5 else weight(network.model, rng)
@@ -73,37 +56,56 @@ def drawn(network: Network, rng: np.random.Generator, count: Count) -> tuple[Cha
         try:
             changed = record(change.model, network.runs)
         except (IrexecError, ArithmeticError):
-            count.unseen += 1
             continue
         right = first_layers(network.model, network.base, changed)
         if right:
             return change, right
-        count.unseen += 1
     raise AssertionError("no change can be seen")
 
 
-def trial(network: Network, rng: np.random.Generator, renamed: bool, count: Count) -> None:
+def own(change: Change, nodes: list[irexec.ir.graph.Node]) -> set[int]:
+    """The changed layer, and the layers that read it if it is a Constant."""
+    changed = nodes[change.layer]
+    readers = {i for i, node in enumerate(nodes) if any(v is not None and v.node is changed for v in node.inputs)}
+    return {change.layer} | (readers if changed.type == "Constant" else set())
+
+
+def outcome(change: Change, right: set[int], named: int | None, nodes: list[irexec.ir.graph.Node]) -> Outcome:
+    """What comes of a change when the layer at index ``named`` is named, of the layers that are right."""
+    if named in right:
+        return Outcome("the layer itself" if named in own(change, nodes) else "a later layer that shows it")
+    wanted = ", ".join(f"{nodes[i].name} ({nodes[i].type})" for i in sorted(right))
+    first = "nothing" if named is None else f"{nodes[named].name} ({nodes[named].type})"
+    return Outcome("wrong", f"{change.text}: expected {wanted}, found {first}", fails=True)
+
+
+def trial(network: Network, rng: np.random.Generator, renamed: bool) -> Outcome:
     """One change."""
-    change, right = drawn(network, rng, count)
+    change, right = drawn(network, rng)
     nodes = list(change.model.walk())
-    readers = {
-        i
-        for i, node in enumerate(nodes)
-        if any(value is not None and value.node is nodes[change.layer] for value in node.inputs)
-    }
-    own = {change.layer} | (readers if nodes[change.layer].type == "Constant" else set())
     if renamed:
         rename(change.model, rng)
     found = compare(network.model, change.model, network.runs, CompareOptions())
     named = None if found.first is None else index_of(found, change.model, nodes)
-    if named in right:
-        count.right += 1
-        count.itself += named in own
-        count.masked += named not in own
-    else:
-        wanted = ", ".join(f"{nodes[i].name} ({nodes[i].type})" for i in sorted(right))
-        first = "nothing" if named is None else f"{nodes[named].name} ({nodes[named].type})"
-        count.wrong.append(f"{change.text}: expected {wanted}, found {first}")
+    return outcome(change, right, named, nodes)
+
+
+class Sweep(Kind):
+    """Changes of the recorded networks."""
+
+    @classmethod
+    def add_options(cls, add: Callable[..., Any]) -> None:
+        add("--renamed", action="store_true", help="other names, ids and order in the copy")
+
+    def names(self) -> list[str]:
+        return list(NETWORKS)
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Case]:
+        """One change for each number."""
+        with temporary() as folder:
+            network = Network.kept(name, Path(folder))
+            yield lambda number: [trial(network, np.random.default_rng(number), self.options.renamed)]
 
 
 def index_of(found: Comparison, model: Model, nodes: list[irexec.ir.graph.Node]) -> int:

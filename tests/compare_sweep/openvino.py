@@ -6,7 +6,8 @@ the plugin is in tests/oracle/explained.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import irexec
 from irexec import Builder, Model
 from irexec.ir.graph import Value
 from irexec.tools.compare import CompareOptions, compare
+from tests.sweep.kind import Case, Kind, Outcome
 
 RNG = np.random.default_rng(3)
 Middle = Callable[[Builder, Value], Value]
@@ -100,14 +102,22 @@ def traced(name: str, *, isolate: bool = False) -> str:
     return "" if found.first is None else found.first.row.b.name
 
 
-def sweep() -> int:
-    """Print a line for each network; 1 if one that differs was not traced."""
-    wrong = 0
-    for name in MIDDLES:
-        found = [traced(name, isolate=isolate) for isolate in (False, True)]
-        wrong += any(layer not in ("", LAYER) for layer in found)
-        verdicts = [
-            "does not differ" if not layer else "traced" if layer == LAYER else f"WRONG: {layer}" for layer in found
-        ]
-        print(f"{name:28} {verdicts[0]:20} alone: {verdicts[1]}", flush=True)
-    return 1 if wrong else 0
+def verdict(name: str, *, isolate: bool) -> Outcome:
+    """Whether the layer is named, of inputs that each model computes itself, or of its own alone."""
+    named = traced(name, isolate=isolate)
+    kind = "does not differ" if not named else "traced" if named == LAYER else "wrong"
+    return Outcome(f"{kind}, alone" if isolate else kind, named, fails=kind == "wrong")
+
+
+class Sweep(Kind):
+    """The networks of MIDDLES; there is one case of each."""
+
+    cases = 1
+
+    def names(self) -> list[str]:
+        return list(MIDDLES)
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Case]:
+        """The network, once as it is and once with the layer alone."""
+        yield lambda number: [verdict(name, isolate=isolate) for isolate in (False, True)]

@@ -1,6 +1,6 @@
 """Random edits of whole networks, each of which diff must list, and nothing else.
 
-    python -m tests.diff_sweep [networks] [--count 100] [--edits 1] [--renamed 0.1] [--seed 0]
+    python -m tests.sweep diff [--edits 1] [--renamed 0.1]
 
 Every network of tests/data/networks is edited, then given new ids and another order of layers. What was edited is known from the edits
 themselves, which use nothing of diff or of matching.

@@ -1,10 +1,14 @@
-"""Edits of one network, and whether diff lists them and nothing else."""
+"""Random edits of whole networks, and whether diff lists them and nothing else."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import irexec
 from irexec.analysis.model import declare
@@ -13,10 +17,13 @@ from irexec.ir.graph import Graph, Node
 from irexec.tools.diff import Diff, LayerRef, diff
 from tests.diff_sweep.edits import EDITS, IN_BODIES, Editing, Entry
 from tests.diff_sweep.mixing import copied, mix, rename
+from tests.support.networks import unpacked
+from tests.support.paths import NETWORKS
+from tests.sweep.kind import Case, Kind, Outcome, temporary
 
 
 @dataclass
-class Outcome:
+class Listed:
     """One run.
 
     Attributes:
@@ -36,7 +43,7 @@ class Outcome:
         return not (self.missed or self.extra)
 
 
-def run(model: irexec.Model, seed: int, *, edits: int, renamed: float, kind: str | None = None) -> tuple[Outcome, Diff]:
+def run(model: irexec.Model, seed: int, *, edits: int, renamed: float, kind: str | None = None) -> tuple[Listed, Diff]:
     """Edit a copy of a model, whose ports declare what shape inference gives, mix it and compare."""
     rng = random.Random(seed)
     changed, origin = copied(model)
@@ -69,7 +76,7 @@ def run(model: irexec.Model, seed: int, *, edits: int, renamed: float, kind: str
     allowed = {entry for editing in editings.values() for entry in editing.allowed}
     listed = set(_listed(found, model, changed, origin))
     missed, extra = expected - listed, listed - expected - allowed
-    return Outcome(done, sorted(map(_text, missed)), sorted(map(_text, extra)), len(found.following)), found
+    return Listed(done, sorted(map(_text, missed)), sorted(map(_text, extra)), len(found.following)), found
 
 
 def _names(graph: Graph) -> dict[Node, str]:
@@ -131,3 +138,39 @@ def _text(entry: Entry) -> str:
         return f"{kind} {what} of {one.name!r} ({one.type})"
     texts = [f"{node.name!r} ({node.type})" if node is not None else "-" for node in (one, other)]
     return f"{kind} {what} of {texts[0]} and {texts[1]}"
+
+
+def network(name: str, folder: Path) -> irexec.Model:
+    """A kept network whose ports declare what shape inference gives."""
+    model = irexec.read_model(unpacked(name, folder))
+    declare(model, infer_shapes(model, tolerant=True))
+    return model
+
+
+class Sweep(Kind):
+    """Edits of each network of tests/data/networks."""
+
+    @classmethod
+    def add_options(cls, add: Callable[..., Any]) -> None:
+        add("--edits", type=int, default=1, help="edits of each case")
+        add("--renamed", type=float, default=0.1, help="the part of all layers that also gets another name")
+        add("--kind", help="only this kind of edit")
+
+    def names(self) -> list[str]:
+        return sorted(path.stem for path in NETWORKS.glob("*.zip"))
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Case]:
+        """An outcome for each edit of a case, which are right together or not at all."""
+        given = self.options
+        with temporary() as folder:
+            model = network(name, Path(folder))
+
+            def case(number: int) -> Iterator[Outcome]:
+                # Other edits for each network.
+                seed = number + zlib.crc32(name.encode())
+                found, _ = run(model, seed, edits=given.edits, renamed=given.renamed, kind=given.kind)
+                text = f"missed {found.missed}, extra {found.extra}"
+                yield from (Outcome(edit, "" if found.is_right else text, not found.is_right) for edit in found.edits)
+
+            yield case

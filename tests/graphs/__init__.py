@@ -2,7 +2,7 @@
 
     python -m tests.fuzz --target graphs --cases 1000 --workers 2
     python -m tests.graphs.statistics --cases 1000
-    python -m tests.graphs.openvino --cases 1000
+    python -m tests.sweep graphs --cases 1000
 
 - growth.py: a graph that grows; the arrays of every tensor are known, so that a graph has no NaN it was not meant to have.
 - steps/: what a graph grows by, a file for each kind of step; any operation of the registry is one of them.

@@ -1,17 +1,13 @@
 """Random graphs in OpenVINO, beside irexec: what differs, by the layer that ``irexec compare`` names and what it knows of it.
 
-    python -m tests.graphs.openvino --cases 1000 --seed 1
-
-Each line is to be looked at by hand: a row of the table of portability is missing, or a verdict of compare is wrong. The CPU plugin runs
+Each verdict is to be looked at by hand: a row of the table of portability is missing, or a verdict of compare is wrong. The CPU plugin runs
 in a process of its own, which may crash.
 """
 
 from __future__ import annotations
 
-import argparse
-import random
-import sys
-from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from irexec import read_model
 from irexec.errors import IrexecError
@@ -20,6 +16,7 @@ from irexec.tools.compare import CompareOptions, compare
 from tests.graphs.agreement import Refused, outcome
 from tests.graphs.making import make
 from tests.graphs.running import reference
+from tests.sweep.kind import Case, Kind, Outcome
 
 
 def verdict(seed: int) -> str:
@@ -36,9 +33,6 @@ def verdict(seed: int) -> str:
         found = compare(model, None, feeds, CompareOptions(b_runtime="openvino", timeout=60))
     except IrexecError as error:
         return f"not run: {type(error).__name__} {str(error)[:60]}"
-    except Exception as error:
-        # A fault of compare: it is counted, and the other graphs are compared.
-        return f"internal error: {type(error).__name__} {str(error)[:60]}"
     if found.agrees:
         return "agrees"
     known = " ".join(sorted({one.code for one in found.known}))
@@ -49,26 +43,13 @@ def verdict(seed: int) -> str:
     return f"{found.first.row.b.type} {known}"
 
 
-def main() -> int:
-    """Print how often each verdict comes up, with one seed."""
-    parser = argparse.ArgumentParser(description="random graphs in OpenVINO")
-    parser.add_argument("--cases", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    rng = random.Random(arguments.seed)
-    counts: Counter[str] = Counter()
-    example: dict[str, int] = {}
-    for _ in range(arguments.cases):
-        seed = rng.randrange(1 << 48)
-        said = verdict(seed)
-        if said not in counts:
-            print(f"{sum(counts.values())}: {said}  (seed {seed})", file=sys.stderr, flush=True)
-        counts[said] += 1
-        example.setdefault(said, seed)
-    for said, count in counts.most_common():
-        print(f"{count:6}  {said}  (seed {example[said]})")
-    return 0
+class Sweep(Kind):
+    """The random graphs of tests.graphs."""
 
+    def names(self) -> list[str]:
+        return ["graphs"]
 
-if __name__ == "__main__":
-    sys.exit(main())
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Case]:
+        """The verdict about a graph."""
+        yield lambda number: [Outcome(verdict(number))]

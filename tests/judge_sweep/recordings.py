@@ -28,7 +28,7 @@ from irexec.tools.compare.observe import observe
 from irexec.tools.compare.sides import computed, ordered
 from irexec.tools.engines.runtimes import open_runtime
 from irexec.tools.judge import Judgement, judge
-from tests.judge_sweep.__main__ import Sweep
+from tests.judge_sweep.networks import Judged
 from tests.support.paths import NETWORKS
 
 Change = Callable[[np.ndarray, np.random.Generator], np.ndarray]
@@ -80,7 +80,7 @@ class Recordings:
     """The recordings of one network."""
 
     def __init__(self, name: str, seed: int, folder: Path) -> None:
-        self.sweep = Sweep(name, seed, folder)
+        self.sweep = Judged(name, seed, folder)
         self.path = folder / "recorded.npz"
         constant = constant_layers(self.sweep.model)
         self.values = [value for value in computed(ordered(self.sweep.model)) if value.node not in constant]

@@ -55,19 +55,16 @@ def operations(count: int, seed: int) -> Iterator[Sample]:
         yield Sample(f"{row.id}{'' if first is None else ' (constants)'}", model, inputs)
 
 
-def networks(folder: Path | None = None) -> Iterator[Sample]:
-    """Networks with the inputs of their first run: as they are, and set to the shapes of these inputs if that differs.
+def network_names(folder: Path | None) -> list[str]:
+    """The networks of a folder of tests.networks.build, or those of tests/data/networks."""
+    return sorted(path.stem for path in (folder.glob("*.xml") if folder else NETWORKS.glob("*.zip")))
 
-    Args:
-        folder: of networks of tests.networks.build; those of tests/data/networks unless given.
-    """
-    if folder is not None:
-        for path in sorted(folder.glob("*.xml")):
-            yield from _forms(path)
-        return
-    for archive in sorted(NETWORKS.glob("*.zip")):
-        with tempfile.TemporaryDirectory() as unpacking:
-            yield from _forms(unpacked(archive.stem, Path(unpacking)))
+
+def forms(name: str, folder: Path | None) -> Iterator[Sample]:
+    """A network with the inputs of its first run: as it is, and set to the shapes of these inputs if that differs."""
+    with tempfile.TemporaryDirectory() as unpacking:
+        path = folder / f"{name}.xml" if folder else unpacked(name, Path(unpacking))
+        yield from _forms(path)
 
 
 def _forms(path: Path) -> Iterator[Sample]:

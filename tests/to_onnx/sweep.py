@@ -1,4 +1,4 @@
-"""Rows as models of one layer, exported and run: ``python -m tests.to_onnx.sweep [FAMILY|TYPE ...] [-v] [--opset=N]``.
+"""Rows as models of one layer, exported and run.
 
 Each row is exported with every input as a Parameter and with all but the first constant, checked by onnx.checker, run in
 ONNX Runtime (of an opset that is asked for, else in onnx.reference) and compared with the expected values of the row.
@@ -6,14 +6,14 @@ ONNX Runtime (of an opset that is asked for, else in onnx.reference) and compare
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import onnx
 
-import irexec
 from converters.ir_to_onnx.export import export
 from converters.ir_to_onnx.refusals import ExportError
 from irexec.errors import ConversionError
@@ -23,17 +23,16 @@ from irexec.testing.one_layer import model_of, rank, shape
 from tests.support.cases import families
 from tests.support.exported import run_onnx
 from tests.support.goldens import recorded
+from tests.sweep import kind as sweep
+from tests.sweep.kind import Kind, Outcome
 
 FORMS = ((1, rank), (None, shape), (1, shape))
 """The first input that is a constant, and what is known of the others; most is known in the last."""
 
 
-def cases(names: list[str]) -> Iterator[tuple[str, Case]]:
-    """The rows with expected values of these families or operation types; all without names."""
-    for family, rows in families().items():
-        for row in rows:
-            if isinstance(row, Case) and (not names or family in names or row.type in names):
-                yield family, row
+def cases() -> Iterator[tuple[str, Case]]:
+    """The rows with expected values, each with its family."""
+    return ((family, row) for family, rows in families().items() for row in rows if isinstance(row, Case))
 
 
 def expected_of(family: str, row: Case) -> tuple[np.ndarray, ...]:
@@ -77,33 +76,33 @@ def _carried(array: np.ndarray) -> np.ndarray:
     return array.astype(object) if array.dtype.kind in "US" else array
 
 
-def main() -> None:
-    """Run the sweep and print counts."""
-    names, verbose = [a for a in sys.argv[1:] if not a.startswith("-")], "-v" in sys.argv
-    opset = next((int(a.removeprefix("--opset=")) for a in sys.argv if a.startswith("--opset=")), None)
-    counts: Counter[str] = Counter()
-    failed: Counter[str] = Counter()
-    for family, row in cases(names):
+class Sweep(Kind):
+    """The types of operations that have rows."""
+
+    cases = 1
+
+    @classmethod
+    def add_options(cls, add: Callable[..., Any]) -> None:
+        add("--opset", type=int, help="of ai.onnx; default: as ``irexec convert`` chooses it")
+
+    def names(self) -> list[str]:
+        return sorted({row.type for _, row in cases()})
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[sweep.Case]:
+        """All rows of a type."""
+        yield lambda number: (
+            outcome for family, row in cases() if row.type == name for outcome in self._outcomes(family, row)
+        )
+
+    def _outcomes(self, family: str, row: Case) -> Iterator[Outcome]:
         try:
-            for outcome, number in exported(row, expected_of(family, row), opset).items():
-                counts[outcome] += number
+            counts = exported(row, expected_of(family, row), self.options.opset)
         except ExportError as error:
-            if "there is no translation" in error.layers[0].reason:
-                continue
-            counts["rows refused"] += 1
-            failed[f"{row.type}: refused"] += 1
-            if verbose:
-                print(f"{row.id}: {error.layers[0].reason}")
+            yield Outcome("row refused", f"{row.id}: {error.layers[0].reason}")
         except Exception as error:
             # Anything that a runtime, the checker or the comparison raises is a failure of the row.
-            counts["rows failed"] += 1
-            failed[f"{row.type}: failed"] += 1
-            if verbose:
-                text = " ".join(str(error).split())[:300]
-                print(f"{row.id}: {type(error).__name__}: {text}")
-    print(dict(counts), irexec.__name__)
-    print("\n".join(f"{number:5} {name}" for name, number in failed.most_common()))
-
-
-if __name__ == "__main__":
-    main()
+            text = " ".join(str(error).split())[:300]
+            yield Outcome("row failed", f"{row.id}: {type(error).__name__}: {text}", fails=True)
+        else:
+            yield from map(Outcome, counts.elements())

@@ -17,7 +17,7 @@ from tests.to_onnx.sweep import cases, expected_of, exported
 _RECURRENT = ("GRU", "LSTM", "RNN")
 _UNREAD = "GridSample interpolation only supports"
 """Said by the evaluator of onnx, which knows the modes of GridSample by their names of opset 20 alone."""
-_ROWS = [(family, row) for family, row in cases([]) if not row.type.startswith(_RECURRENT)]
+_ROWS = [(family, row) for family, row in cases() if not row.type.startswith(_RECURRENT)]
 
 
 @pytest.mark.parametrize("opset", [13, 17, 21])

@@ -15,7 +15,7 @@ from tests.to_onnx.exceptions import EXCEPT, REFUSED, is_listed
 from tests.to_onnx.sweep import cases, expected_of, exported
 
 _ROWS: dict[str, list[tuple[str, Case]]] = {}
-for _family, _row in cases([]):
+for _family, _row in cases():
     _ROWS.setdefault(_row.type, []).append((_family, _row))
 
 

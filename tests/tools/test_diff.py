@@ -12,9 +12,8 @@ import irexec
 from irexec.errors import InputError, ModelError
 from irexec.ir.graph import Node
 from irexec.tools.diff import Change, Diff, diff
-from tests.diff_sweep.__main__ import network
 from tests.diff_sweep.edits import EDITS
-from tests.diff_sweep.judging import run
+from tests.diff_sweep.judging import network, run
 from tests.diff_sweep.mixing import copied, mix, rename
 from tests.support.paths import DIGITS, IRS
 
@@ -29,7 +28,7 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.mark.parametrize("kind", EDITS)
 def test_an_edit_is_listed_and_nothing_else(kind: str, model: irexec.Model) -> None:
-    """A short part of ``python -m tests.diff_sweep``."""
+    """A short part of ``python -m tests.sweep diff``."""
     outcome, found = run(model, 1, edits=1, renamed=0.1, kind=kind)
     assert (outcome.missed, outcome.extra) == ([], [])
     if kind not in ("rename", "swap_names", "rename_tensor", "change_value", "change_version") and found.following:

@@ -1,19 +1,19 @@
-"""The sweep: see tests.tokenizers_sweep."""
+"""Tokenizer IRs by irexec and by OpenVINO, token for token."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import openvino
 from openvino_tokenizers import convert_tokenizer
 
 import irexec
+from tests.sweep.kind import Case, Kind, Outcome, temporary
 from tests.tokenizers_sweep.corpus import lines
 from tests.tokenizers_sweep.families import FAMILIES
 
@@ -22,35 +22,45 @@ TRAINING = 4000
 BATCH = 100
 
 
-def main() -> int:
-    """Print a line for each family; 1 if a token or a text differs."""
-    parser = argparse.ArgumentParser(description="tokenizer IRs by irexec and by OpenVINO, token for token")
-    parser.add_argument("--families", help="names, with commas between them")
-    parser.add_argument("--lines", type=int, default=10000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", type=Path, help="folder in which the IRs are kept")
-    arguments = parser.parse_args()
-    wrong = 0
-    with tempfile.TemporaryDirectory() as folder:
-        kept = arguments.keep or Path(folder)
-        for name in arguments.families.split(",") if arguments.families else FAMILIES:
-            wrong += sweep(name, lines(arguments.lines, arguments.seed), kept)
-    print(f"{wrong} lines differ")
-    return 1 if wrong else 0
+class Sweep(Kind):
+    """The configurations of tokenizers."""
+
+    cases = 1
+
+    @classmethod
+    def add_options(cls, add: Callable[..., Any]) -> None:
+        add("--lines", type=int, default=10000)
+        add("--keep", type=Path, help="folder in which the IRs are kept")
+
+    def names(self) -> list[str]:
+        return list(FAMILIES)
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Case]:
+        """The lines of a number."""
+        with temporary() as folder:
+            files = written(name, self.options.keep or Path(folder))
+            yield lambda number: compared(name, files, lines(self.options.lines, number))
 
 
-def sweep(name: str, texts: list[str], folder: Path) -> int:
-    """The number of lines of which the tokens, or the text of the tokens, differ."""
+def written(name: str, folder: Path) -> list[Path]:
+    """The IRs of the tokenizer and the detokenizer of a family."""
     files = [folder / f"{name}.{kind}.xml" for kind in ("tokenizer", "detokenizer")]
     made = convert_tokenizer(FAMILIES[name](lines(TRAINING, seed=1)), with_detokenizer=True)
     for model, file in zip(made, files, strict=True):
         openvino.save_model(model, file)
-    findings = [str(finding) for file in files for finding in irexec.validate(str(file))]
+    return files
+
+
+def compared(name: str, files: list[Path], texts: list[str]) -> Iterator[Outcome]:
+    """The findings in the IRs, the lines of which the tokens, or the text of the tokens, differ, and the time."""
+    yield from (
+        Outcome("finding", str(finding), fails=True) for file in files for finding in irexec.validate(str(file))
+    )
     tokenizer, detokenizer = (Pair(file) for file in files)
-    differ: list[str] = []
     ids = []
     for batch in _batches(texts):
-        differ += tokenizer.differing(batch, batch)
+        yield from _differing(tokenizer, batch, batch)
         ids.append(next(iter(tokenizer.answers[0])))
     generator = np.random.default_rng(0)
     # Random tokens too: they make bytes that are not UTF-8, and texts that no tokenizer has made.
@@ -58,19 +68,17 @@ def sweep(name: str, texts: list[str], folder: Path) -> int:
     lowest = 0 if name.startswith("sentencepiece") else -1
     ids += [generator.integers(lowest, 3100, (BATCH, 20)) for _ in range(len(texts) // BATCH // 4)]
     for number, matrix in enumerate(ids):
-        differ += detokenizer.differing(
-            matrix.astype(detokenizer.dtype), [f"{number}:{row}" for row in range(len(matrix))]
-        )
+        rows = [f"{number}:{row}" for row in range(len(matrix))]
+        yield from _differing(detokenizer, matrix.astype(detokenizer.dtype), rows)
+    seconds = [sum(pair.seconds[i] for pair in (tokenizer, detokenizer)) for i in (1, 0)]
     tokens = sum(matrix.size for matrix in ids)
-    seconds = [pair.seconds for pair in (tokenizer, detokenizer)]
-    print(
-        f"{name}: {len(texts)} lines, {tokens} tokens with padding, {len(differ)} differ, {len(findings)} findings, "
-        f"irexec {seconds[0][1] + seconds[1][1]:.1f} s, OpenVINO {seconds[0][0] + seconds[1][0]:.1f} s",
-        flush=True,
-    )
-    for text in [*findings[:3], *map(repr, differ[:5])]:
-        print("   ", text)
-    return len(differ) + len(findings)
+    yield Outcome("time", f"{tokens} tokens with padding, irexec {seconds[0]:.1f} s, OpenVINO {seconds[1]:.1f} s")
+
+
+def _differing(pair: Pair, batch: list[str] | np.ndarray, names: list[str]) -> Iterator[Outcome]:
+    differ = pair.differing(batch, names)
+    yield from (Outcome("differs", repr(name), fails=True) for name in differ)
+    yield from (Outcome("agrees") for _ in range(len(names) - len(differ)))
 
 
 def _batches(texts: list[str]) -> Iterator[list[str]]:
@@ -116,7 +124,3 @@ class Pair:
 def _plain(value: np.ndarray | str) -> list[int] | str:
     """A row of results; of a text without the NULs at its end, which OpenVINO's Python API drops."""
     return value.rstrip("\0") if isinstance(value, str) else value.tolist()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

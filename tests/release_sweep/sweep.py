@@ -1,4 +1,4 @@
-"""Models written for old releases of OpenVINO and run there: ``python -m tests.release_sweep [RELEASES] [--cases N]``.
+"""Models written for old releases of OpenVINO and run there.
 
 Each release has an environment of its Python, see irexec.tools.engines.releases.environments. A model that is written must be loaded there, and give the values that irexec gives for the
 original; a model that is refused must be refused by the release too, when it is written all the same.
@@ -6,13 +6,12 @@ original; a model that is refused must be refused by the release too, when it is
 
 from __future__ import annotations
 
-import argparse
 import math
-import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,31 +26,24 @@ from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.engines.engine import EngineJob
 from irexec.tools.engines.releases.environments import Release, environments_folder, installed
 from irexec.tools.engines.runtimes.process import Worker
-from tests.release_sweep.sample import Sample, networks, operations
+from tests.release_sweep.sample import Sample, forms, network_names, operations
+from tests.sweep.kind import Case, Kind, Outcome
 
 
-class Sweep:
-    """The outcomes of samples in one release.
+class Written:
+    """The outcomes of samples in one release."""
 
-    Attributes:
-        counts: the number of samples by outcome.
-    """
-
-    def __init__(self, release: Release, verbose: bool) -> None:
-        self.counts: Counter[str] = Counter()
-        self._worker, self._verbose = Worker(release.package, 60, release), verbose
+    def __init__(self, release: Release) -> None:
+        self._worker = Worker(release.package, 60, release)
         # The name that irexec convert --for takes: 2021.4 for 2021.4.2.
         self._name = ".".join(release.version.split(".")[:2])
 
-    def add(self, sample: Sample) -> None:
+    def outcome(self, sample: Sample) -> Outcome:
         """Write, load and compare one sample."""
-        outcome, remark = self._outcome(sample)
-        self.counts[outcome] += 1
-        if self._verbose or outcome not in ("equal", "refused", "as said", "not finite", "not run by irexec"):
-            print(f"{self._name} {sample.name}: {outcome}{remark and ': '}{remark}"[:400], flush=True)
+        kind, remark = self._outcome(sample)
+        return Outcome(kind, f"{sample.name}: {remark}"[:400], fails=kind.isupper())
 
     def close(self) -> None:
-        """End the process of the release."""
         self._worker.close()
 
     def _outcome(self, sample: Sample) -> tuple[str, str]:
@@ -182,38 +174,44 @@ def _difference(expected: list[np.ndarray], found: list[np.ndarray]) -> str:
     return f"{len(expected)} and {len(found)} outputs"
 
 
-def _samples(arguments: argparse.Namespace) -> Iterable[Sample]:
-    if arguments.networks is None:
-        return operations(arguments.cases, arguments.seed)
-    return networks(Path(arguments.networks) if arguments.networks else None)
+def _releases() -> dict[str, Release]:
+    return {release.version: release for release in installed("openvino", environments_folder())}
 
 
-def main() -> int:
-    """Print what is not as it should be, and the counts; 1 if there is any."""
-    parser = argparse.ArgumentParser(description="models written for old releases, and run there")
-    parser.add_argument("releases", nargs="*", help="such as 2021.4; default: those installed")
-    parser.add_argument("--cases", type=int, default=300, help="number of models of one operation")
-    parser.add_argument(
-        "--networks", nargs="?", const="", metavar="FOLDER",
-        help="whole networks in place of operations: those in a folder of tests.networks.build, or of tests/data",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="names that begin with this")
-    parser.add_argument("--verbose", action="store_true")
-    arguments = parser.parse_args()
-    failed = False
-    for release in installed("openvino", environments_folder()):
-        if arguments.releases and not any(release.version.startswith(name) for name in arguments.releases):
-            continue
-        sweep = Sweep(release, arguments.verbose)
-        for sample in _samples(arguments):
-            if sample.name.startswith(arguments.only):
-                sweep.add(sample)
-        sweep.close()
-        print(str(release), dict(sweep.counts), flush=True)
-        failed = failed or any(name.isupper() for name in sweep.counts)
-    return int(failed)
+class Sweep(Kind):
+    """Models of one operation in each installed release, such as 2021.4.2."""
+
+    def names(self) -> list[str]:
+        return list(_releases())
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Case]:
+        """A random row of tests.cases for each number."""
+        release = Written(_releases()[name])
+        try:
+            yield lambda number: map(release.outcome, operations(1, number))
+        finally:
+            release.close()
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+class Networks(Kind):
+    """Whole networks in each installed release: "2021.4.2 resnet18"."""
+
+    cases = 1
+
+    @classmethod
+    def add_options(cls, add: Callable[..., Any]) -> None:
+        add("--folder", type=Path, help="of networks of tests.networks.build; default: those of tests/data/networks")
+
+    def names(self) -> list[str]:
+        return [f"{release} {name}" for release in _releases() for name in network_names(self.options.folder)]
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Case]:
+        """The network as it is, and with the shapes of its inputs set."""
+        version, network = name.split(" ", 1)
+        release = Written(_releases()[version])
+        try:
+            yield lambda number: map(release.outcome, forms(network, self.options.folder))
+        finally:
+            release.close()

@@ -1,22 +1,21 @@
-"""Judge whole networks: ``python -m tests.judge_sweep [names] [--plants 2] [--seed 0] [--without openvino] [--json FILE]``.
+"""Judge whole networks.
 
 Clean runs: each network in irexec, and in OpenVINO's CPU plugin; an accusation is a failure. Planted faults: each network
 runs with irexec's kernels and a fault in one layer, which has a bound and whose result the fault changes visibly; the
-verdict must name this layer and no other one. The networks are those of tests/data/networks. Exit code 1 for an
-accusation of a clean run, a fault that is not named, or a wrong name.
+verdict must name this layer and no other one. The networks are those of tests/data/networks. An
+accusation of a clean run fails, and a fault that is not named, or of which another layer is named.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,6 +29,7 @@ from irexec.tools.judge import Judgement, judge
 from tests.judge_sweep.faults import FAULTS, Fault, planted
 from tests.support.networks import feeds, unpacked
 from tests.support.paths import NETWORKS
+from tests.sweep.kind import Case, Kind, Outcome, temporary
 from tests.tools.judge.faulty import Faulty, plant
 
 _TRIES = 20
@@ -57,7 +57,7 @@ class Row:
     sentence: str
 
 
-class Sweep:
+class Judged:
     """The judgements of one network."""
 
     def __init__(self, name: str, seed: int, folder: Path) -> None:
@@ -126,45 +126,14 @@ class Sweep:
         )
 
 
-def bounded_layers(sweep: Sweep, found: Judgement) -> set[str]:
+def bounded_layers(sweep: Judged, found: Judgement) -> set[str]:
     """Names of the layers of one output that have a bound."""
     values = values_by_name(sweep.model)
     inside = [one for one in found.layers if one.state == "inside"]
     return {one.layer.name for one in inside if len(values[one.layer.tensor].node.outputs) == 1}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--plants", type=int, default=2, help="faults for each network")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--without", action="append", default=[], help="a runtime that is left out")
-    parser.add_argument("--json", dest="file")
-    args = parser.parse_args()
-    rows: list[Row] = []
-    kinds: Counter[str] = Counter()
-    for name in args.names or sorted(path.stem for path in NETWORKS.glob("*.zip")):
-        with tempfile.TemporaryDirectory() as folder:
-            for row in _rows(Sweep(name, args.seed, Path(folder)), args.plants, args.without, kinds):
-                rows.append(row)
-                print(f"{row.network}: {row.runtime} {row.layer}: {row.outcome}, {row.seconds} s, "
-                      f"{row.bounded} of {row.tensors} tensors with a bound", flush=True)  # fmt: skip
-                if row.outcome in ("accused", "missed", "another", "unexplained") or row.verdict not in (
-                    "agrees",
-                    "bug",
-                    "fusion",
-                ):
-                    print(f"    {row.sentence}", flush=True)
-    if args.file:
-        Path(args.file).write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")
-    counts = Counter(row.outcome for row in rows)
-    print(", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())))
-    print("planted: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
-    print(f"slowest: {max(row.seconds for row in rows)} s")
-    return int(any(counts[outcome] for outcome in ("accused", "missed", "another")))
-
-
-def _rows(sweep: Sweep, plants: int, without: list[str], planted_kinds: Counter[str]) -> Iterator[Row]:
+def _rows(sweep: Judged, plants: int, without: list[str], planted_kinds: Counter[str]) -> Iterator[Row]:
     """Clean runs, then faults of the kinds that were planted least so far; every seventh only where nobody observes."""
     row, found = sweep.clean("irexec")
     yield row
@@ -181,5 +150,35 @@ def _rows(sweep: Sweep, plants: int, without: list[str], planted_kinds: Counter[
             yield made
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _outcome(row: Row) -> Outcome:
+    text = f"{row.runtime} {row.layer}: {row.bounded} of {row.tensors} tensors with a bound, {row.seconds} s"
+    if row.outcome in ("accused", "missed", "another", "unexplained") or row.verdict not in ("agrees", "bug", "fusion"):
+        text = f"{text}; {row.sentence}"
+    return Outcome(row.outcome, text, row.outcome in ("accused", "missed", "another"), asdict(row))
+
+
+class Sweep(Kind):
+    """Clean runs and planted faults of each network."""
+
+    cases = 1
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        super().__init__(options)
+        self._planted: Counter[str] = Counter()
+
+    @classmethod
+    def add_options(cls, add: Callable[..., Any]) -> None:
+        add("--plants", type=int, default=2, help="faults for each case")
+        add("--without", action="append", default=[], help="a runtime that is left out")
+
+    def names(self) -> list[str]:
+        return sorted(path.stem for path in NETWORKS.glob("*.zip"))
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Case]:
+        """The rows of a network with faults of a number."""
+        given = self.options
+        with temporary() as folder:
+            yield lambda number: map(
+                _outcome, _rows(Judged(name, number, Path(folder)), given.plants, given.without, self._planted)
+            )
