@@ -36,11 +36,16 @@ AnyScalar = Annotated[AnyTensor, SCALAR]
 
 
 def _length(start: Any, stop: Any, step: Any) -> Size:
-    """The number of elements of a range; a Dim where start, stop or step is one."""
+    """The number of elements of a range; a Dim where start, stop or step is one.
+
+    A step that is 0 once it is truncated gives no element, as in OpenVINO's reference.
+    """
     if any(isinstance(value, Dim) for value in (start, stop, step)):
         return _bounded_length(start, stop, step)
     if not all(math.isfinite(value) for value in (start, stop, step)):
         return ANY
+    if step == 0:
+        return 0
     return max(math.ceil((stop - start) / step) if isinstance(step, float) else -((start - stop) // step), 0)
 
 
@@ -55,35 +60,30 @@ def _bounded_length(start: Size, stop: Size, step: Size) -> Size:
     return ceil_div(span(minimum, None if max_last is None else max(max_last - low(first), 0)), abs(step))
 
 
-def _values(*facts: Fact, truncate: bool) -> list[Any] | None:
-    """The values of scalars, truncated to integers if asked for; None if one is not known."""
-    values: list[Any] = []
-    for fact in facts:
-        if fact.value is None or fact.value.size != 1:
-            return None
-        value = fact.value.reshape(-1).tolist()[0]
-        values.append(math.trunc(value) if truncate and isinstance(value, float) and math.isfinite(value) else value)
-    return values
-
-
 def _range_facts(start: Fact, stop: Fact, step: Fact, kind: Element | None) -> Fact:
-    values = _values(start, stop, step, truncate=kind is not None and kind.is_integer)
-    if values is None:
+    facts = [fact.value for fact in (start, stop, step) if fact.value is not None and fact.value.size == 1]
+    if len(facts) < 3:
         return Fact(kind, (ANY,))
-    check(
-        all(isinstance(value, Dim) or math.isfinite(value) for value in values), "start, stop and step must be finite"
-    )
-    check(isinstance(values[2], Dim) or values[2] != 0, "step is 0")
+    values: list[Any] = [value.reshape(-1).tolist()[0] for value in facts]
+    _check_range(values)
+    if kind is not None and kind.is_integer:
+        values = [math.trunc(value) if isinstance(value, float) else value for value in values]
     return Fact(kind, (_length(*values),))
+
+
+def _check_range(values: list[Any]) -> None:
+    """Refuse values of which OpenVINO refuses a range."""
+    finite = all(isinstance(value, Dim) or math.isfinite(value) for value in values)
+    check(finite, "start, stop and step must be finite")
+    check(isinstance(values[2], Dim) or values[2] != 0, "step is 0")
 
 
 def _range(start: np.ndarray, stop: np.ndarray, step: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """start + i * step, in the type of the result: modulo its range for integers, rounded once for floats."""
     values = [array.reshape(-1).tolist()[0] for array in (start, stop, step)]
-    check(all(map(math.isfinite, values)), "start, stop and step must be finite")
+    _check_range(values)
     if dtype.kind in "iu":
         values = [math.trunc(value) for value in values]
-    check(values[2] != 0, "step is 0")
     count = int(_length(*values))
     if dtype.kind not in "iu":
         return (values[0] + np.arange(count, dtype=np.float64) * values[2]).astype(dtype)

@@ -18,7 +18,7 @@ from irexec.schema.registry import definitions, opset_versions
 from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.reduce import FindingCheck, reduce
 from tests.analysis.portability import ROWS, Row
-from tests.analysis.portability.several_layers import SEVERAL_LAYERS
+from tests.analysis.portability.several_layers import SEVERAL_LAYERS, extreme
 from tests.support.networks import unpacked
 from tests.support.one_operation import One, one_operation
 from tests.support.paths import DIGITS, IRS
@@ -80,6 +80,14 @@ def test_a_difference_of_several_layers(code: str, live: bool) -> None:
             found = compare(model, options=CompareOptions(b_runtime="openvino"))
             assert found.agrees is not bool(fires)
             assert {one.code for one in found.known} == ({code} if fires else set())
+
+
+@pytest.mark.parametrize(
+    ("first", "before"), [("Abs", "Log"), ("Exp", "Sqrt"), ("epsilon", "Relu"), ("Sigmoid", "Log")]
+)
+def test_bounded_operands_give_no_nan(first: str, before: str) -> None:
+    model = extreme("TopK", before, first=first)
+    assert [one for one in irexec.validate(model, portability=True) if one.code in DIFFERENCES] == []
 
 
 def test_differences_are_of_operations_that_exist() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.analysis.portability import DIFFERENCES
+from irexec.dtypes.elements import ELEMENTS
 from irexec.testing import Case
 from irexec.testing.laws import infer
 from irexec.testing.partial_facts import exact_facts
@@ -129,8 +130,15 @@ def _by_less_than(error: float) -> Applies:
     return applies
 
 
+def _draws(row: Case, difference: str) -> bool:
+    """More than one class of a row may be drawn."""
+    probs = row.inputs[0].array
+    return bool(((probs > (-np.inf if row.attributes["log_probs"] == "true" else 0)).sum(-1) > 1).any())
+
+
 _BACKPROP = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
 _BITWISE = tuple(f"Bitwise{name}" for name in ("And", "Or", "Xor", "LeftShift", "RightShift"))
+_INTEGERS = tuple(one.name for one in ELEMENTS if one.is_integer)
 _SMALL = ("i8", "i16", "u8", "u16", "u32", "u64")
 
 
@@ -152,6 +160,29 @@ def _does(code: str) -> str:
 
 
 KNOWN: tuple[Known, ...] = (
+    Known(("LSTMCell",), _values(lambda row, _: row.attributes.get("input_forget") == "true"), _does("IR925")),
+    Known(("Multinomial",), _values(_draws), _does("IR937")),
+    Known(
+        ("Multinomial",),
+        _values(lambda row, _: row.attributes["with_replacement"] == "false" or row.attributes["log_probs"] == "false"),
+        "where no class is left OpenVINO leaves the samples as they were in memory",
+    ),
+    Known(("Range",), _values(lambda row, _: row.attributes.get("output_type") in _INTEGERS), _does("IR985")),
+    Known(
+        ("RegionYolo",),
+        lambda row, text: row.attributes["do_softmax"] == "true" and text.startswith("findings") and "channels" in text,
+        "OpenVINO infers the shape by the data alone, and computes regions beyond it in memory of others",
+    ),
+    Known(
+        ("StridedSlice",),
+        lambda row, text: text.startswith(("findings", "running")) and "is out of range" in text,
+        "the reference refuses a single index beside the axis; the plugin takes another one if it is not constant",
+    ),
+    Known(
+        ("Convert", "ConvertLike"),
+        lambda row, text: "cannot be converted" in text and "string" in text,
+        "OpenVINO infers the type, and has no implementation that converts from or to strings",
+    ),
     Known(("Exp",), _values(_has_nan), "the plugin's exponential of NaN is infinite"),
     Known(("Eye",), _values(_of_empty_batch_shape), "without batches the plugin leaves the result as it was in memory"),
     Known((), _values(_pdpd), "operations by pdpd of some types are aligned at the last axes, as IR912 has it"),

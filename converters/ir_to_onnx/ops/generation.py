@@ -24,8 +24,12 @@ def range_4(ctx: ExportContext, start: Tensor, stop: Tensor, step: Tensor, *, ou
 def _range(ctx: ExportContext, start: Tensor, stop: Tensor, step: Tensor, kind: Element) -> Tensor:
     """Floats are computed in f64 and rounded once; integers are truncated first."""
     work = F64 if kind.is_float else I64
-    bounds = [ctx.cast(ctx.reshape(x, []) if x.rank != 0 else x, work) for x in (start, stop, step)]
-    return ctx.cast(ctx.emit("Range", *bounds), kind)
+    first, last, stride = (ctx.cast(ctx.reshape(x, []) if x.rank != 0 else x, work) for x in (start, stop, step))
+    if work is I64 and step.element.is_float:
+        # A fraction becomes a stride of 0, which ONNX refuses; the range is empty then.
+        none = ctx.emit("Equal", stride, ctx.constant(0))
+        last, stride = ctx.emit("Where", none, first, last), ctx.emit("Where", none, ctx.constant(1), stride)
+    return ctx.cast(ctx.emit("Range", first, last, stride), kind)
 
 
 @exact("OneHot")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.attributes import typed_attributes
+from irexec.analysis.portability.nan_sources import may_have_nan
 from irexec.analysis.shape_inference import UNKNOWN
 from irexec.ir.constants import constant_value
 from irexec.ir.dims import Size, high, is_static, low
@@ -148,6 +149,11 @@ class ExaminedLayer(KnownLayer):
     def is_constant(self, index: int) -> bool:
         """Whether an input is computed from constants alone."""
         return not any(map(_varies, self._ancestors(index, lambda node: False)))
+
+    def may_have_nan(self, index: int) -> bool:
+        """Whether an input may have NaN though the inputs of the model have none."""
+        value = self.source(index)
+        return value is not None and may_have_nan(value, self.facts)
 
     def is_made_of_sizes(self, index: int) -> bool:
         """True if an input is a repeated size of a tensor: a ShapeOf followed by operations that only move values."""

@@ -240,6 +240,37 @@ difference(
 
 
 @difference(
+    "IR985", "fractions in a range of integers", ("Range",), "CPU plugin", "shape",
+    does="the CPU plugin adds a step with its fraction and rounds the sums; in the specification and in constant "
+    "folding start, stop and step are truncated first",
+    example='<layer type="Range" version="opset4">\n  <data output_type="i64"/>\n  <input>\n'
+    '    <port id="0" precision="FP32"/>\n    <port id="1" precision="FP32"/>\n    <port id="2" precision="FP32"/>\n'
+    "  </input>\n</layer>",
+    repair="Convert start, stop and step to the type of the range.",
+)  # fmt: skip
+def _fractions(layer: ExaminedLayer) -> bool:
+    kind = None if layer.definition.since == 1 else layer["output_type"]
+    values = [layer.value(i) for i in range(3)]
+    if kind is None or not kind.is_integer or all(value is not None for value in values):
+        return False
+    floats = [value for i, value in enumerate(values) if (layer.element(i) or "i")[0] in "fb"]
+    return any(value is None or bool((value % 1).any()) for value in floats)
+
+
+@difference(
+    "IR986", "NaN among maxima", ("ReduceMax", "ReduceMin", "TopK", "Maximum", "Minimum"), "CPU plugin", "values",
+    does="the CPU plugin keeps or drops NaN by its place; ONNX Runtime takes it for the largest value or drops it, by "
+    "operator and place; onnx.reference keeps it; irexec keeps it in Maximum and Minimum, drops it in ReduceMax and "
+    "ReduceMin, and ranks it last in TopK",
+    example='<layer name="quotient" type="Divide" version="opset1"/>\n<layer type="ReduceMax" version="opset1"/>',
+    repair="Bound the divisor, or the operand of the root or logarithm, with a Maximum, or replace NaN with IsNaN and "
+    "Select.",
+)  # fmt: skip
+def _nan_among_maxima(layer: ExaminedLayer) -> bool:
+    return any(layer.may_have_nan(i) for i in range(2 if layer.definition.type in ("Maximum", "Minimum") else 1))
+
+
+@difference(
     "IR939", "level of zero", ("FakeQuantize",), "CPU plugin", "values",
     does="the CPU plugin rounds the step between two levels to f32, so that levels are up to two ulps of the "
     "range off and the one that is meant to be 0 is not; irexec has exact levels, rounded once, and 0",

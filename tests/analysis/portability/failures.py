@@ -304,6 +304,14 @@ has("IR969", "version 1", "Range", 1, 0, -2, 1)
 # What may come about is reported, whatever comes.
 has("IR969", "values that have none of it", "Range", 4, 0, 3, 1, output_type="i64", asked=False)
 
+for _values in ((1, 5, 1.5), (7, 1, 0.5), (1.5, 1.75, 1)):
+    _range = [typed("f32", value) for value in _values]
+    has("IR985", f"{_values}", "Range", 4, *_range, output_type="i64")
+    has_not("IR985", f"{_values}, constants", "Range", 4, *_range, output_type="i64", parameters=())
+    has_not("IR985", f"{_values}, of floats", "Range", 4, *_range, output_type="f32", asked=_values != (7, 1, 0.5))
+has_not("IR985", "whole numbers", "Range", 4, *(typed("f32", x) for x in (1, 5, 2)), output_type="i64", parameters=())
+has_not("IR985", "integers", "Range", 4, 1, 5, 2, output_type="i64")
+
 _WORDS = typed("string", [["a", "b"], ["a", "é"]])
 has("IR975", "comparison", "Equal", 1, _WORDS, typed("string", ["a", "b"]), parameters=FIRST)
 has("IR975", "selection", "Select", 1, [[True, False], [False, True]], _WORDS, _WORDS, parameters=(1, 2))

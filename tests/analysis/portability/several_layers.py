@@ -124,7 +124,34 @@ def compressed(*, part: str) -> Model:
     return builder.model()
 
 
+def extreme(type: str, before: str, *, first: str = "") -> Model:
+    """A maximum of the values of a function, after another one; some of its operands are negative."""
+    builder = Builder("m")
+    x = builder.emit("Subtract", builder.parameter("f32", (4, 9), "x"), builder.constant(0.5, "f32"))
+    if first == "epsilon":
+        squares = builder.emit(
+            "ReduceSum", builder.emit("Multiply", x, x), builder.constant([1], "i64"), keep_dims=True
+        )
+        x = builder.emit("Divide", x, builder.emit("Sqrt", builder.emit("Add", squares, builder.constant(1e-6, "f32"))))
+    elif first:
+        x = builder.emit(first, x)
+    x = builder.emit("Transpose", builder.emit(before, x), builder.constant([1, 0], "i64"))
+    if type == "TopK":
+        (x, _) = builder.emit("TopK", x, builder.constant(2, "i64"), axis=0, mode="max", sort="value")
+    elif type.startswith("Reduce"):
+        x = builder.emit(type, x, builder.constant([0], "i64"))
+    else:
+        x = builder.emit(type, x, builder.constant(0.25, "f32"))
+    builder.result(x)
+    return builder.model()
+
+
 SEVERAL_LAYERS = {
+    "IR986": (
+        extreme("ReduceMax", "Sqrt", first="Abs"),
+        *(extreme(type, "Sqrt") for type in ("ReduceMax", "ReduceMin", "TopK", "Maximum", "Minimum")),
+        extreme("TopK", "Log"),
+    ),
     "IR983": (compressed(part="Split"), compressed(part="VariadicSplit")),
     "IR941": (iterated(reads_slices=True), iterated(reads_slices=False)),
     "IR942": (quantised(by_channel=False), quantised(by_channel=True)),

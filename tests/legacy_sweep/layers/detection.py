@@ -179,7 +179,10 @@ def simpler_nms(net: Network) -> None:
 def prior_grid(net: Network) -> None:
     height, width, anchors = shape_of(net, 3, 1, 4)
     inputs = [net.input(values(net, s)) for s in ((anchors, 4), (1, 2, height, width), (1, 3, 32, 48))]
-    data = pick(net, {"flatten": 1, "grid_h": 0, "grid_w": 0, "stride_x": 8.0, "stride_y": 4.0}, {"flatten": 1})
+    data = pick(net, {"flatten": 1, "grid_h": 0, "grid_w": 0, "stride_x": 8.0, "stride_y": 4.0}, {"flatten": 1}, {})
+    if pick(net, True, False):
+        height, width = shape_of(net, 2, 1, 6)
+        data = {**data, "h": height, "w": width}
     net.layer("ExperimentalDetectronPriorGridGenerator", inputs, [(height * width * anchors, 4)], data)
 
 
