@@ -168,7 +168,7 @@ def test_nothing_is_imported_before_it_is_needed(program: str, absent: tuple[str
 @pytest.mark.parametrize(
     ("line", "most"),
     [
-        (["validate", _XML], 157),
+        (["validate", _XML], 159),
         (["inspect", _XML], 160),
         (["diff", _XML, _XML], 160),
         (["convert", _ONNX, "-o", "m.xml"], 195),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from irexec.analysis.checks.bodies import body_findings
+from irexec.analysis.checks.frozen import frozen_findings
 from irexec.analysis.checks.graph import graph_findings
 from irexec.analysis.checks.layers import layer_findings
 from irexec.analysis.checks.ports import port_findings
@@ -39,6 +40,7 @@ CHECKS: tuple[FindingCheck, ...] = (
     body_findings,
     variable_findings,
     refused_findings,
+    frozen_findings,
 )
 
 PLUGIN_CHECKS: dict[tuple[str, str], FindingCheck] = {}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
+from irexec.analysis.checks.frozen import frozen_axes
 from irexec.analysis.model import Model, Port, check_model
 from irexec.authoring import (
     compression,
@@ -130,14 +131,15 @@ class Editor:
             cutting.add_output(self._editing, tensor, name)
 
     def reshape(self, shapes: Mapping[str | int, ShapeLike] | Mapping[Port, ShapeLike] | ShapeLike) -> None:
-        """Give inputs other shapes, as ``Model.reshape`` does.
+        """Give inputs other shapes, as ``Model.reshape`` does. ``notes`` names open axes that take one size only.
 
         Raises:
             InputError: there is no such input, or what is given is not a shape.
             NodeError: the model cannot take the shapes.
         """
-        with self._editing.step("reshape"):
+        with self._editing.step("reshape") as notes:
             contents.reshape(self._editing, shapes)
+            notes += map(str, frozen_axes(self.model))
 
     def set_batch(self, size: int | str | None) -> None:
         """Set the batch size of every input: the axis N of its layout, or else the first axis.

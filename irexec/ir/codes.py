@@ -249,6 +249,14 @@ UNWRITABLE_TEXT = _code(
     "and _.",
 )
 
+FROZEN_AXIS = _code(
+    "IR308", "info", "frozen axis",
+    "an input leaves an axis open, and a layer takes one size of it only; four other sizes were tried",
+    '<layer id="0" name="x" type="Parameter" version="opset1">\n  <data shape="?,8" element_type="f32"/>\n</layer>\n'
+    "<!-- and behind it a Reshape whose pattern is the constant [1, 2, 4] -->",
+    "irexec edit --unfreeze replaces constants that an exporter wrote for one size; or declare the size with --shape.",
+)
+
 CONSTANT_SIZE = _code(
     "IR401", "error", "wrong constant size",
     "the size of a constant is not the number of bytes that its shape and element type take",

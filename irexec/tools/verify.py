@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from irexec.analysis.checks.frozen import frozen_axes
 from irexec.analysis.model import Model, find_port
+from irexec.analysis.open_sizes import what_hides
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.display import Content
 from irexec.errors import EngineError, InputError, IrexecError, OpError
@@ -25,7 +27,6 @@ from irexec.tools.compare.int8 import explain
 from irexec.tools.compare.rows import layer
 from irexec.tools.engines.runtimes import Runtime, open_runtime
 from irexec.tools.run.input_sources import random_array
-from irexec.tools.run.sizes import frozen_axes, what_hides
 
 # Minimum, maximum and divisor of the sizes of dynamic dimensions, of axis 0 and of the others, tried in this order
 # until the runtime can run the file: many models need multiples of their total stride, or sizes that are at least a
@@ -142,7 +143,7 @@ def verify(
 
 def _of_sizes(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
     """Sentences about sizes that the inputs have, although the model leaves them open."""
-    yield from frozen_axes(model, shapes)
+    yield from map(str, frozen_axes(model, shapes))
     given = {port.node: Fact(port.element, shapes[port.name]) for port in model.inputs}
     if hidden := what_hides(model, shapes, infer_shapes(model, given, tolerant=True).facts):
         yield f"the inputs have {hidden}"

@@ -78,6 +78,13 @@ def test_an_open_axis_of_one_size_is_named(target: list[int], frozen: bool, tmp_
     model = irexec.read_model(tmp_path / "m.onnx")
     found = verify(model, {"x": (2, 7, 6)}, runtime="onnx", seed=0, rtol=1e-4, atol=1e-5)
     assert found.agrees
-    assert found.frozen == (
-        ("'x' leaves axis 1 open, but takes 7 only: Reshape 'heads' is made for it",) if frozen else ()
-    )
+    named = ["'x' leaves axis 1 open, but takes 7 only: Reshape 'heads' is made for it"] * frozen
+    assert list(found.frozen) == named
+    assert [(one.code, one.layer_name, one.severity, one.message) for one in irexec.validate(model)] == [
+        ("IR308", "heads", "info", f"the input {text}") for text in named
+    ]
+    editor = model.edit()
+    editor.reshape({"x": "1..4,?,6"})
+    assert editor.notes == named
+    editor.reshape({"x": "?,7,6"})
+    assert editor.notes[len(named) :] == []

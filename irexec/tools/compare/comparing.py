@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import NoReturn
 
 from irexec.analysis.model import Model
+from irexec.analysis.open_sizes import what_hides
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.dtypes.elements import BF16, F16, F32, F64, Element
 from irexec.errors import InputError, NodeError
@@ -37,7 +38,6 @@ from irexec.tools.engines.runtimes import Arrays, Runtime, runtime_kind
 from irexec.tools.images.files import Notify
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.shapes import refused
-from irexec.tools.run.sizes import what_hides
 
 _PART = 0.7
 """Fraction of the work for the tensors outside of bodies; bodies and results are the rest."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from irexec.analysis.model import Port, find_port
+from irexec.analysis.open_sizes import sizes_for
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, OpError
 from irexec.ir.dims import PartialShape, meet_shapes
@@ -25,7 +26,6 @@ from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.images.files import Notify
 from irexec.tools.run.input_sources import STEP_SEED, InputSource, sample_inputs, sources_of_step
 from irexec.tools.run.shapes import Shapes
-from irexec.tools.run.sizes import sizes_for
 
 Given = Mapping[str, np.ndarray]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from irexec.analysis.model import Model, find_port
+from irexec.analysis.open_sizes import sizes_for
 from irexec.analysis.submodel import with_shapes
 from irexec.messages import counted
 from irexec.runtime.inputs import bind_inputs
@@ -20,7 +21,6 @@ from irexec.tools.judge.step import Case
 from irexec.tools.judge.verdicts import judged_case
 from irexec.tools.run.input_sources import STEP_SEED, InputSource, sample_inputs, sources_of_step
 from irexec.tools.run.shapes import reshape
-from irexec.tools.run.sizes import sizes_for
 
 
 def with_inputs(

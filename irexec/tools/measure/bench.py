@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from irexec.analysis.model import Port
+from irexec.analysis.open_sizes import sizes_for
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.display import Column, Content, Table
 from irexec.errors import InputError, ModelError, UnsupportedError
@@ -26,7 +27,6 @@ from irexec.tools.images.files import Notify
 from irexec.tools.run.input_sources import InputSource, sample_inputs
 from irexec.tools.run.run_options import RunOptions
 from irexec.tools.run.shapes import read_with_shapes, reshape
-from irexec.tools.run.sizes import sizes_for
 
 OTHERS = ("openvino", "onnxruntime")
 """The runtimes to compare with."""

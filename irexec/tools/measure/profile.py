@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from irexec.analysis.open_sizes import sizes_for
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
 from irexec.io.files import new_file
@@ -25,7 +26,6 @@ from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, external_files, files_read, sample_inputs
 from irexec.tools.run.run_options import SessionOptions
 from irexec.tools.run.shapes import read_with_shapes, reshape
-from irexec.tools.run.sizes import sizes_for
 
 
 @dataclass(frozen=True, kw_only=True)

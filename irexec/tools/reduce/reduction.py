@@ -13,6 +13,7 @@ import numpy as np
 
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model, find_port
+from irexec.analysis.open_sizes import sizes_for
 from irexec.analysis.submodel import with_shapes
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, ModelError
@@ -41,7 +42,6 @@ from irexec.tools.run.input_sources import (
 )
 from irexec.tools.run.run_options import RunOptions
 from irexec.tools.run.shapes import read_with_shapes, reshape
-from irexec.tools.run.sizes import sizes_for
 from irexec.tools.run.states import read_state, with_state
 
 

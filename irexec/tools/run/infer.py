@@ -11,6 +11,7 @@ import numpy as np
 
 from irexec.analysis.checks.ports import port_findings
 from irexec.analysis.model import Model, expected, result_values
+from irexec.analysis.open_sizes import sizes_for
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import STRING
@@ -38,7 +39,6 @@ from irexec.tools.run.input_sources import (
 from irexec.tools.run.result_files import check_outputs, check_saved_inputs, write_dump, write_results
 from irexec.tools.run.results import Prediction, predictions, read_labels
 from irexec.tools.run.shapes import read_with_shapes, refused, reshape
-from irexec.tools.run.sizes import sizes_for
 
 if TYPE_CHECKING:
     from irexec.tools.trapping.report import TrapReport

@@ -27,7 +27,7 @@ from irexec.tools.images.images import ImageOptions, read_image
 from irexec.tools.run.results import read_lines
 
 if TYPE_CHECKING:
-    from irexec.tools.run.sizes import SizesOf
+    from irexec.analysis.open_sizes import SizesOf
 
 _LARGEST = np.iinfo(np.intp).max
 _GENERATED = ("random", "zeros", "ones")

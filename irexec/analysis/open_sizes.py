@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from irexec.analysis.model import Model, Port
-from irexec.analysis.shape_inference import infer_shapes
+from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.ir.dims import Dim, PartialShape, Size, high, is_static, low, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
-from irexec.ir.order import topological
 from irexec.messages import listed
 
 SizesOf = Callable[[Sequence[Port], Mapping[str, tuple[int, ...]]], "list[tuple[int, ...]] | None"]
@@ -20,6 +19,8 @@ _SCALES = ((2, 7, 64), (1, 7, 64), (2, 8, 64), (2, 64, 64), (1, 8, 224), (1, 409
 equal sizes, as those of tokens and their mask."""
 _IMAGE = 4
 """Number of axes of an input whose open axes, but for the first one, may be those of an image."""
+_AXES, _WRITTEN = 8, 12
+"""Maximum number of elements of a shape that is searched for sizes, and of sizes that are tried."""
 _WINDOWS = ("Convolution", "GroupConvolution")
 _SHOWN = 3
 """Maximum number of types of layers that a sentence names."""
@@ -36,12 +37,17 @@ def sizes_for(*models: Model, known: Mapping[str, tuple[int, ...]] | None = None
 
     def choose(ports: Sequence[Port], found: Mapping[str, tuple[int, ...]]) -> list[tuple[int, ...]] | None:
         declared = [set(infer_shapes(model, tolerant=True).failures) for model in models]
-        for scale in _SCALES:
+        scales = list(_SCALES)
+        for i, scale in enumerate(scales):
             chosen = [_chosen(port.shape or (), scale, batch) for port in ports]
             shapes: dict[str, tuple[int, ...]] = {**(known or {}), **found}
             shapes |= {name: shape for port, shape in zip(ports, chosen, strict=True) for name in port.names}
-            if all(failing(model, shapes) <= before for model, before in zip(models, declared, strict=True)):
+            wrong = [_inferred(model, shapes) for model in models]
+            if all(one.failures.keys() <= before for one, before in zip(wrong, declared, strict=True)):
                 return chosen
+            if i == 0:
+                sizes = sorted({size for one in wrong for size in _written(one)})[:_WRITTEN]
+                scales += [(first, size, size) for size in sizes for first in (2, 1, size)]
         return None
 
     return choose
@@ -49,55 +55,25 @@ def sizes_for(*models: Model, known: Mapping[str, tuple[int, ...]] | None = None
 
 def failing(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> set[Node]:
     """The layers of a model that do not accept inputs of these shapes, by name."""
+    return set(_inferred(model, shapes).failures)
+
+
+def _inferred(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> Inference:
     given = {}
     for port in model.inputs:
         shape = next((shapes[name] for name in (port.name, *port.names) if name in shapes), None)
         if shape is not None:
             given[port.node] = Fact(port.element, shape)
-    return set(infer_shapes(model, given, tolerant=True).failures)
+    return infer_shapes(model, given, tolerant=True)
 
 
-def frozen_axes(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
-    """Sentences about open axes with one possible size, each with the layer that is made for it.
-
-    Args:
-        model: the model, with the shapes that it declares.
-        shapes: shapes by names of inputs that the model takes.
-    """
-    axes = [
-        (port, axis, size)
-        for port in model.inputs
-        if port.name in shapes and port.shape is not None and len(port.shape) == len(shapes[port.name])
-        for axis, size in enumerate(port.shape)
-        if isinstance(size, Dim)
-    ]
-    before = failing(model, shapes)
-    found = []
-    for port, axis, size in axes:
-        own = shapes[port.name][axis]
-        # Tokens and their mask change together; the height and width of an image need not.
-        equal = [(one, i) for one, i, _ in axes if shapes[one.name][i] == own and bool(i) is bool(axis)]
-        layers: list[Node] = []
-        for other in dict.fromkeys(_within(size, wanted) for wanted in (own + 1, 2 * own, 3 * own, own // 2)):
-            results = [failing(model, _with(shapes, one, other)) - before for one in (equal, [(port, axis)])]
-            if other != own and not all(results):
-                break
-            layers += [node for node in topological(model)[0] if node in results[0]][:1] if other != own else []
-        else:
-            if layers:
-                text = f"{port.name!r} leaves axis {axis} open, but takes {own} only"
-                found.append(f"{text}: {layers[0].type} {layers[0].name!r} is made for it")
-    return found
-
-
-def _with(
-    shapes: Mapping[str, tuple[int, ...]], axes: Sequence[tuple[Port, int]], size: int
-) -> dict[str, tuple[int, ...]]:
-    """The shapes with another size of some axes."""
-    changed = {name: list(shape) for name, shape in shapes.items()}
-    for port, axis in axes:
-        changed[port.name][axis] = size
-    return {name: tuple(shape) for name, shape in changed.items()}
+def _written(inference: Inference) -> Iterator[int]:
+    """Sizes that layers with a fault have in their inputs, such as the pattern of a Reshape."""
+    for node in inference.failures:
+        for value in node.inputs:
+            known = None if value is None or value not in inference.facts else inference.facts[value].value
+            if known is not None and known.dtype.kind in "iu" and known.size <= _AXES:
+                yield from (int(size) for size in known.reshape(-1) if size > 1)
 
 
 def _chosen(shape: Sequence[Size], scale: tuple[int, int, int], batch: int | None) -> tuple[int, ...]:
@@ -106,12 +82,12 @@ def _chosen(shape: Sequence[Size], scale: tuple[int, int, int], batch: int | Non
     return tuple(
         size
         if isinstance(size, int)
-        else _within(size, image if axis and len(shape) >= _IMAGE else others if axis else first)
+        else within(size, image if axis and len(shape) >= _IMAGE else others if axis else first)
         for axis, size in enumerate(shape)
     )
 
 
-def _within(size: Dim, wanted: int) -> int:
+def within(size: Dim, wanted: int) -> int:
     top = high(size)
     return max(1, low(size), wanted if top is None else min(wanted, top))
 
