@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from irexec.bounds import Unbounded
+from irexec.bounds import Interval, Unbounded
 from irexec.ir.graph import Value
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.compare.tolerances import RTOL
@@ -29,20 +29,21 @@ from irexec.tools.judge.opponent import Tensors
 
 _RUNS = 3
 """Number of runs alone: the layers, with the layers before them, and once more."""
-_WIDTHS = (1, 2, 3, 5, 8, 12)
+_WIDTHS = (0, 1, 2, 3, 5, 8, 12)
 """Numbers of layers in front of a layer that are judged together with it."""
 _NEAR = 3
 """Regions of up to this number of layers in front have to exclude a tensor that jumps farther away may explain."""
 _TRIED = 64
 """Number of tensors outside of their intervals for which this is done."""
-_FAR = 8.0
-"""Distance of a wrong tensor from the exact results, beside the distances of these from each other."""
+_FAR, _NEAR_READING = 8.0, 2.0
+"""Distance of a wrong tensor from the exact results, beside the distances of these from each other; the smaller one
+where it is known how the runtime reads its weights."""
 
 
 def judged(evidence: Evidence, given: Tensors, values: Sequence[Value]) -> list[JudgedLayer]:
     """The judgements of values, in their order; ``given``: observed tensors and inputs."""
-    own = {value: evidence.beside(value, given, given[value]) for value in values}
-    found = {value: _weighed(one) for value, one in own.items()}
+    weighed = {value: _weighed(evidence, evidence.beside(value, given, given[value]), given) for value in values}
+    found = {value: one for value, (_, one) in weighed.items()}
     suspects = [value for value, one in found.items() if one.state == "outside"]
     for value in suspects[_TRIED:]:
         found[value] = replace(found[value], state="unconfirmed", reason="too many others were tried before it")
@@ -51,7 +52,7 @@ def judged(evidence: Evidence, given: Tensors, values: Sequence[Value]) -> list[
     found |= confirmed
     for value in suspects:
         if value not in confirmed:
-            found[value] = _together(evidence, own[value], given, value in was_run)
+            found[value] = _together(evidence, weighed[value][0], given, value in was_run)
     return [_read_as_known(evidence, given, value, one) for value, one in found.items()]
 
 
@@ -62,16 +63,21 @@ def differ(one: np.ndarray, other: np.ndarray, arithmetic_name: str) -> bool:
     return not agreement_of("", one, other, Tolerance(rtol=rtol, atol=rtol, scaled=True)).agrees
 
 
-def _weighed(own: Beside) -> JudgedLayer:
-    """The judgement of a tensor: the interval of several layers acquits it if it is narrow, or the tensor near."""
+def _weighed(evidence: Evidence, own: Beside, given: Tensors) -> tuple[Beside, JudgedLayer]:
+    """A tensor beside the narrowest interval of its layer, and its judgement: a wide one acquits what is near alone."""
     one = own.judged()
     if one.state != "inside" or not one.region or own.is_narrow(np.ones(own.actual.shape, bool)):
-        return one
+        return own, one
     assert not isinstance(own.bound, Unbounded)
     if not differ(own.bound.exact, own.actual, own.arithmetic.name) or own.bound.admits is not None:
-        return one
+        return own, one
+    regions = _Regions(own)
+    if (part := regions.by_weights(evidence, given)) is not None:
+        return part, part.judged()
+    if regions.readings and regions.is_far:
+        return regions.readings[0], replace(regions.readings[0].judged(), region=one.region)
     reason = f"the interval of {len(one.region) + 1} layers is as wide as the values"
-    return replace(one, state="unconfirmed", reason=reason, visible=True)
+    return own, replace(one, state="unconfirmed", reason=reason, visible=True)
 
 
 def _alone(
@@ -100,29 +106,59 @@ class _Regions:
     """A tensor beside the intervals of more and more layers together.
 
     Attributes:
-        near: from its own inputs with a few roundings.
+        near: from its own inputs.
         parts: of wider regions.
-        widths: their numbers of layers in front.
-        wide: widths of the regions that contain the tensor and are too wide to acquit it.
+        readings: of readings of weights, see Evidence.weights.
+        wide: numbers of layers in front, of the regions that contain the tensor and are too wide to acquit it.
+        width: the largest number of layers in front.
         stopped: the reason why a region has no bound; "" if all have one.
     """
 
     near: Beside
     parts: list[Beside] = field(default_factory=list)
-    widths: list[int] = field(default_factory=list)
+    readings: list[Beside] = field(default_factory=list)
     wide: list[int] = field(default_factory=list)
+    width: int = 0
     stopped: str = ""
 
-    def distances(self) -> tuple[float, float]:
-        """Distance of the tensor from the nearest exact result, and the largest one between two exact results."""
-        exact = [one.bound.exact for one in (self.near, *self.parts) if not isinstance(one.bound, Unbounded)]
-        own = min(_distance(self.near.actual, one) for one in exact)
-        return own, max(_distance(exact[0], one) for one in exact)
+    def by_weights(self, evidence: Evidence, sources: Tensors, mask: np.ndarray | None = None) -> Beside | None:
+        """The reading of weights that acquits the tensor from these sources; all others are kept."""
+        own, element = self.near, np.ones(self.near.actual.shape, bool) if mask is None else mask
+        for weights in evidence.weights(own.value, sources):
+            part = evidence.beside(own.value, {**sources, **weights}, own.actual, rough=mask is not None)
+            if not isinstance(part.bound, Unbounded):
+                if not part.outside.any() and part.is_narrow(element):
+                    return part
+                self.readings.append(part)
+        return None
+
+    @property
+    def _bounds(self) -> list[Interval]:
+        return [one.bound for one in (self.near, *self.parts, *self.readings) if not isinstance(one.bound, Unbounded)]
+
+    @property
+    def distance(self) -> float:
+        """The distance of the tensor from the nearest exact result."""
+        return min(_distance(self.near.actual, one.exact) for one in self._bounds)
+
+    @property
+    def limit(self) -> float:
+        """The largest distance that rounding explains, by the distances of the exact results from each other."""
+        radii = [one.radius[np.isfinite(one.radius)].max(initial=0) for one in self._bounds]
+        exact = [one.exact for one in self._bounds]
+        # A reading of weights that holds for most elements holds for all.
+        is_known = any(np.count_nonzero(one.outside) <= one.outside.size / 4 for one in self.readings)
+        times = _NEAR_READING if is_known else _FAR
+        return times * max(_distance(exact[0], one) for one in exact) + float(min(radii))
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the tensor is farther from all exact results than rounding explains."""
+        return self.distance > self.limit
 
     def differs(self, name: str) -> bool:
         """Whether the tensor differs visibly from every exact result."""
-        parts = [one for one in (self.near, *self.parts) if not isinstance(one.bound, Unbounded)]
-        return all(differ(one.bound.exact, self.near.actual, name) for one in parts)  # type: ignore[union-attr]
+        return all(differ(one.exact, self.near.actual, name) for one in self._bounds)
 
 
 def _together(evidence: Evidence, own: Beside, given: Tensors, was_run: bool) -> JudgedLayer:
@@ -133,41 +169,38 @@ def _together(evidence: Evidence, own: Beside, given: Tensors, was_run: bool) ->
         return (
             one if near.bound is own.bound or not isinstance(near.bound, Unbounded) else _unsure(one, near.bound.reason)
         )
-    if not near.outside.any() and near.is_narrow(own.outside):
-        return near.judged()
     regions = _Regions(near)
-    if not near.outside.any():
-        regions.wide.append(0)
     for width, sources in _wider(evidence, own.value, given):
-        part = evidence.beside(own.value, sources, actual, rough=True)
+        part = evidence.beside(own.value, sources, actual, rough=True) if width else near
         if isinstance(part.bound, Unbounded):
             regions.stopped = part.bound.reason
             break
+        regions.width = width
+        if width:
+            regions.parts.append(part)
         if not part.outside.any():
             if part.is_narrow(own.outside, by_edges=width <= _NEAR):
                 return part.judged()
             regions.wide.append(width)
-        regions.parts.append(part)
-        regions.widths.append(width)
+            read = regions.by_weights(evidence, sources, own.outside) if width <= _NEAR else None
+            if read is not None:
+                return read.judged()
     return _decided(regions, one, own, was_run)
 
 
 def _decided(regions: _Regions, one: JudgedLayer, own: Beside, was_run: bool) -> JudgedLayer:
     """The judgement where no narrow interval contains the tensor."""
-    name, near = own.arithmetic.name, regions.near
-    if not regions.parts and (was_run or regions.stopped):
+    name = own.arithmetic.name
+    if not regions.width and (was_run or regions.stopped):
         text = regions.stopped or "it is inside when it runs alone with the observed inputs"
         return _unsure(one, text, regions.differs(name))
     if not regions.wide and not regions.stopped:
         return one
-    distance, apart = regions.distances()
-    radius = near.bound.radius[np.isfinite(near.bound.radius)]  # type: ignore[union-attr]
-    limit = _FAR * apart + float(radius.max(initial=0))
-    jumps = (near, *regions.parts)[-1].has_edges
-    excluded = min((width for width in regions.wide), default=regions.widths[-1] if regions.widths else 0)
-    if distance > limit and (not jumps or excluded > _NEAR):
+    jumps = (regions.near, *regions.parts)[-1].has_edges
+    excluded = min(regions.wide, default=regions.width)
+    if regions.is_far and (not jumps or excluded > _NEAR):
         return one
-    if distance <= limit <= near.limit:
+    if not regions.is_far and regions.limit <= regions.near.limit:
         return JudgedLayer(one.layer, "inside", elements=one.elements, region=one.region)
     layers = f"{regions.wide[0] + 1} layers" if regions.wide else ""
     text = regions.stopped or f"the interval of {layers} that contains it is as wide as the values"
@@ -190,8 +223,8 @@ def _distance(a: np.ndarray, b: np.ndarray) -> float:
 
 def _wider(evidence: Evidence, value: Value, given: Tensors) -> Iterator[tuple[int, Tensors]]:
     sources: Tensors | None = given
-    for width in range(1, _WIDTHS[-1] + 1):
-        sources = evidence.earlier([value], sources) if sources is not None else None
+    for width in range(_WIDTHS[-1] + 1):
+        sources = sources if not width or sources is None else evidence.earlier([value], sources)
         if sources is None:
             return
         if width in _WIDTHS:

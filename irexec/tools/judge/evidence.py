@@ -12,6 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
+from irexec.analysis.constant_layers import constant_layers
+from irexec.analysis.evaluate import rounded
 from irexec.bounds import Arithmetic, Interval, Unbounded, graph_bounds, stored_in, unrounded
 from irexec.bounds.algebra import Algebra
 from irexec.dtypes.elements import F16, F32, F64, Element
@@ -78,7 +80,7 @@ class Beside:
             if any(one not in own or one in varying for one in sources):
                 varying.add(node)
         before = varying - {self.value.node}
-        return any(node.type in EDGES or (node.type == "Convert" and _is_integer(node)) for node in before)
+        return any(node.type in EDGES or _truncates(node) for node in before)
 
     @property
     def limit(self) -> float:
@@ -186,6 +188,45 @@ class Evidence:
         readings = self.readings if known else {}
         return graph_bounds(nodes, sources, self.facts, self.arithmetic, roundings, readings)[value], nodes
 
+    @cached_property
+    def _constant(self) -> set[Node]:
+        return constant_layers(self.side.model)
+
+    def weights(self, value: Value, given: Container[Value]) -> list[Tensors]:
+        """Readings of the weights that the region of a value computes from constants, each another one.
+
+        Runtimes decompress weights in the types that the model states, in f32, or convert them to these types and
+        multiply in f32, as OpenVINO does with nf4. Empty where there are no such weights, or one of them jumps at an
+        edge.
+        """
+        nodes = self.region(value, given)
+        constant = [node for node in nodes if node in self._constant]
+        if any(node.type in EDGES or _truncates(node) for node in constant):
+            return []
+        read = {source for node in nodes if node not in constant for source in node.inputs if source is not None}
+        found: list[Tensors] = []
+        for written in (frozenset[str](), frozenset({"Convert"}), frozenset(node.type for node in constant)):
+            known = self._decompressed(constant, written)
+            one = {source: known[source] for source in read if source in known}
+            if one and not any(all(np.array_equal(array, other[v]) for v, array in one.items()) for other in found):
+                found.append(one)
+        return found
+
+    def _decompressed(self, constant: Sequence[Node], written: Container[str]) -> dict[Value, np.ndarray]:
+        """The outputs of constant layers, exact but for those of types that are rounded as the model states."""
+        known: dict[Value, np.ndarray] = {}
+        for node in constant:
+            sources = {one: known[one] for one in node.inputs if one is not None and one in known}
+            for one in node.inputs:
+                if one is not None and one.node.constant is not None:
+                    sources[one] = constant_value(one.node.constant)
+            for made, bound in graph_bounds([node], sources, self.facts, self.arithmetic).items():
+                element = self.facts[made].element
+                if isinstance(bound, Interval) and element is not None:
+                    is_written = node.type in written
+                    known[made] = rounded(bound.exact.astype(element.carrier), element) if is_written else bound.exact
+        return known
+
     def earlier(self, values: Sequence[Value], given: Tensors) -> dict[Value, np.ndarray] | None:
         """The tensors without those that the regions of values read; None if these are all inputs of the model."""
         nodes = {node for value in values for node in self.region(value, given)}
@@ -251,9 +292,11 @@ def spread(array: np.ndarray) -> float:
     return float(high - low) or float(np.ptp(values)) or float(np.abs(values).max())
 
 
-def _is_integer(node: Node) -> bool:
-    fact = node.outputs[0].fact
-    return fact is None or fact.element is None or not fact.element.is_float
+def _truncates(node: Node) -> bool:
+    """Whether a layer converts floating-point numbers to integers; True where a type is not known."""
+    before, after = (None if fact is None else fact.element for fact in (node.ports[0].fact, node.outputs[0].fact))
+    is_from = before is None or before.is_float
+    return node.type == "Convert" and is_from and (after is None or not after.is_float)
 
 
 def _number(array: np.ndarray, position: tuple[np.intp, ...]) -> float | None:

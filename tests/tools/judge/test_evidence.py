@@ -197,3 +197,63 @@ def test_a_recording_in_another_layout_accuses_nobody(tmp_path: Path) -> None:
     )
     wrong = {**moved, "conv": moved["conv"] * np.float32(1.01)}
     assert of_recording(model, inputs, wrong, tmp_path).at[0].layer.name == "conv"
+
+
+NF4 = (
+    -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+    -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+    0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+)  # fmt: skip
+"""The values of nf4. Source: bitsandbytes and the paper on QLoRA, appendix E."""
+
+
+def compressed(levels: np.ndarray, scales: np.ndarray, element: str) -> Model:
+    """A product with weights of few bits, which scales of f16 decompress."""
+    b = irexec.Builder("compressed")
+    held = b.emit("Convert", b.constant(levels, element), destination_type="f16")
+    weights = b.emit("Convert", b.emit("Multiply", held, b.constant(scales)), destination_type="f32")
+    b.result(b.emit("MatMul", b.parameter("f32", (1, 8, 96), "x"), weights, transpose_b=True, name="y"))
+    return b.model()
+
+
+@pytest.mark.parametrize("element", ["i8", "nf4"])
+@pytest.mark.parametrize("reading", ["f32", "f16", "converted to f16"])
+def test_weights_of_few_bits_are_read_in_one_way(reading: str, element: str, tmp_path: Path) -> None:
+    """Each of them is right, and an error of a 500th beside any of them is seen, of one element too."""
+    rng = np.random.default_rng(5)
+    levels = (
+        rng.integers(-120, 120, (64, 96)).astype(np.float32)
+        if element == "i8"
+        else np.float32(rng.choice(NF4, (64, 96)))
+    )
+    scales = rng.uniform(0.01, 0.02, (64, 1)).astype(np.float16)
+    x = rng.standard_normal((1, 8, 96)).astype(np.float32)
+    halves = levels if reading == "f32" else levels.astype(np.float16)
+    weights = halves * scales if reading == "f16" else halves.astype(np.float64) * scales
+    right = (x @ weights.astype(np.float64).T).astype(np.float32)
+    model, one = compressed(levels, scales, element), np.zeros_like(right)
+    one[0, 3, 5] = 2e-3 * np.abs(right).max()
+    assert not of_recording(model, {"x": x}, {"y": right}, tmp_path).is_bug
+    for wrong in (right * np.float32(1.002), right + one):
+        found = of_recording(model, {"x": x}, {"y": wrong}, tmp_path)
+        assert (found.verdict, found.at[0].layer.name) == ("bug", "y"), found.sentence
+
+
+def test_a_type_of_indices_is_no_edge(tmp_path: Path) -> None:
+    """A conversion from integers to integers jumps nowhere: what is computed from it is held to its interval."""
+    rng, b = np.random.default_rng(6), irexec.Builder("indices")
+    rows = b.constant(rng.integers(-120, 120, (20, 16)).astype(np.int8))
+    held = b.emit("Convert", rows, destination_type="f16", name="held")
+    table = b.emit("Convert", b.emit("Multiply", held, b.constant(np.float16(0.013))), destination_type="f32")
+    index = b.emit("Convert", b.parameter("i64", (1, 7), "x"), destination_type="i32", name="index")
+    found = b.emit("Gather", table, index, b.constant(np.array(0)), batch_dims=0, name="row")
+    b.result(
+        b.emit(
+            "MVN", found, b.constant(np.array([2])), eps=1e-5, normalize_variance=True, eps_mode="inside_sqrt", name="y"
+        )
+    )
+    model, inputs = b.model(), {"x": rng.integers(0, 20, (1, 7))}
+    tensors = recorded(model, inputs)
+    assert of_recording(model, inputs, tensors, tmp_path).verdict == "agrees"
+    wrong = of_recording(model, inputs, {**tensors, "y": tensors["y"] * np.float32(1.01)}, tmp_path)
+    assert (wrong.verdict, wrong.at[0].layer.name) == ("bug", "y"), wrong.sentence
