@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -94,6 +95,11 @@ _STEPS = OptionGroup(
     "Judge no runtime: measure how much of the error of the results each layer makes that has fewer bits.",
     choices=_TYPES,
 )
+@option(
+    "--against",
+    "Judge no runtime: the same with the weights and ranges of this quantised model, layer by layer.",
+    metavar="MODEL",
+)
 @option("--target", "SNR in decibels that the results need; default: 40, for int8 and int4 30.", type=float)
 @flag("--verbose", "shows_all", "Show every tensor or layer.")
 @json_option
@@ -108,6 +114,7 @@ def judge(
     strip_weights: bool,
     record_script: str | None,
     sensitivity: str | None,
+    against: str | None,
     target: float | None,
     shows_all: bool,
     as_json: bool,
@@ -123,6 +130,7 @@ def judge(
     irexec judge model.xml --record-script record.py
     irexec judge model.xml --runtime recorded.npz
     irexec judge model.xml -i x.npz --sensitivity int8
+    irexec judge model.xml -i x.npz --against quantised.xml
 
     Each layer is judged from the inputs that the runtime itself had: its values lie in the interval that correct
     implementations of the arithmetic give, or they are a bug. A layer without a rule has no bound, and is not accused.
@@ -138,9 +146,15 @@ def judge(
     )  # fmt: skip
     if record_script is not None:
         return _recorded_script(model, record_script, request, inputs.sources)
-    if sensitivity is not None:
-        return _sensitivity(model, request, inputs.sources, sensitivity, target, shows_all, as_json)
-    refuse_without("sensitivity", "target")
+    if sensitivity is not None and against is not None:
+        raise click.UsageError("--against has the types of its model: no --sensitivity")
+    if sensitivity is not None or against is not None:
+        changed: dict[str, Any] = {"type": sensitivity} if against is None else {"against": against}
+        if target is not None:
+            changed["target"] = target
+        return _sensitivity(model, request, inputs.sources, changed, shows_all, as_json)
+    if target is not None:
+        raise click.UsageError("--target needs --sensitivity or --against")
     if bundle is None:
         refuse_without("bundle", "strip_weights")
     with progress_bar(f"judging {runtime.runtime}", 1.0):
@@ -165,19 +179,17 @@ def _sensitivity(
     model: str,
     request: JudgeOptions,
     sources: Sequence[InputSource],
-    type: str,
-    target: float | None,
+    changed: dict[str, Any],
     shows_all: bool,
     as_json: bool,
 ) -> int:
     names = ("runtime", "properties", "arithmetic", "environments", "bundle", "strip_weights", "timeout")
-    _refuse("--sensitivity judges no runtime", names)
+    _refuse(f"--{'against' if 'against' in changed else 'sensitivity'} judges no runtime", names)
     from irexec.tools.sensitivity import SensitivityOptions
     from irexec.tools.sensitivity import sensitivity as measured
     from irexec.tools.sensitivity.result import sensitivity_sections
 
-    given = {} if target is None else {"target": target}
-    options = settings(SensitivityOptions, request, type=type, **given)
+    options = settings(SensitivityOptions, request, **changed)
     with progress_bar(f"measuring {model}", 1.0) as advance:
         found = measured(model, None, options, sources=sources, notify=render.note_line, advance=advance)
     render.result(as_json, found.as_dict, sensitivity_sections(found, shows_all))
@@ -192,7 +204,7 @@ def _refuse(reason: str, names: Sequence[str]) -> None:
 def _recorded_script(model: str, script: str, request: JudgeOptions, sources: Sequence[InputSource]) -> int:
     names = (
         "runtime", "arithmetic", "environments", "steps", "load_state", "bundle", "strip_weights", "sensitivity",
-        "target", "timeout", "shows_all", "as_json",
+        "against", "target", "timeout", "shows_all", "as_json",
     )  # fmt: skip
     _refuse("--record-script judges nothing", names)
     from irexec.tools.judge.record_script import record_script

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from irexec.analysis.model import Model
-from irexec.analysis.shape_inference import Inference
 from irexec.authoring.weights import weights
 from irexec.dtypes.elements import BF16, F16, F32, Element
 from irexec.errors import InputError
@@ -31,13 +30,13 @@ _MOVING = frozenset(
 """Operations that move elements: the layers beside them round."""
 
 
-def candidates(model: Model, inference: Inference, type: str) -> list[Node]:
-    """The layers that can have fewer bits: layers that compute with f32, or layers with weights."""
+def candidates(model: Model, facts: Mapping[Value, Fact], type: str) -> list[Node]:
+    """The layers that can have fewer bits: layers that compute with f32 by the facts, or layers with weights."""
     if type in STORED:
         return list(dict.fromkeys(weight.node for weight in weights(model)))
     found = []
     for node in model.nodes:
-        elements = {fact.element for value in node.outputs if (fact := inference.facts.get(value)) is not None}
+        elements = {fact.element for value in node.outputs if (fact := facts.get(value)) is not None}
         if F32 in elements and node.type not in _MOVING and not node.bodies and _is_computed(node):
             found.append(node)
     return found

@@ -63,11 +63,12 @@ class Sensitivity(Report):
 
     Attributes:
         model: its path or name.
-        type: "f16", "bf16", "int8" or "int4".
+        type: "f16", "bf16", "int8", "int4", or the path or name of the quantised model.
         layers: the layers, the largest error first.
         together: the relative error of the results with all these layers in the type.
         target: the SNR in decibels that the proposal reaches.
         proposal: the fewest layers in f32; None if the target cannot be reached.
+        further: of a quantised model that reaches the target, names of layers that could have weights in int8 too.
         samples: number of runs.
     """
 
@@ -77,6 +78,7 @@ class Sensitivity(Report):
     together: float
     target: float
     proposal: MixedPrecision | None
+    further: tuple[str, ...] = ()
     samples: int = 1
 
 
@@ -131,3 +133,5 @@ def sensitivity_sections(found: Sensitivity, shows_all: bool = False) -> Iterato
     else:
         yield Text(f"no layer needs f32 for {found.target:g} dB", "title")
     yield from (Text(text, "code") for text in (proposal.ignored_scope, proposal.command) if text)
+    if found.further:
+        yield f"weights that int8 could store too: {', '.join(found.further)}"

@@ -13,7 +13,7 @@ import numpy as np
 
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.api import ModelLike
+from irexec.api import ModelLike, as_model
 from irexec.errors import InputError
 from irexec.ir.graph import Node, Value
 from irexec.records import Records
@@ -24,6 +24,7 @@ from irexec.tools.images.files import Notify
 from irexec.tools.judge.options import StepOptions
 from irexec.tools.judge.run import given_steps
 from irexec.tools.run.input_sources import InputSource
+from irexec.tools.sensitivity.against import Swaps
 from irexec.tools.sensitivity.lowering import STORED, TYPES, candidates, group_of, lowered
 from irexec.tools.sensitivity.result import LayerSensitivity, MixedPrecision, Sensitivity, decibels
 
@@ -42,12 +43,15 @@ class SensitivityOptions(StepOptions):
             stores them.
         target: the SNR in decibels that the results need; None is 40 for types that layers compute in, and 30 for
             stored weights.
+        against: a quantised model that was made from this one: its stored weights and ranges are what each layer
+            has alone, and ``type`` is not used.
 
     Others are those of StepOptions.
     """
 
     type: Type = "f16"
     target: float | None = None
+    against: ModelLike | None = None
 
     def __post_init__(self) -> None:
         if self.type not in TYPES:
@@ -89,13 +93,23 @@ class _Measuring:
         self, model: Model, samples: Sequence[Arrays], options: SensitivityOptions, advance: Callable[[float], object]
     ) -> None:
         self._model, self._samples, self._options, self._advance = model, samples, options, advance
-        default = _TARGET_STORED if options.type in STORED else _TARGET_COMPUTED
+        self._type: str = options.type
+        if options.against is not None:
+            other = as_model(options.against)
+            swaps = Swaps(model, other, self._fixed_values)
+            self._type = str(other.path or other.name or "the quantised model")
+            self._layers, self._lowered = swaps.layers, swaps.applied
+            self._floating = [node for node in candidates(model, {}, "int8") if node not in self._layers]
+        else:
+            self._layers = candidates(model, infer_shapes(model, tolerant=True).facts, options.type)
+            if not self._layers:
+                raise InputError(f"the model has no layer that {options.type} changes")
+            self._group = group_of(model) if options.type == "int4" else 128
+            self._lowered = lambda layers: lowered(model, layers, options.type, self._group)
+            self._floating = []
+        is_computed = options.type not in STORED and options.against is None
+        default = _TARGET_COMPUTED if is_computed else _TARGET_STORED
         self._target = default if options.target is None else options.target
-        inference = infer_shapes(model, tolerant=True)
-        self._layers = candidates(model, inference, options.type)
-        if not self._layers:
-            raise InputError(f"the model has no layer that {options.type} changes")
-        self._group = group_of(model) if options.type == "int4" else 128
         results = [value for node in model.results for value in node.inputs if value is not None]
         self._results = list(dict.fromkeys(results))
         outputs = [value for node in self._layers for value in node.outputs]
@@ -113,9 +127,16 @@ class _Measuring:
         whole = self._error(self._layers)
         model = self._model
         return Sensitivity(
-            str(model.path or model.name or "the model"), self._options.type, Records(layers), whole, self._target,
-            self._proposal(order, whole), len(self._samples),
+            str(model.path or model.name or "the model"), self._type, Records(layers), whole, self._target,
+            self._proposal(order, whole), self._further(whole), len(self._samples),
         )  # fmt: skip
+
+    def _fixed_values(self, model: Model, values: list[Value]) -> dict[Value, np.ndarray]:
+        """Values that need no input."""
+        if not values:
+            return {}
+        with OwnRuntime("irexec", model, threads=self._options.threads, precision="as-written") as own:
+            return dict(zip(values, own.run_all([{}], values)[0], strict=True))
 
     def _run(self, model: Model, values: Sequence[Value]) -> dict[Value, list[np.ndarray]]:
         """The arrays of values of a model in each sample."""
@@ -127,7 +148,9 @@ class _Measuring:
 
     def _error(self, layers: Collection[Node]) -> float:
         """The relative error of the results with these layers in the type."""
-        made = lowered(self._model, layers, self._options.type, self._group)
+        return self._error_of(self._lowered(layers))
+
+    def _error_of(self, made: Model) -> float:
         values = [value for node in made.results for value in node.inputs if value is not None]
         found = self._run(made, list(dict.fromkeys(values)))
         self._advance(self._part)
@@ -135,7 +158,7 @@ class _Measuring:
 
     def _sensitivity(self, node: Node, errors: dict[Node, float]) -> LayerSensitivity:
         arrays = [array for value in node.outputs for array in self._outputs[value] if array.dtype.kind == "f"]
-        limit = _LARGEST.get(self._options.type, math.inf)
+        limit = _LARGEST.get(self._type, math.inf)
         channels = _dead_channels(self._outputs[node.outputs[0]])
         return LayerSensitivity(
             compared_layer(node.outputs[0]),
@@ -163,17 +186,35 @@ class _Measuring:
         error = measured[low]
         return self._proposed([node.name for node in order[:low]], error)
 
+    def _further(self, whole: float) -> tuple[str, ...]:
+        """The most layers, the least sensitive first, whose weights in int8 leave the results right enough."""
+        if decibels(whole) < self._target or not self._floating:
+            return ()
+        alone = {node: self._error_of(lowered(self._model, [node], "int8", 128)) for node in self._floating}
+        order = sorted(self._floating, key=lambda node: alone[node])
+        quantised = self._lowered(self._layers)
+        position = {node: i for i, node in enumerate(self._model.nodes)}
+        low, high = 0, len(order)
+        while low < high:
+            middle = (low + high + 1) // 2
+            chosen = [quantised.nodes[position[node]] for node in order[:middle]]
+            if decibels(self._error_of(lowered(quantised, chosen, "int8", 128))) >= self._target:
+                low = middle
+            else:
+                high = middle - 1
+        return tuple(node.name for node in order[:low])
+
     def _proposed(self, kept: Sequence[str], error: float) -> MixedPrecision:
-        type, path = self._options.type, self._model.path
-        if not kept and type not in STORED:
-            return MixedPrecision((), error, "", "")
+        type, path = self._type, self._model.path
+        names = f"nncf.IgnoredScope(names={json.dumps(list(kept), ensure_ascii=False)})" if kept else ""
+        if self._options.against is not None or (not kept and type not in STORED):
+            return MixedPrecision(tuple(kept), error, names, "")
         words = ["irexec", "edit", str(path or "model.xml"), "-o", "mixed.xml"]
         if type in STORED:
             words += ["--compress", f"int4:group={self._group}" if type == "int4" else type]
         flag = "--keep" if type in STORED else "--precise"
         words += [word for name in kept for word in (flag, name)]
-        names = f"nncf.IgnoredScope(names={json.dumps(list(kept), ensure_ascii=False)})"
-        return MixedPrecision(tuple(kept), error, names if kept else "", shlex.join(words))
+        return MixedPrecision(tuple(kept), error, names, shlex.join(words))
 
 
 def relative_error(exact: Sequence[Sequence[np.ndarray]], found: Sequence[Sequence[np.ndarray]]) -> float:
