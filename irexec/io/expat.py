@@ -21,7 +21,7 @@ class ExpatSyntaxError(Exception):
     """A file that is not well-formed.
 
     Attributes:
-        msg: what expat says.
+        msg: the message of expat.
         code: libxml2's code of a file that ends too early, else 0.
         lineno: the line, from 1.
     """

@@ -30,7 +30,7 @@ _PASSIVE = _MOVES_LEVELS | {"Constant", "Result", "FakeQuantize", "Convert", "Sh
 
 @dataclass(frozen=True)
 class Swap:
-    """What the quantised model has at an input of a layer.
+    """The weights or ranges of the quantised model at an input of a layer.
 
     Attributes:
         index: the input.
@@ -98,7 +98,7 @@ class Swaps:
 
     @property
     def layers(self) -> list[Node]:
-        """Those layers of the original, in its order."""
+        """The layers of the original that differ, in its order."""
         return list(self._swaps)
 
     def applied(self, layers: Collection[Node]) -> Model:

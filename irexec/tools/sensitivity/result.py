@@ -68,8 +68,8 @@ class Sensitivity(Report):
         together: the relative error of the results with all these layers in the type.
         target: the SNR in decibels that the proposal reaches.
         proposal: the fewest layers in f32; None if the target cannot be reached.
-        further: of a quantised model that reaches the target, names of layers that could have weights in int8 too.
         samples: number of runs.
+        further: of a quantised model that reaches the target, names of layers that could have weights in int8 too.
     """
 
     model: str
@@ -78,8 +78,8 @@ class Sensitivity(Report):
     together: float
     target: float
     proposal: MixedPrecision | None
-    further: tuple[str, ...] = ()
     samples: int = 1
+    further: tuple[str, ...] = ()
 
 
 def decibels(error: float) -> float:

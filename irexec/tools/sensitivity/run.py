@@ -128,7 +128,7 @@ class _Measuring:
         model = self._model
         return Sensitivity(
             str(model.path or model.name or "the model"), self._type, Records(layers), whole, self._target,
-            self._proposal(order, whole), self._further(whole), len(self._samples),
+            self._proposal(order, whole), len(self._samples), self._further(whole),
         )  # fmt: skip
 
     def _fixed_values(self, model: Model, values: list[Value]) -> dict[Value, np.ndarray]:
