@@ -57,6 +57,22 @@ for _type, _since in (
     _register(_type, _since)
 
 
+@kernels("AvgPool", since=1)
+@kernels("AvgPool", since=14)
+@kernels("AvgPool", since=16)
+@kernels("AdaptiveAvgPool", since=8)
+def mean_of_pixels(task: Task) -> Iterator[Candidate]:
+    """One window over all data, without padding."""
+    sizes = task.shape(0)[2:]
+    if task.definition.type == "AdaptiveAvgPool":
+        is_whole = set(task.output_shape()[2:]) == {1}
+    else:
+        windows = task.attributes["attributes"].windows(sizes)
+        is_whole = windows.kernel == sizes and not any(map(any, windows.pads))
+    if is_whole and has_elements(task) and chain_keeps_type(task):
+        yield from reduction_over(task, tuple(range(2, len(sizes) + 2)), "ReduceMean", keep=True)
+
+
 def reduction_over(task: Task, axes: Sequence[int], type: str, *, keep: bool) -> Iterator[Candidate]:
     """The reduction ``type`` of input 0 over these axes; with ``keep`` they stay as axes of size 1.
 

@@ -49,7 +49,6 @@ ROWS: dict[str, tuple[str, str, list[tuple[int, ...]], dict[str, Any], tuple[int
     "product": ("MatMul", "opset1", [(3, 50, 40), (40, 30)], {}, (1,)),
     "product of two tensors": ("MatMul", "opset1", [(3, 50, 40), (3, 40, 30)], {}, ()),
     "one row": ("MatMul", "opset1", [(1, 300), (300, 200)], {}, (1,)),
-    "softmax": ("Softmax", "opset8", [(4, 30, 50)], {"axis": 1}, ()),
 }  # fmt: skip
 
 
@@ -64,7 +63,7 @@ def test_they_are_where_the_reference_kernel_has_them(name: str, bad: float) -> 
     task = task_of(type, version, inputs, attributes, constants=constants)
     with np.errstate(all="ignore"):
         expected = as_tuple(task.definition(*inputs, **task.attributes))[0]
-    assert name == "softmax" or not np.isfinite(expected).all()
+    assert not np.isfinite(expected).all()
     for variant in _orders(task):
         given = [in_order(inputs[0], variant.input_orders[0] or tuple(range(inputs[0].ndim))), *inputs[1:]]
         assert candidates(variant)

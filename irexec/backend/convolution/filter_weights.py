@@ -28,10 +28,6 @@ class Packed:
     spread: np.ndarray | None = None
 
 
-Arrange = tuple[Hashable, Callable[[np.ndarray], np.ndarray]]
-"""A function that puts the axes of a filter into order, and a key for it."""
-
-
 def some_panels(weights: np.ndarray, outputs: slice) -> np.ndarray:
     """Weights (..., panels, I, outputs of a panel) of some outputs; whole panels if there are several."""
     width = weights.shape[-1]
@@ -60,7 +56,6 @@ class FilterWeights:
         shape: (groups, outputs, inputs, kernel...) or (groups, inputs, outputs, kernel...).
         dtype: the type to compute in.
         share: whether equal outputs, the second axis of ``shape``, are computed once.
-        arrange: for a filter whose axes are in another order.
     """
 
     def __init__(
@@ -71,12 +66,10 @@ class FilterWeights:
         shape: tuple[int, ...],
         dtype: np.dtype,
         share: bool = True,
-        arrange: Arrange | None = None,
     ) -> None:
         self._source, self._make, self._shape, self._dtype = source, make, shape, dtype
         self._share = share and shape[0] == 1
-        self._arrange = None if arrange is None else arrange[1]
-        self._key = ("convolution", packing, None if arrange is None else arrange[0], shape, dtype)
+        self._key = ("convolution", packing, shape, dtype)
         self._packed: Packed | None = None
 
     @property
@@ -97,8 +90,7 @@ class FilterWeights:
         return Packed(self._make(self._typed(filter)), self._shape[1])
 
     def _typed(self, filter: np.ndarray) -> np.ndarray:
-        arranged = filter if self._arrange is None else self._arrange(filter)
-        return arranged.astype(self._dtype, copy=False).reshape(self._shape)
+        return filter.astype(self._dtype, copy=False).reshape(self._shape)
 
     def _pack_constant(self, filter: np.ndarray) -> Packed:
         weights = self._typed(filter)

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend import pooling
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import is_channels_last, sliding_windows
 from irexec.backend.kernel import Candidate, Task
@@ -516,7 +515,7 @@ def max_pool(task: Task) -> Iterator[Candidate]:
         return
     if task.inputs[0].element is not U8 or not 3 <= len(task.shape(0)) <= 5 or 0 in task.output_shape():
         return
-    windows = pooling.windows_of(task)
+    windows = task.attributes["attributes"].windows(task.shape(0)[2:])
     orders = task.input_orders[0], task.output_orders[0]
     if all(is_channels_last(order) for order in orders) and 0 not in task.shape(0):
         taps = math.prod(windows.kernel)

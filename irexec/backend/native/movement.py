@@ -13,7 +13,6 @@ import numpy as np
 
 from irexec.backend.eligibility import has_elements
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.movement import gathered
 from irexec.backend.native.calls import Binding, NativeKernel
 from irexec.backend.native.copies import Copy, bind_copies, bordered
 from irexec.backend.native.following import can_follow, followed
@@ -280,9 +279,14 @@ def _as_slice(table: np.ndarray) -> slice | None:
 @kernels("Gather", since=8)
 def gather(task: Task) -> Iterator[Candidate]:
     """Constant indices that are all in range, and a constant axis."""
-    found = gathered(task) if has_elements(task) else None
-    if found is not None:
-        yield from offer(task, functools.partial(Gather, *found))
+    indices, axis = task.constants[1], task.constants[2]
+    if indices is None or axis is None or task.attributes.get("batch_dims", 0) or not has_elements(task):
+        return
+    along = normalize_axis(int(axis.array().reshape(-1)[0]), len(task.shape(0)))
+    size, values = task.shape(0)[along], indices.array()
+    if values.min() >= -size and values.max() < size:
+        table = np.where(values < 0, values + size, values).astype(np.int64)
+        yield from offer(task, functools.partial(Gather, along, table))
 
 
 class Gather(_Moves):

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend import pooling
 from irexec.backend.convolution.geometry import is_channels_last
 from irexec.backend.eligibility import has_elements
 from irexec.backend.kernel import Candidate, Task
@@ -22,7 +21,7 @@ from irexec.backend.native.windows import Windows, row_block, table_bytes, three
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
 from irexec.native.library import library
-from irexec.reference.pooling import lowest
+from irexec.reference.pooling import lowest, window_populations
 from irexec.reference.windows import SlidingWindows
 
 # Nanoseconds: of a tap of an output, of an entry of the table, of an output, of a value copied to channels last.
@@ -93,7 +92,16 @@ def max_pool(task: Task) -> Iterator[Candidate]:
 @kernels("AvgPool", since=16)
 def avg_pool(task: Task) -> Iterator[Candidate]:
     """f32."""
-    yield from _candidates(task, lambda windows: pooling.factors(task, windows, np.dtype(np.float32)))
+    yield from _candidates(task, lambda windows: factors(task, windows))
+
+
+def factors(task: Task, windows: SlidingWindows) -> np.ndarray:
+    """Factors of the sums of windows (counts...), or one factor for all: one over the number of points that count."""
+    if not task.attributes["attributes"].exclude_pad and any(map(any, windows.pads)):
+        return np.array(1 / math.prod(windows.kernel), np.float32)
+    counts = window_populations(task.shape(0)[2:], windows)
+    found = np.where(counts > 0, 1 / np.maximum(counts, 1), 0).astype(np.float32)
+    return found if np.ptp(found) else found.reshape(-1)[0]
 
 
 def _candidates(task: Task, factors: Any) -> Iterator[Candidate]:
@@ -103,7 +111,7 @@ def _candidates(task: Task, factors: Any) -> Iterator[Candidate]:
         return
     if not has_elements(task) or not 3 <= len(shape) <= 5 or not fits(task, channel_axes(len(shape))):
         return
-    windows = pooling.windows_of(task)
+    windows = task.attributes["attributes"].windows(shape[2:])
     taps, pixels = math.prod(windows.kernel), math.prod(windows.counts)
     if taps > _MOST:
         return

@@ -19,7 +19,6 @@ from irexec.backend.native.convolution import STEP, Product, zeros
 from irexec.backend.native.panels import Cut, pack, padded, panel_of, product_cost
 from irexec.backend.native.sharing import blocks_for
 from irexec.backend.native.windows import rows_as_windows, table_bytes
-from irexec.backend.recurrent import has_work
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I32, I64
 from irexec.schema.recurrent import (
@@ -43,7 +42,8 @@ _GATES = (4, 3, 3, 1)
 _STEP, _UNIT = 60.0, 4.0
 # Sequences of a block: their states stay in cache.
 _TOGETHER = 32
-# Bytes of the inputs of all steps after the product with W; longer ones are left to NumPy, which takes some at a time.
+# Bytes of the inputs of all steps after the product with W; longer ones are left to the reference
+# kernel, which takes a step at a time.
 _LARGEST = 32 << 20
 
 
@@ -261,7 +261,8 @@ def rnn(task: Task) -> list[Candidate]:
 
 def _candidates(task: Task, kind: int, default: Names) -> list[Candidate]:
     activations = _activations(task.attributes["attributes"], default)
-    if not is_available(task) or not has_work(task) or activations is None:
+    is_empty = any(task.has_input(i) and 0 in task.shape(i) for i in range(len(task.inputs)))
+    if not is_available(task) or is_empty or activations is None:
         return []
     form = Form.of(task, kind, activations)
     weights = [i for i in range(form.first_weight, form.first_weight + 3) if task.has_input(i)]

@@ -22,14 +22,18 @@ from irexec.backend.native.convolution import STEP
 from irexec.backend.native.following import can_follow, followed
 from irexec.backend.native.movement import Select, offer
 from irexec.backend.registry import kernels
-from irexec.backend.resizing import adaptive_steps, interpolation
 from irexec.dtypes.elements import F32
+from irexec.reference.interpolate import float_steps, scales_of
+from irexec.reference.pooling import adaptive_windows
 from irexec.reference.resize import Taps
+from irexec.schema.shape_rules import normalize_axes
 
 # Nanoseconds of a tap: of a value in vectors of channels, of one alone.
 _TAP, _SCALAR = 0.08, 0.5
 # Multiplications of a block.
 _BLOCK = 1 << 18
+# Positions of the result or of the data along an axis, beyond which a table is too long.
+_LONGEST = 1 << 17
 
 Steps = Sequence[tuple[int, Taps]]
 
@@ -105,24 +109,65 @@ def _arrays(taps: Taps | None, size: int) -> tuple[np.ndarray, np.ndarray]:
 @kernels("Interpolate", since=4)
 @kernels("Interpolate", since=11)
 def interpolate(task: Task) -> Iterator[Candidate]:
-    """nearest of any type along any axes; other modes of f32 along two axes."""
-    if not task.native:
+    """nearest of any type along any axes, other modes of f32 along two axes; without padding."""
+    attributes, shape, element = task.attributes["attributes"], task.shape(0), task.inputs[0].element
+    if not task.native or element is None or not _is_listed(task) or any(map(any, attributes.pads(len(shape)))):
         return
-    found = interpolation(task)
-    if found is None:
+    given = _inputs_of(task)
+    if given is None:
         return
-    dtype, steps = found
-    if dtype == task.dtype(0) and all(taps.weight is None for _, taps in steps):
+    axes, scales = given
+    params = attributes.params(axes, len(shape)) if task.definition.since == 1 else attributes.params
+    if params.mode == "area" or not (element is F32 or (params.mode == "nearest" and element.native)):
+        return
+    sizes = [task.output_shape()[axis] for axis in axes]
+    tables = float_steps(shape, params, axes, sizes, scales_of(shape, axes, sizes) if scales is None else scales)
+    steps = [(axis, taps) for axis, taps in tables if not _is_identity(taps)]
+    if all(taps.weight is None for _, taps in steps):
         yield from offer(task, lambda: Select("nearest positions", {axis: taps.index[:, 0] for axis, taps in steps}))
     else:
         yield from _resize(task, steps)
 
 
+def _is_listed(task: Task) -> bool:
+    """Whether there are elements, along axes for which a table is short enough."""
+    return has_elements(task) and max((*task.shape(0), *task.output_shape()), default=0) <= _LONGEST
+
+
+def _inputs_of(task: Task) -> tuple[Sequence[int], list[float] | None] | None:
+    """The axes and, where coordinates go by them, the scales; None where they are not constants."""
+    attributes, rank = task.attributes["attributes"], len(task.shape(0))
+    if task.definition.since == 1:
+        return normalize_axes(attributes.axes, rank), None
+    position = 3 if task.definition.since == 4 else 2
+    axes: Sequence[int] = range(rank)
+    if task.has_input(position):
+        source = task.constants[position]
+        if source is None:
+            return None
+        axes = source.array().ravel().tolist()
+    if not attributes.by_scales:
+        return normalize_axes(axes, rank), None
+    scales = task.constants[position - 1]
+    return None if scales is None else (normalize_axes(axes, rank), scales.array().ravel().tolist()[: len(axes)])
+
+
+def _is_identity(taps: Taps) -> bool:
+    index = taps.index
+    copies = taps.weight is None or (index.shape[1] == 1 and bool((taps.weight == 1).all()))
+    return copies and len(index) == taps.size and bool((index[:, 0] == np.arange(taps.size)).all())
+
+
 @kernels("AdaptiveAvgPool", since=8)
 def adaptive_avg_pool(task: Task) -> Iterator[Candidate]:
     """f32, one or two spatial axes."""
-    if has_elements(task) and len(task.shape(0)) <= 4:
-        yield from _resize(task, adaptive_steps(task))
+    if not _is_listed(task) or len(task.shape(0)) > 4:
+        return
+    steps = []
+    for axis, (size, count) in enumerate(zip(task.shape(0)[2:], task.output_shape()[2:], strict=True), 2):
+        index, inside = adaptive_windows(size, count)
+        steps.append((axis, Taps(index, inside / inside.sum(1, keepdims=True), size)))
+    yield from _resize(task, steps)
 
 
 def _resize(task: Task, steps: Steps) -> Iterator[Candidate]:

@@ -1,25 +1,34 @@
-"""Fast kernels of transposed convolutions."""
+"""Fast kernels of transposed convolutions: each phase is a convolution with stride 1, by columns and one product."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
-from irexec.backend.convolution.geometry import float_type, is_channels_last
+from irexec.backend.constants import ConstantStore
+from irexec.backend.convolution.filter_weights import FilterWeights
+from irexec.backend.convolution.geometry import float_type, is_channels_last, longest, split
 from irexec.backend.convolution.output import Output
-from irexec.backend.kernel import Candidate, Task
+from irexec.backend.convolution.regions import Region
+from irexec.backend.convolution.rows import multiply_groups
+from irexec.backend.kernel import SHARES, Candidate, Kernel, KernelContext, Task
+from irexec.backend.products import multiply, panels, pixel_product_cost
 from irexec.backend.registry import kernels
-from irexec.backend.transposed.any_layout import any_layout
-from irexec.backend.transposed.geometry import TransposedGeometry, backprop_geometry
-from irexec.backend.transposed.phases import PhaseBlocks, PhaseColumns
-from irexec.backend.transposed.sums import TapBlocks, TapSums
+from irexec.backend.scratch import Scratch
+from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry, backprop_geometry
+from irexec.reference.windows import windows
 
-# Bytes of scratch that a kernel may ask for.
-_WORKSPACE = 8 << 20
+# Bytes of the columns of a block, and of the scratch that a kernel may ask for.
+_COLUMNS, _WORKSPACE = 1 << 20, 8 << 20
 # Phases and taps that are listed one by one; with more, compiling would take longer than the fast kernels save.
 _UNROLLED = 1 << 14
+
+Phase = tuple[AxisPhase, ...]
 
 
 @kernels("ConvolutionBackpropData", since=1)
@@ -34,24 +43,192 @@ def group_convolution_backprop_data(task: Task) -> Iterator[Candidate]:
     return _candidates(task, None if float_type(task) is None else backprop_geometry(task, grouped=True))
 
 
-@kernels("ConvTranspose", since="onednn")
-def conv_transpose(task: Task) -> Iterator[Candidate]:
-    """Known weights, in any layout. float16 with a bias is left to the reference kernel, which rounds once."""
-    dtype = float_type(task)
-    if dtype is not None and task.constants[1] is not None and (dtype != np.float16 or not task.has_input(2)):
-        yield any_layout(task)
-
-
 def _candidates(task: Task, geometry: TransposedGeometry | None) -> Iterator[Candidate]:
     if geometry is None or geometry.unrolled > _UNROLLED:
         return
     data_last, result_last = is_channels_last(task.input_orders[0]), is_channels_last(task.output_orders[0])
     output = Output(task, geometry.computed)
-    taps, phases = TapBlocks(geometry), [PhaseBlocks(geometry)]
-    if data_last or result_last:
-        phases.append(PhaseBlocks(geometry, channels_last=True))
-    for blocks in phases:
+    for channels_last in (False, True) if data_last or result_last else (False,):
+        blocks = PhaseBlocks(geometry, channels_last)
         if blocks.workspace(output) <= _WORKSPACE:
             yield Candidate(blocks.cost(data_last, output.channels_last), partial(PhaseColumns, task, blocks))
-    if taps.workspace(output) <= _WORKSPACE:
-        yield Candidate(taps.cost(data_last, output.channels_last), partial(TapSums, task, taps))
+
+
+@dataclass(frozen=True)
+class PhaseBlocks:
+    """Blocks of the first spatial axis of the phases, or of output channels where the images are small.
+
+    Args:
+        channels_last: whether columns are (pixels, taps, channels), or (channels, taps, pixels).
+    """
+
+    geometry: TransposedGeometry
+    channels_last: bool
+
+    @cached_property
+    def rows(self) -> list[slice]:
+        """Ranges of the first spatial axis of the phases, each of which gives as many rows times the stride."""
+        g, phases = self.geometry, self.geometry.phases
+        taps = max(math.prod(len(axis.taps) for axis in phase) for phase in phases)
+        inner = max(math.prod(axis.count for axis in phase[1:]) for phase in phases)
+        per_row = g.groups * g.inputs * taps * inner * g.computed.itemsize
+        return split(max(phase[0].count for phase in phases), max(1, _COLUMNS // max(1, per_row)))
+
+    @cached_property
+    def channels(self) -> list[slice]:
+        """Ranges of the output channels of all groups."""
+        g = self.geometry
+        if g.groups > 1:
+            return [slice(0, g.groups * g.outputs)]
+        is_whole = self.channels_last or len(self.rows) > 1 or g.macs < 10_000_000
+        parts = 1 if is_whole else min(SHARES, max(1, g.outputs // 32))
+        return split(g.outputs, -(-g.outputs // parts))
+
+    def workspace(self, output: Output) -> int:
+        """Bytes of scratch of a block, with that of the chain."""
+        g, rows = self.geometry, longest(self.rows)
+        columns, read, values = 0, 0, 0
+        for phase in g.phases:
+            taps = math.prod(len(axis.taps) for axis in phase)
+            pixels = rows * math.prod(axis.count for axis in phase[1:])
+            columns, values = max(columns, g.inputs * taps * pixels), max(values, g.outputs * pixels)
+            read = max(read, g.inputs * math.prod(_sizes(phase, min(rows, phase[0].count))))
+        pixels = min(rows * g.windows.strides[0], g.windows.counts[0]) * math.prod(g.windows.counts[1:])
+        own = g.groups * (columns + read + values) * g.computed.itemsize
+        return own + output.workspace(longest(self.channels), pixels) + 512
+
+    def cost(self, data_last: bool, result_last: bool) -> float:
+        """Estimated nanoseconds for data and a result in C order or channels last."""
+        g = self.geometry
+        per_input = 0.35 if self.channels_last == data_last else 0.8
+        per_output = 0.5 if self.channels_last == result_last else 1.0
+        cost = 0.0
+        for phase in g.phases:
+            depth = g.inputs * math.prod(len(axis.taps) for axis in phase)
+            pixels = math.prod(axis.count for axis in phase)
+            product = pixel_product_cost(g.outputs, depth, pixels, self.channels_last)
+            cost += g.images * g.groups * (product + depth * pixels * per_input + g.outputs * pixels * per_output)
+        return cost + 5000 * len(g.phases) * len(self.rows) * len(self.channels) * g.images
+
+
+class PhaseColumns(Kernel):
+    """The convolution of each phase by columns."""
+
+    def __init__(self, task: Task, blocks: PhaseBlocks) -> None:
+        g = self.geometry = blocks.geometry
+        self.channels_last, self.phases = blocks.channels_last, g.phases
+        self.rows, self.channels = blocks.rows, blocks.channels
+        key = ("phases", self.channels_last, *self._taps())
+        self.weights = FilterWeights(task.constants[1], key, self._matrices, g.weights, g.computed, share=False)
+        algorithm = "phases by columns, channels last" if self.channels_last else "phases by columns"
+        super().__init__(algorithm, splits=True, records=self.weights.is_constant)
+        self.reads = (0,) if self.weights.is_constant else None
+        self.output = Output(task, g.computed)
+        self.workspace = blocks.workspace(self.output)
+
+    def _taps(self) -> list[tuple[tuple[int, ...], ...]]:
+        return [tuple(axis.taps for axis in phase) for phase in self.phases]
+
+    def _matrices(self, weights: np.ndarray) -> list[np.ndarray]:
+        """The weights of each phase, (groups, outputs, inputs * taps), in panels if channels last."""
+        groups, inputs, outputs = weights.shape[:3]
+        made = []
+        for taps in self._taps():
+            picked = (
+                weights[(slice(None),) * 3 + np.ix_(*taps)]
+                if all(taps)
+                else weights.reshape(groups, inputs, outputs, -1)[..., :0]
+            )
+            order = (0, 2, *range(3, picked.ndim), 1) if self.channels_last else (0, 2, 1, *range(3, picked.ndim))
+            matrix = picked.transpose(order).reshape(groups, outputs, -1)
+            made.append(panels(matrix) if self.channels_last else np.ascontiguousarray(matrix))
+        return made
+
+    def pack(self, store: ConstantStore) -> None:
+        self.weights.pack(store)
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
+        g, x = self.geometry, inputs[0]
+        matrices = self.weights.packed(inputs[1]).array
+        out = self.output.bind(context, outputs[0], inputs)
+        stride, counts = g.windows.strides[0], g.windows.counts
+        inner = math.prod(counts[1:])
+        blocks = [(n, r, c) for n in range(g.images) for r in self.rows for c in self.channels]
+
+        def block(index: int, scratch: Scratch) -> None:
+            image, rows, channels = blocks[index]
+            first, last = rows.start * stride, min(rows.stop * stride, counts[0])
+            if first >= last:
+                return
+            pixels = slice(first * inner, last * inner)
+            result = out.block(scratch, image, channels, pixels)
+            into = result.reshape(g.groups, -1, last - first, *counts[1:])
+            for phase, matrix in zip(self.phases, matrices, strict=True):
+                mark = scratch.mark()
+                # Channels last or of several groups there is one range of channels.
+                some = matrix if self.channels_last else matrix[:, channels]
+                self._phase(scratch, x[image], phase, some, rows, into)
+                scratch.release(mark)
+            out.finish(scratch, result, image, channels, pixels)
+
+        context.parallel(len(blocks), block)
+        out.end()
+
+    def _phase(
+        self, scratch: Scratch, image: np.ndarray, phase: Phase, matrix: np.ndarray, rows: slice, into: np.ndarray
+    ) -> None:
+        """Compute the rows of one phase, and write them to their positions in (groups, outputs, sizes...)."""
+        g = self.geometry
+        last = min(rows.stop, phase[0].count)
+        if last <= rows.start:
+            return
+        lengths = [last - rows.start, *(axis.count for axis in phase[1:])]
+        steps = zip(phase, g.windows.strides, strict=True)
+        target = into[(slice(None), slice(None), *(slice(axis.remainder, None, stride) for axis, stride in steps))]
+        if not all(axis.taps for axis in phase):
+            scratch.do(target.fill, 0)
+            return
+        begins = [phase[0].first + rows.start, *(axis.first for axis in phase[1:])]
+        kernel, steps_of_taps = [len(axis.taps) for axis in phase], [axis.step for axis in phase]
+        columns = columns_of(scratch, image, g, begins, kernel, steps_of_taps, lengths, self.channels_last)
+        if self.channels_last:
+            values = scratch.take((columns.shape[1], g.groups * g.outputs), g.computed).T
+            multiply_groups(scratch, columns, matrix, values)
+        else:
+            values = scratch.take((g.groups * matrix.shape[1], columns.shape[2]), g.computed)
+            if g.groups == 1:
+                multiply(scratch, matrix[0], columns[0], values)
+            else:
+                scratch.do(np.matmul, matrix, columns, out=values.reshape(g.groups, -1, columns.shape[2]))
+        scratch.do(np.copyto, target, values.reshape(target.shape))
+
+
+def columns_of(
+    scratch: Scratch,
+    image: np.ndarray,
+    g: TransposedGeometry,
+    begins: Sequence[int],
+    kernel: Sequence[int],
+    steps: Sequence[int],
+    lengths: Sequence[int],
+    channels_last: bool,
+) -> np.ndarray:
+    """Windows of ``kernel`` taps, as (groups, inputs * taps, pixels) or (groups, pixels, taps * inputs)."""
+    rank, pixels, depth = len(kernel), math.prod(lengths), g.inputs * math.prod(kernel)
+    sizes = [length + step * (taps - 1) for length, step, taps in zip(lengths, steps, kernel, strict=True)]
+    data = Region(g.sizes, begins, sizes).of(scratch, image, g.computed, channels_last)
+    view = windows(data, kernel, (1,) * rank, steps, lengths)
+    if channels_last:
+        columns = scratch.take((g.groups, *lengths, *kernel, g.inputs), g.computed)
+        by_group = view.reshape(g.groups, g.inputs, *view.shape[1:]) if g.groups > 1 else view[None]
+        scratch.do(np.copyto, columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
+        return columns.reshape(g.groups, pixels, depth)
+    columns = scratch.take((len(image), *kernel, *lengths), g.computed)
+    scratch.do(np.copyto, columns, view.transpose(0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank)))
+    return columns.reshape(g.groups, depth, pixels)
+
+
+def _sizes(phase: Phase, rows: int) -> list[int]:
+    """The sizes of the data that so many rows of a phase read."""
+    lengths = [rows, *(axis.count for axis in phase[1:])]
+    return [length + axis.step * max(0, len(axis.taps) - 1) for length, axis in zip(lengths, phase, strict=True)]

@@ -305,14 +305,14 @@ NATIVE = (
         f"{_SOURCE}/movement.c",
         "if (index < 0) index += g->size;",
         "if (index < 0) index += g->size - 1;",
-        ("tests/backend/test_native_movement.py",),
+        ("tests/backend/test_movement.py",),
     ),
     Mutation(
         "a block of rows that go by a table begins at its first row",
         f"{_SOURCE}/movement.c",
         "    if (some.tables[ROW]) some.tables[ROW] += first;\n    else data",
         "    if (!some.tables[ROW]) data",
-        ("tests/backend/test_native_movement.py",),
+        ("tests/backend/test_movement.py",),
     ),
     Mutation(
         "lanes after an incomplete vector are zeros",
@@ -362,14 +362,14 @@ NATIVE = (
         f"{_SOURCE}/pooling.c",
         "(vi)((b > a) | (a != a))",
         "(vi)(b > a)",
-        ("tests/backend/test_native_pooling.py",),
+        ("tests/backend/test_pooling.py",),
     ),
     Mutation(
         "all pixels are divided by the number of values of the first",
         f"{_SOURCE}/pooling.c",
         "(at.row + i) * p->factor_step",
         "i * p->factor_step",
-        ("tests/backend/test_native_pooling.py",),
+        ("tests/backend/test_pooling.py",),
         graphs=200,
     ),
     Mutation(
@@ -393,6 +393,7 @@ NATIVE = (
         "p->down.weights + row * taps",
         "p->down.weights",
         ("tests/backend/test_resizing.py",),
+        graphs=200,
     ),
     Mutation(
         "a row of causal attention does not see itself",

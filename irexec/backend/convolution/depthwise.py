@@ -11,7 +11,7 @@ memory for each; this is one product, and one pass for each column.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +20,10 @@ from numpy.lib.stride_tricks import as_strided
 from irexec.backend.blocks import finish_block, result_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.constants import ConstantStore
-from irexec.backend.eligibility import is_row_major
-from irexec.backend.kernel import SHARES, Kernel, KernelContext, Task
+from irexec.backend.convolution.geometry import sliding_windows
+from irexec.backend.eligibility import chain_keeps_type, has_elements, is_row_major, working_type
+from irexec.backend.kernel import SHARES, Candidate, Kernel, KernelContext, Task
+from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 from irexec.reference.windows import SlidingWindows
 
@@ -35,6 +37,21 @@ _CALL, _PRODUCT, _LOOP, _ADD, _COPY, _TRANSPOSE = 1900.0, 70.0, 50.0, 0.25, 0.3,
 _WORTH = 60_000
 # Multiplications and additions for each nanosecond in products this small.
 _FLOPS = 40.0
+
+
+@kernels("GroupConvolution", since=1)
+def depthwise_convolution(task: Task) -> Iterator[Candidate]:
+    """Images and constant weights (G, O, 1, kernel...) of several groups."""
+    dtype = working_type(task)
+    if dtype is None or task.constants[1] is None or not chain_keeps_type(task) or not has_elements(task):
+        return
+    groups, _, inputs, *kernel = task.shape(1)
+    if inputs != 1 or groups == 1 or len(kernel) != 2:
+        return
+    windows = sliding_windows(task.attributes["attributes"], task.shape(0)[2:], tuple(kernel))
+    tiling = DepthwiseTiling.of(dtype, task.shape(0), task.shape(1), windows)
+    if tiling is not None:
+        yield Candidate(tiling.cost(task), functools.partial(DepthwiseProducts, task, tiling))
 
 
 @dataclass(frozen=True)
