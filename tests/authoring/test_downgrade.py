@@ -421,6 +421,22 @@ def test_constants_of_4_bits_are_bytes_before_2023_2(element: str, wide: str) ->
         np.testing.assert_array_equal(_results(found.model, [np.zeros(3, np.float32)])[0], values)
 
 
+@pytest.mark.parametrize("release", ["2021.4", "2022.3", "2023.3"])
+@pytest.mark.parametrize(("element", "wrapped"), [("u4", [1, 9, 15, 0, 13, 2]), ("i4", [1, -7, -1, 0, -3, 2])])
+def test_values_that_pass_through_4_bits_wrap(element: str, wrapped: list[int], release: str) -> None:
+    """These plugins hold them in bytes, which do not wrap; the releases themselves give these values."""
+    builder = Builder("m")
+    narrow = builder.emit("Convert", builder.parameter("f32", [6], "x"), destination_type=element)
+    for kind in ("f32", "boolean"):
+        builder.result(builder.emit("Convert", narrow, destination_type=kind))
+    found = downgrade(builder.model(), release).require()
+    assert element not in {str(port.fact.element) for node in found.model.nodes for port in node.outputs if port.fact}
+    given = np.array([1, 9, 15, 16, -3, 2.7], np.float32)
+    numbers, truth = _results(found.model, [given])
+    np.testing.assert_array_equal(numbers, wrapped)
+    np.testing.assert_array_equal(truth, np.array(wrapped) != 0)
+
+
 def test_the_time_is_linear_in_the_number_of_layers() -> None:
     calls = []
     for count in (100, 400):

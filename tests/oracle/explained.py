@@ -167,6 +167,13 @@ KNOWN: tuple[Known, ...] = (
         _values(lambda row, _: row.attributes["with_replacement"] == "false" or row.attributes["log_probs"] == "false"),
         "where no class is left OpenVINO leaves the samples as they were in memory",
     ),
+    Known(
+        ("PriorBox",),
+        _values(
+            lambda row, _: row.attributes.get("scale_all_sizes") == "false" and bool(row.attributes.get("max_size"))
+        ),
+        _does("IR988"),
+    ),
     Known(("Range",), _values(lambda row, _: row.attributes.get("output_type") in _INTEGERS), _does("IR985")),
     Known(
         ("RegionYolo",),

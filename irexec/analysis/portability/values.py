@@ -240,6 +240,19 @@ difference(
 
 
 @difference(
+    "IR988", "max_size without scale_all_sizes", ("PriorBox",), "CPU plugin", "undefined values",
+    does="OpenVINO writes a box of each max_size that it does not count, over those of the next cell and beyond its "
+    "memory; in the specification max_size has no effect without scale_all_sizes",
+    example='<layer type="PriorBox" version="opset8">\n'
+    '  <data min_size="0.4" max_size="0.9" scale_all_sizes="false" offset="0.5"/>\n</layer>',
+    repair="Leave out max_size.",
+)  # fmt: skip
+def _uncounted_boxes(layer: ExaminedLayer) -> bool:
+    boxes = layer.attributes
+    return boxes is not None and not boxes.scale_all_sizes and bool(boxes.min_size and boxes.max_size)
+
+
+@difference(
     "IR985", "fractions in a range of integers", ("Range",), "CPU plugin", "shape",
     does="the CPU plugin adds a step with its fraction and rounds the sums; in the specification and in constant "
     "folding start, stop and step are truncated first",

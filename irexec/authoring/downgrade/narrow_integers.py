@@ -14,6 +14,7 @@ from irexec.authoring.downgrade.layer import FIVE, ONE, Layer, respells
 from irexec.authoring.ends import constant
 from irexec.authoring.tensor import Tensor
 from irexec.dtypes.elements import Element
+from irexec.ir.facts import Fact
 
 _UNTIL = Release(2022, 1)
 
@@ -49,6 +50,22 @@ def _halves_of_bytes(layer: Layer) -> Any:
         return None
     whole = constant(layer.known(0, "the constant"), "u8" if element.kind == "unsigned" else "i8")
     return ONE.convert(whole, destination_type=layer["destination_type"])
+
+
+@respells(Release(2024, 6), "Convert")
+def _through_a_few_bits(layer: Layer) -> Any:
+    """A Convert to integers of 2 to 6 bits, followed by one of them: both wrap in i32. Plugins hold bytes, if any."""
+    element, target, made = layer.element(), layer.outputs[0].element, layer.inputs[0].value.node
+    source = made.inputs[0] if made.type == "Convert" else None
+    if source is None or source.fact is None or target is None or not (element.is_integer and 1 < element.bits < 8):
+        return None
+    x = Tensor(source, Fact(source.fact.element, layer.inputs[0].shape))
+    wrapped = _wrapped(ONE.convert(x, destination_type="i32"), element)
+    return (
+        ONE.not_equal(wrapped, constant(0, "i32"))
+        if target.kind == "boolean"
+        else ONE.convert(wrapped, destination_type=target)
+    )
 
 
 @respells(_UNTIL, "Convert", "ConvertLike")

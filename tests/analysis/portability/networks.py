@@ -12,6 +12,12 @@ _ALIGN = {"pooled_h": "2", "pooled_w": "2", "spatial_scale": "1.0", "mode": "avg
 has("IR920", "adaptive", "ROIAlign", 9, random("f32", 1, 2, 6, 6), _BOXES, [0, 0], sampling_ratio="0", **_ALIGN)
 has_not("IR920", "2 samples", "ROIAlign", 9, random("f32", 1, 2, 6, 6), _BOXES, [0, 0], sampling_ratio="2", **_ALIGN)
 
+_SSD = {"min_size": "0.4", "max_size": "0.9", "offset": "0.5"}
+for _version in (1, 8):
+    has("IR988", "relative", "PriorBox", _version, [2, 2], [20, 30], **_SSD, scale_all_sizes="false")
+has_not("IR988", "in pixels", "PriorBox", 8, [2, 2], [20, 30], **_SSD)
+has_not("IR988", "no max_size", "PriorBox", 8, [2, 2], [20, 30], min_size="0.4", offset="0.5", scale_all_sizes="false")
+
 for _type in ("f16", "i64"):
     has(
         "IR921",
