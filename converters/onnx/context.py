@@ -11,12 +11,13 @@ import onnx
 from converters.onnx.objections import NotKnownError
 from converters.onnx.onnx_values import OnnxValue, SettledStates
 from irexec.analysis.builder import Builder
-from irexec.dtypes.elements import F32, Element
+from irexec.dtypes.elements import F32, U8, Element
 from irexec.errors import ConversionError, OpError
 from irexec.ir.constants import Constant
 from irexec.ir.dims import Size, is_static
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
+from irexec.schema.narrow_types import MOVES, NOT_MOVED
 
 T = TypeVar("T", bound=Size)
 Capture = Callable[[Value], Value]
@@ -73,7 +74,16 @@ class TranslationContext:
 
         Inputs are Values or lists of integers. The layer is named after the ONNX node; see Builder.emit. With an empty
         list of axes or the like, some operations do nothing, and OpenVINO does not run them: the data take their place.
+        Data of a few bits that OpenVINO does not move are moved in a wider type.
         """
+        kind = self.fact(inputs[0]).element if type in MOVES and isinstance(inputs[0], Value) else None
+        if kind is not None and kind.name in NOT_MOVED:
+            wide = F32 if kind.is_float else U8
+            given = [self.convert(x, wide) if isinstance(x, Value) and self.element(x) is kind else x for x in inputs]
+            moved = self.emit(type, *given, **attributes)
+            return (
+                tuple(self.convert(x, kind) for x in moved) if isinstance(moved, tuple) else self.convert(moved, kind)
+            )
         if type in _LISTS and self._is_empty(inputs, _LISTS[type]):
             return inputs[0]
         if type.startswith("Reduce") and self._is_empty(inputs, 1):
@@ -188,12 +198,8 @@ class TranslationContext:
         return value if self.element(value) is to else self.emit("Convert", value, destination_type=to)
 
     def gather_as(self, value: Value, indices: Value, axis: int, to: Element) -> Value:
-        """Slices along an axis, converted to another element type.
-
-        OpenVINO's CPU plugin writes beyond its memory in a Gather of types below 8 bits other than u4 and i4; they are
-        converted first.
-        """
-        if self.element(value).bits < 8 and self.element(value).name not in ("u4", "i4"):
+        """Slices along an axis, converted to another element type: before, if OpenVINO does not move the data."""
+        if self.element(value).name in NOT_MOVED:
             value = self.convert(value, to)
         return self.convert(self.emit("Gather", value, indices, self.constant(axis)), to)
 

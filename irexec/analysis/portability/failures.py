@@ -8,6 +8,7 @@ from irexec.analysis.portability.difference import always, difference
 from irexec.analysis.portability.shapes import aligned_at_the_end, is_aligned_at_the_start
 from irexec.analysis.portability.values import is_over_three_axes
 from irexec.ir.dims import is_static
+from irexec.schema.narrow_types import MOVES, NOT_MOVED
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
@@ -341,14 +342,14 @@ def refused_convolution(node: Node) -> Node | None:
 
 
 difference(
-    "IR984", "gathered values of a few bits", ("Gather",), "CPU plugin", "undefined values",
-    does="the CPU plugin gives wrong values for a Gather of data of u1, u2, u3, u6, nf4 or f4e2m1, and writes beyond "
-    "its memory, which may end the process; u4 and i4 are right",
+    "IR984", "moved values of a few bits", MOVES, "CPU plugin", "undefined values",
+    does="the CPU plugin gives wrong values where it gathers, slices, joins, splits, pads or repeats data of u1, u2, "
+    "u3, u6, nf4 or f4e2m1, and writes beyond its memory, which may end the process; u4 and i4 are right",
     example='<layer name="codes" type="Const" version="opset1">\n'
     '  <data element_type="f4e2m1" shape="6,32" offset="0" size="96"/>\n</layer>\n'
     '<layer name="chosen" type="Gather" version="opset8"/>',
-    repair="Put a Convert to a type of 8 bits or more before the Gather.",
-)(lambda layer: layer.element() in ("u1", "u2", "u3", "u6", "nf4", "f4e2m1"))  # fmt: skip
+    repair="Put a Convert to a type of 8 bits or more before the layer.",
+)(lambda layer: layer.element() in NOT_MOVED)  # fmt: skip
 
 
 difference(

@@ -271,7 +271,8 @@ def _fractions(layer: ExaminedLayer) -> bool:
 
 
 @difference(
-    "IR986", "NaN among maxima", ("ReduceMax", "ReduceMin", "TopK", "Maximum", "Minimum"), "CPU plugin", "values",
+    "IR986", "maxima with not a number", ("ReduceMax", "ReduceMin", "TopK", "Maximum", "Minimum"),
+    "CPU plugin", "values",
     does="the CPU plugin keeps or drops NaN by its place; ONNX Runtime takes it for the largest value or drops it, by "
     "operator and place; onnx.reference keeps it; irexec keeps it in Maximum and Minimum, drops it in ReduceMax and "
     "ReduceMin, and ranks it last in TopK",

@@ -382,9 +382,22 @@ has_not(
     keep_dims="true",
 )
 
-# A Gather of these ends the process: OpenVINO is not asked.
+# A move of these ends the process: OpenVINO is not asked.
 for _element in ("u1", "u2", "u3", "u6", "nf4", "f4e2m1"):
     _codes = typed(_element, np.array([[0, 1, 1, 0]] * 3))
     has("IR984", _element, "Gather", 8, _codes, [0, 2], 0, asked=False)
+_codes = typed("u2", np.array([[0, 1, 2, 3]] * 4))
+for _type, _since, _rest, _data in (
+    ("GatherElements", 6, [[[0, 1, 2, 3]]], {"axis": "0"}),
+    ("GatherND", 8, [[[0], [3]]], {}),
+    ("Slice", 8, [[1], [3], [1], [0]], {}),
+    ("Split", 1, [1], {"num_splits": "2"}),
+    ("Tile", 1, [[1, 2]], {}),
+    ("Broadcast", 3, [[2, 4, 4]], {"mode": "numpy"}),
+    ("Roll", 7, [[1], [0]], {}),
+):
+    has("IR984", _type, _type, _since, _codes, *_rest, asked=False, **_data)
+has("IR984", "joined", "Concat", 1, _codes, _codes, axis="0", asked=False)
+has_not("IR984", "transposed", "Transpose", 1, _codes, [1, 0], parameters=())
 for _element in ("u4", "i4", "i8", "f8e4m3"):
     has_not("IR984", _element, "Gather", 8, typed(_element, np.array([[0, 1, 1, 0]] * 3)), [0, 2], 0)
