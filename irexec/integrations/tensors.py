@@ -17,6 +17,7 @@ import numpy as np
 from irexec.analysis.model import Port
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError
+from irexec.ir.dims import has_room
 from irexec.messages import counted, cut, listed
 
 _DTYPES = {
@@ -62,6 +63,8 @@ def array_of(tensor: Any, port: Port | None) -> np.ndarray:
             f"{what} has shape [{listed([repr(size) for size in shape], 8)}], expected at most {_AXES} sizes of 0 and "
             "more"
         )
+    if not has_room(shape):
+        raise InputError(f"{what} has shape {shape}, which is too large for an array")
     raw = tensor._raw_data
     values = _from_bytes(what, kind, raw) if raw is not None else _from_list(what, kind, tensor.data)
     if values.size != math.prod(shape):

@@ -61,6 +61,7 @@ def test_texts(texts: list[str]) -> None:
         (tensor("FP32", [2], data=[1]), r"has 1 element, and shape \[2\] has 2"),
         (tensor("FP32", [-1], data=[1]), r"has shape \[-1\], expected at most 64 sizes of 0 and more"),
         (tensor("FP32", [1 << 40, 1 << 40], data=[1]), "expected at most 64 sizes of 0 and more"),
+        (tensor("FP32", [0, 1 << 30, 1 << 30, 1 << 30], data=[]), "too large for an array"),
         (tensor("FP32", [None, "a"], data=[1]), r"has shape \[None, 'a'\], expected at most 64 sizes"),
         (
             tensor("FP32", [1] * 65, data=[1]),
