@@ -127,6 +127,8 @@ _ONLY = {
         "irexec/native/library.py",
         "irexec/tools/engines/inference_engine/worker.py",
         "irexec/backend/native/",
+        "irexec/backend/calls.py",
+        "irexec/backend/copies.py",
         "irexec/backend/cores.py",
         "irexec/backend/free_memory.py",
         "irexec/backend/system_memory.py",

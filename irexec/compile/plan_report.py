@@ -10,9 +10,9 @@ import numpy as np
 
 from irexec.analysis.cost import NO_COMPUTATION
 from irexec.analysis.intervals import in_use
+from irexec.backend.calls import NativeKernel
 from irexec.backend.constants import AS_IT_IS, ConstantStore
 from irexec.backend.kernel import Order
-from irexec.backend.native.calls import NativeKernel
 from irexec.compile.rewriting import Refusal
 from irexec.compile.steps import Plan, Step
 from irexec.compile.storage.intervals import MemoryInterval

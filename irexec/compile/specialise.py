@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
+from irexec.backend.calls import Job, NativeKernel
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, KernelOptions, Task
-from irexec.backend.native.calls import Job, NativeKernel
 from irexec.backend.pool import Pool
 from irexec.backend.registry import offers
 from irexec.backend.scratch import Scratch

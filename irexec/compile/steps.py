@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import NativeKernel
 from irexec.backend.constants import ConstantSource
 from irexec.backend.kernel import Kernel, Order
-from irexec.backend.native.calls import NativeKernel
 from irexec.backend.scratch import Workspace
 from irexec.compile.rewriting import Refusal
 from irexec.compile.storage.intervals import MemoryInterval

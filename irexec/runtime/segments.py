@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from irexec.backend.calls import Job, NativeKernel
 from irexec.backend.kernel import KernelContext
-from irexec.backend.native.calls import Job, NativeKernel
 from irexec.backend.trials import ThreadTrials
 from irexec.compile.steps import Step
 from irexec.errors import RunTimeoutError

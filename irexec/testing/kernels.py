@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
+from irexec.backend.calls import NativeKernel
 from irexec.backend.chain import Chain, Formula, Instruction
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Order, Task
-from irexec.backend.native.calls import NativeKernel
 from irexec.backend.scratch import Scratch
 from irexec.testing.tasks import candidates, run_recorded, task_of
 

@@ -9,9 +9,9 @@ import pytest
 
 from irexec.backend import attention
 from irexec.backend.attention import RowAttention, TiledAttention
+from irexec.backend.calls import NativeKernel
 from irexec.backend.kernel import Kernel
 from irexec.backend.native import attention as native_attention
-from irexec.backend.native.calls import NativeKernel
 from irexec.native.library import library
 from irexec.testing.tasks import candidates, task_of
 from tests.support.run_kernel import run_kernel

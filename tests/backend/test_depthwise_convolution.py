@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irexec.backend.calls import NativeKernel
 from irexec.backend.convolution import depthwise
 from irexec.backend.convolution.depthwise import DepthwiseProducts
-from irexec.backend.native.calls import NativeKernel
 from irexec.testing.kernels import check_kernels
 from irexec.testing.tasks import candidates, task_of
 

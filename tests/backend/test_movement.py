@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irexec.backend.native.calls import Binding, Job
-from irexec.backend.native.copies import Copy, bind_copies
+from irexec.backend.calls import Binding, Job
+from irexec.backend.copies import Copy, bind_copies
 from irexec.backend.native.movement import common_shape
 from irexec.backend.pool import Pool
 from irexec.native.library import library

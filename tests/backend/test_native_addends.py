@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from irexec.backend.native.calls import NativeKernel
+from irexec.backend.calls import NativeKernel
 from irexec.backend.native.convolution import NativeConvolution
 from irexec.backend.native.matmul import NativeFeatures, NativeLinear, NativeMatrices
 from irexec.native.library import library

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irexec.backend.calls import NativeKernel
 from irexec.backend.chain import Chain, Formula, Instruction
 from irexec.backend.elementwise_chain import chain_candidates
 from irexec.backend.kernel import KernelContext, KernelOptions
-from irexec.backend.native.calls import NativeKernel
 from irexec.backend.native.chains import CODES, Program, program_of
 from irexec.backend.registry import find_block_operation
 from irexec.ir.facts import Fact

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from irexec.backend.calls import NativeKernel
 from irexec.backend.kernel import Order, Task
-from irexec.backend.native.calls import NativeKernel
 from irexec.native.library import library
 from irexec.testing.kernels import check_kernels, in_order
 from irexec.testing.tasks import candidates, task_of

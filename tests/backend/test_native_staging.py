@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from irexec.backend.calls import COPIED, Job
 from irexec.backend.kernel import KernelContext
-from irexec.backend.native.calls import COPIED, Job
 from irexec.backend.pool import Pool
 from irexec.native.library import library
 from irexec.testing.kernels import in_order

@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from irexec.backend.calls import loaded
 from irexec.backend.chain import Chain
 from irexec.backend.kernel import Order, Task
 from irexec.backend.native import winograd
-from irexec.backend.native.calls import loaded
 from irexec.backend.native.winograd import NativeWinograd
 from irexec.native.library import library
 from irexec.schema.registry import resolve

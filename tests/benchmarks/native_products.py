@@ -15,8 +15,8 @@ from unittest import mock
 
 import numpy as np
 
+from irexec.backend.calls import Binding, Job, loaded
 from irexec.backend.native import panels
-from irexec.backend.native.calls import Binding, Job, loaded
 from irexec.backend.native.convolution import Product, zeros
 from irexec.backend.native.windows import rows_as_windows, table_bytes
 from irexec.backend.pool import Pool

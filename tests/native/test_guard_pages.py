@@ -21,7 +21,7 @@ import numpy as np
 
 import irexec
 from irexec.backend import registry
-from irexec.backend.native import calls
+from irexec.backend import calls
 from irexec.runtime import arenas
 
 PAGE = mmap.PAGESIZE

@@ -14,7 +14,7 @@ from ctypes import c_int64, c_void_p
 import numpy as np
 import pytest
 
-from irexec.backend.native.crew import Crew, crew
+from irexec.backend.calls import Crew, crew
 from irexec.native.library import library
 from tests.native_sanitizers import harness
 from tests.support.paths import ROOT
@@ -199,8 +199,8 @@ def test_a_job_that_is_over_does_not_wait_for_helpers_that_have_not_come() -> No
 def test_helpers_that_sleep_in_python_come_as_well() -> None:
     """As on systems without futexes."""
     code = """
-from irexec.backend.native import crew
-crew.STAYS = False
+from irexec.backend import calls
+calls.STAYS = False
 from tests.native import test_jobs
 test_jobs.test_helpers_run_each_block_once_with_scratch_of_their_own()
 """

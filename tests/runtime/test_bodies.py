@@ -7,7 +7,7 @@ import pytest
 
 import irexec
 from irexec import Model, Tensor, opset
-from irexec.backend.native.calls import NativeKernel
+from irexec.backend.calls import NativeKernel
 from irexec.native.library import library
 
 X = np.linspace(-2, 2, 5 * 2 * 8, dtype=np.float32).reshape(5, 2, 8)

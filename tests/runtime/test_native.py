@@ -16,7 +16,7 @@ import pytest
 
 import irexec
 from irexec import opset
-from irexec.backend.native.calls import NativeKernel
+from irexec.backend.calls import NativeKernel
 from irexec.native.library import library
 from irexec.runtime import execute, session
 from tests.support.paths import ROOT
@@ -187,7 +187,7 @@ def test_a_model_that_was_stopped_gives_the_same_afterwards(monkeypatch: pytest.
         compiled = irexec.compile_model(network(6, 48), threads=threads)
         expected = compiled(inputs(48))[0]
         with monkeypatch.context() as patch:
-            patch.setattr("irexec.backend.native.calls.LOOK", 0)
+            patch.setattr("irexec.backend.calls.LOOK", 0)
             np.testing.assert_array_equal(compiled(inputs(48))[0], expected)
             stopped = 0
             for timeout in (1e-4, 5e-4, 1e-3, 2e-3, 4e-3):

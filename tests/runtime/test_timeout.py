@@ -144,7 +144,7 @@ def test_a_step_ends_between_its_blocks(
     clock: itertools.count[int], monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
     """In C, the clock is looked at every so many nanoseconds."""
-    monkeypatch.setattr("irexec.backend.native.calls.LOOK", 0)
+    monkeypatch.setattr("irexec.backend.calls.LOOK", 0)
     builder = irexec.Builder("m")
     x = builder.parameter("f32", (4000, 64, 64), "x")
     builder.result(builder.emit("MatMul", x, x, name="long"))

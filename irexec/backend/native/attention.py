@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.attention import AttentionSizes
+from irexec.backend.calls import Binding, NativeKernel, is_available, loaded, merged_strides
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, is_available, loaded, merged_strides
 from irexec.backend.native.convolution import STEP
 from irexec.backend.native.following import can_follow, followed
 from irexec.backend.native.panels import padded, panel_of, product_cost

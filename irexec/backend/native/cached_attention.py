@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.attention import AttentionSizes
+from irexec.backend.calls import Binding, NativeKernel, element_strides, is_available
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.attention import AttentionBlocks, AttentionParameters, Matrices
-from irexec.backend.native.calls import Binding, NativeKernel, element_strides, is_available
 from irexec.backend.native.convolution import STEP
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import BOOLEAN, F32

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from irexec.backend.calls import Binding, grouped_order, merged_strides
 from irexec.backend.chain import Chain
 from irexec.backend.kernel import Task
-from irexec.backend.native.calls import Binding, grouped_order, merged_strides
 from irexec.ir.facts import Fact
 from irexec.reference.levels import MOST, Grid
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import Binding, NativeKernel, copied, element_strides, is_available, loaded
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.constants import ConstantStore
+from irexec.backend.copies import Copy, bordered
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.linear import LinearGeometry
-from irexec.backend.native.calls import Binding, NativeKernel, copied, element_strides, is_available, loaded
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, overwritten
-from irexec.backend.native.copies import Copy, bordered
 from irexec.backend.native.matmul import activations, reordering_cost
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I4, I8, U4, U8

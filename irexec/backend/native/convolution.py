@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import Binding, NativeKernel, is_available, is_run, merged_strides
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
+from irexec.backend.copies import channels_last
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, is_available, is_run, merged_strides
 from irexec.backend.native.chains import Axes, NativeChain, fits
-from irexec.backend.native.copies import channels_last
 from irexec.backend.native.panels import Cut, pack, panel_of, product_cost
 from irexec.backend.native.windows import Windows, rows_as_windows, table_bytes, windows_of
 from irexec.backend.registry import kernels

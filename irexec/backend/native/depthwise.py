@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import Binding, NativeKernel, is_available
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, is_available
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes, overwritten, zeros
 from irexec.backend.native.panels import padded

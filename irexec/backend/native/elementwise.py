@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import Binding, NativeKernel, loaded
 from irexec.backend.chain import Chain
 from irexec.backend.kernel import Order
-from irexec.backend.native.calls import Binding, NativeKernel, loaded
 from irexec.backend.native.chains import Axes, NativeChain, is_of_floats, program_of, reads_levels
 from irexec.ir.facts import Fact
 

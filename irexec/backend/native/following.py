@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from irexec.backend.calls import Binding, NativeKernel
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Task
 from irexec.backend.native import elementwise
-from irexec.backend.native.calls import Binding, NativeKernel
 from irexec.ir.facts import Fact
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import Binding, NativeKernel, is_run, merged_strides
 from irexec.backend.compressed import CompressedSource
+from irexec.backend.copies import Copy, array_at, bind_copies
 from irexec.backend.eligibility import has_elements, is_row_major
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, is_run, merged_strides
-from irexec.backend.native.copies import Copy, array_at, bind_copies
 from irexec.backend.native.movement import offer
 from irexec.backend.registry import kernels
 from irexec.schema.shape_rules import normalize_axis

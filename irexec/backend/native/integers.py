@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import Binding, NativeKernel, element_strides, loaded
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import is_channels_last, sliding_windows
+from irexec.backend.copies import Copy, array_at, bind_copies, bordered
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.linear import LinearGeometry
-from irexec.backend.native.calls import Binding, NativeKernel, element_strides, loaded
 from irexec.backend.native.chains import Axes, NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes
-from irexec.backend.native.copies import Copy, array_at, bind_copies, bordered
 from irexec.backend.native.endings import Ending, absorbed
 from irexec.backend.native.panels import Cut, padded, panel_of
 from irexec.backend.native.sharing import blocks_for

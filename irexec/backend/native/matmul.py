@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import Binding, NativeKernel, element_strides, is_available, loaded, merged_strides
 from irexec.backend.constants import ConstantStore
+from irexec.backend.copies import Copy, array_at, bind_copies
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.linear import LinearGeometry
 from irexec.backend.matmul import MatrixSizes
-from irexec.backend.native.calls import Binding, NativeKernel, element_strides, is_available, loaded, merged_strides
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, Product, overwritten, zeros
-from irexec.backend.native.copies import Copy, array_at, bind_copies
 from irexec.backend.native.following import can_follow, followed
 from irexec.backend.native.panels import READ, Cut, pack, padded, panel_of, product_cost
 from irexec.backend.native.windows import rows_as_windows, table_bytes

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import Binding, NativeKernel
+from irexec.backend.copies import Copy, bind_copies, bordered
 from irexec.backend.eligibility import has_elements
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel
-from irexec.backend.native.copies import Copy, bind_copies, bordered
 from irexec.backend.native.following import can_follow, followed
 from irexec.backend.registry import kernels
 from irexec.native.library import library

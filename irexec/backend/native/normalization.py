@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import Binding, NativeKernel, is_available, loaded
 from irexec.backend.chain import Groups
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, is_available, loaded
 from irexec.backend.native.chains import Axes, NativeChain, Operand
 from irexec.backend.native.convolution import STEP, overwritten
 from irexec.backend.native.rows import TILE, Target, axes_for, source_of, target_of

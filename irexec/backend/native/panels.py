@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irexec.backend.native.calls import copied, loaded
-from irexec.backend.native.copies import Copy, bordered
+from irexec.backend.calls import copied, loaded
+from irexec.backend.copies import Copy, bordered
 from irexec.backend.native.sharing import blocks_for, imbalance
 from irexec.backend.native.windows import most_rows
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import Binding, NativeKernel, element_strides
 from irexec.backend.convolution.geometry import is_channels_last
+from irexec.backend.copies import channels_last
 from irexec.backend.eligibility import has_elements
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, element_strides
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes
-from irexec.backend.native.copies import channels_last
 from irexec.backend.native.windows import Windows, row_block, table_bytes, three, windows_of
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32

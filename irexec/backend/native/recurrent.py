@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import Binding, NativeKernel, element_strides, is_available, loaded, merged_strides
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, element_strides, is_available, loaded, merged_strides
 from irexec.backend.native.convolution import STEP, Product, zeros
 from irexec.backend.native.panels import Cut, pack, padded, panel_of, product_cost
 from irexec.backend.native.sharing import blocks_for

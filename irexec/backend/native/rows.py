@@ -8,9 +8,9 @@ from ctypes import c_int64, c_void_p
 
 import numpy as np
 
+from irexec.backend.calls import Binding, is_run, merged_strides
 from irexec.backend.chain import Groups
 from irexec.backend.kernel import Task
-from irexec.backend.native.calls import Binding, is_run, merged_strides
 from irexec.backend.native.chains import Axes, Operand, fits
 
 TILE = 512

@@ -10,8 +10,8 @@ from ctypes import c_int64, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
+from irexec.backend.calls import Binding, NativeKernel, is_available, loaded
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, is_available, loaded
 from irexec.backend.native.chains import Axes, NativeChain, Operand
 from irexec.backend.native.convolution import STEP, overwritten
 from irexec.backend.native.rows import TILE, Target, axes_for, block_count, source_of, target_of

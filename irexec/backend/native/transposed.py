@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import Binding, NativeKernel, is_available
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import is_channels_last
+from irexec.backend.copies import Copy, array_at, bind_copies, channels_last
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, is_available
 from irexec.backend.native.convolution import STEP, Product, zeros
-from irexec.backend.native.copies import Copy, array_at, bind_copies, channels_last
 from irexec.backend.native.following import can_follow, followed
 from irexec.backend.native.panels import Cut, pack, panel_of, product_cost
 from irexec.backend.native.windows import Windows, table_bytes, three, windows_of

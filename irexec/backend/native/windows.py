@@ -8,7 +8,7 @@ from ctypes import c_int64, c_void_p
 
 import numpy as np
 
-from irexec.backend.native.calls import Binding, element_strides
+from irexec.backend.calls import Binding, element_strides
 from irexec.reference.windows import SlidingWindows
 
 _Three = c_int64 * 3

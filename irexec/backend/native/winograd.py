@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.calls import Binding, NativeKernel, element_strides, is_available, loaded
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution import winograd
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.native.calls import Binding, NativeKernel, element_strides, is_available, loaded
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, Product, channel_axes, overwritten, zeros
 from irexec.backend.native.panels import Cut, pack, panel_of, product_cost

@@ -119,7 +119,7 @@ NATIVE = (
     ),
     Mutation(
         "a result that was written elsewhere is not copied to the output",
-        f"{_BACKEND}/calls.py",
+        "irexec/backend/calls.py",
         "            bind_copies(self.results, self)\n",
         "            pass\n",
         ("tests/backend/test_native_staging.py",),
