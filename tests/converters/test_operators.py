@@ -212,6 +212,7 @@ REFUSED = {
     "probabilities of other pairs": (_svc(f"{_MACHINE}, prob_a = [1.0, 2.0], prob_b = [0.5]"), r"node 'svc' .*: prob_a and prob_b have 2 and 1 values, expected 1"),
     "probits of two classes": (_svc(f'{_MACHINE}, post_transform = "PROBIT"'), r"node 'svc' .*: PROBIT of two classes"),
     "a kernel without its parameters": (_svc(f'{_MACHINE}, kernel_type = "RBF"'), r"node 'svc' .*: kernel_params has 0 values"),
+    "one axis for batch and time": ("(float[2,2] x, int64[2] n) => (y) { [turn] y = ReverseSequence <time_axis = 1> (x, n) }", r"node 'turn' .*: batch_axis is 1 and time_axis 1, expected 0 and 1 in either order"),
     "coefficients that do not fit": (_svc(_MACHINE.replace("1.0, -1.0", "1.0")), r"node 'svc' .*: coefficients has 1 value, expected 2"),
 }  # fmt: skip
 

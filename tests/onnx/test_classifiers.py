@@ -123,3 +123,22 @@ def test_support_vectors_of_two_classes(transform: str) -> None:
     label, scores = run(model, X)
     assert label.tolist() == [8, 3]
     np.testing.assert_allclose(scores, _PAIRS[transform](np.array([-0.25, 0.75])), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "expected"), [("MIN", [[-1, 0], [0, 3]]), ("MAX", [[2, 0], [0, 3]]), ("SUM", [[1, 0], [0, 3]])]
+)
+def test_a_target_without_a_weight_is_0(aggregate: str, expected: list[list[float]]) -> None:
+    """As in ONNX Runtime; onnx.reference gives the largest or lowest number for MIN and MAX."""
+    node = helper.make_node(
+        "TreeEnsembleRegressor", ["x"], ["scores"], domain="ai.onnx.ml", n_targets=2, aggregate_function=aggregate,
+        nodes_treeids=[0, 0, 0, 1, 1, 1], nodes_nodeids=[0, 1, 2] * 2, nodes_featureids=[0] * 6, nodes_values=[0.5, 0, 0] * 2,
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"] * 2, nodes_truenodeids=[1, 0, 0] * 2, nodes_falsenodeids=[2, 0, 0] * 2,
+        target_treeids=[0, 1, 1], target_nodeids=[1, 1, 2], target_ids=[0, 0, 1], target_weights=[2.0, -1.0, 3.0],
+    )  # fmt: skip
+    graph = helper.make_graph(
+        [node], "g", [helper.make_tensor_value_info("x", 1, ["rows", 1])], [helper.make_tensor_value_info("scores", 1, None)]
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 15), helper.make_opsetid("ai.onnx.ml", 3)]
+    (scores,) = run(helper.make_model(graph, opset_imports=opsets, ir_version=8), X)
+    np.testing.assert_array_equal(scores, expected)

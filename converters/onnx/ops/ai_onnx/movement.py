@@ -94,6 +94,9 @@ def space_to_depth(ctx: TranslationContext, x: Value, *, blocksize: int, mode: D
 def reverse_sequence(
     ctx: TranslationContext, x: Value, sequence_lens: Value, *, batch_axis: int = 1, time_axis: int = 0
 ) -> Value:
+    """The two axes are 0 and 1, in either order."""
+    if {batch_axis, time_axis} != {0, 1}:
+        raise OpError(f"batch_axis is {batch_axis} and time_axis {time_axis}, expected 0 and 1 in either order")
     return ctx.emit("ReverseSequence", x, sequence_lens, batch_axis=batch_axis, seq_axis=time_axis)
 
 

@@ -142,7 +142,8 @@ def _reached_leaves(ctx: TranslationContext, x: Value, forest: Forest) -> Value:
 def _scores(
     ctx: TranslationContext, reached: Value, forest: Forest, targets: int, aggregate: str, kind: Element
 ) -> Expression:
-    """The aggregated weights of the reached leaves for each target, (rows, targets)."""
+    """The aggregated weights of the reached leaves for each target, (rows, targets); 0 for one without a weight, as in
+    ONNX Runtime."""
     if aggregate not in _AGGREGATES:
         raise OpError(f"aggregate_function is {aggregate!r}, expected {', '.join(_AGGREGATES)}")
     # The weight of a leaf for targets that it does not have.
@@ -156,6 +157,9 @@ def _scores(
             table[index, target] = table[index, target] + weight if aggregate in ("SUM", "AVERAGE") else weight
     leaves = ctx.emit("Gather", ctx.constant(table, kind), reached, ctx.constant(0))
     total = Expression(ctx, ctx.emit(_AGGREGATES[aggregate], leaves, [1], keep_dims=False))
+    if neutral and len(forest.always_scored()) < targets:
+        nothing, zero = (Expression(ctx, ctx.constant(number, kind)) for number in (neutral, 0))
+        total = total.equals(nothing).select(zero, total)
     return total / len(forest.roots) if aggregate == "AVERAGE" else total
 
 
@@ -168,7 +172,11 @@ def tree_ensemble(
     nodes_modes: TensorProto, nodes_splits: TensorProto, nodes_trueleafs: list[int], nodes_truenodeids: list[int],
     post_transform: int = 0, tree_roots: list[int],
 ) -> Value:  # fmt: skip
-    """The root of a tree with a single leaf has that leaf as both branches."""
+    """The root of a tree with a single leaf has that leaf as both branches.
+
+    ONNX Runtime 1.32 takes post_transform 1 for LOGISTIC and 2 for SOFTMAX, which the specification has the other way
+    round, and transforms the score of a single target by PROBIT alone (onnxruntime#26596).
+    """
     forest = Forest()
     weights, splits = _floats(None, leaf_weights), _floats(None, nodes_splits)
     modes = [_mode(mode) for mode in _floats(None, nodes_modes)]
