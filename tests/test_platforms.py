@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.backend import available_memory, system_memory
+from irexec.backend import system
 from irexec.io import folders, temporary, weights_file
 from irexec.tools import commands
 from irexec.tools.engines import engine
@@ -62,11 +62,11 @@ def _windows(monkeypatch: pytest.MonkeyPatch, kernel: Any) -> None:
 
 def test_windows_reports_the_memory_that_is_available(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _windows(monkeypatch, _Kernel(available=3 << 30))
-    assert available_memory.available_memory(tmp_path) == 3 << 30
+    assert system.available_memory(tmp_path) == 3 << 30
     kernel = _Kernel(page_file=123 << 20)
     kernel.GetCurrentProcess = _Attributes(lambda: 1)  # type: ignore[assignment]
     _windows(monkeypatch, kernel)
-    assert available_memory.memory_in_use(tmp_path) == 123 << 20
+    assert system.memory_in_use(tmp_path) == 123 << 20
 
 
 def test_windows_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -77,8 +77,8 @@ def test_windows_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path:
     )
     _windows(monkeypatch, kernel)
     monkeypatch.delattr(os, "sysconf", raising=False)
-    assert available_memory.available_memory(tmp_path) == available_memory.ASSUMED
-    assert available_memory.memory_in_use(tmp_path) == 0
+    assert system.available_memory(tmp_path) == system.ASSUMED
+    assert system.memory_in_use(tmp_path) == 0
 
 
 VM_STAT = """Mach Virtual Memory Statistics: (page size of 16384 bytes)
@@ -96,13 +96,13 @@ Pages purgeable:                            400.
 def test_macos_reports_the_pages_that_it_can_free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(subprocess, "run", lambda *words, **options: SimpleNamespace(stdout=VM_STAT))
-    assert available_memory.available_memory(tmp_path) == 33_400 * 16384
+    assert system.available_memory(tmp_path) == 33_400 * 16384
 
 
 @pytest.mark.parametrize("text", ["", "Pages free: 3.\n"])
 def test_a_vm_stat_that_says_something_else_is_not_believed(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", lambda *words, **options: SimpleNamespace(stdout=text))
-    assert system_memory.mac_available() is None
+    assert system.mac_available() is None
 
 
 def test_without_vm_stat_half_of_the_memory_is_assumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_without_vm_stat_half_of_the_memory_is_assumed(monkeypatch: pytest.Monke
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(subprocess, "run", missing)
     monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}[name])
-    assert available_memory.available_memory(tmp_path) == 500 * 4096
+    assert system.available_memory(tmp_path) == 500 * 4096
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,7 @@ import queue
 import threading
 from collections.abc import Callable
 
-from irexec.backend.cores import current_core, leave_core
-from irexec.backend.numpy_state import set_for_thread
+from irexec.backend.threads import current_core, leave_core, set_for_thread
 
 Body = Callable[[int, int], object]
 

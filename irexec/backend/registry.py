@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from irexec.backend.available_memory import available_memory
 from irexec.backend.chain import BlockFunction, Formula
 from irexec.backend.kernel import Candidate, Task
+from irexec.backend.system import available_memory
 from irexec.errors import OpError
 from irexec.native.library import library
 from irexec.schema.loader import Loader

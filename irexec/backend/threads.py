@@ -1,17 +1,30 @@
-"""Number of threads to use, and NumPy's BLAS at one thread while blocks are spread over threads."""
+"""Threads: how many to use, the cores that they run on, NumPy's settings in each, and OpenBLAS at one thread meanwhile.
+
+Linux wakes a thread on its last core, and searches no idle core if the cores are busy most of the time. A worker that
+was once on the core of its caller stays there, and the two take turns instead of running side by side.
+
+NumPy has no call for the threads of its OpenBLAS, but OpenBLAS itself exports functions. Where they are not found
+(another BLAS), there is nothing to set.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import functools
 import math
 import os
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from irexec.backend.control_groups import control_groups, text_of
-from irexec.backend.openblas import OpenBlas, openblas
-from irexec.backend.recent import Recent
+import numpy as np
+
+from irexec.backend.system import Recent, control_groups, text_of
 from irexec.errors import InputError
 
 VARIABLE = "IREXEC_NUM_THREADS"
@@ -94,6 +107,127 @@ def _quota(folder: Path) -> float | None:
     except ValueError:
         return None
     return quota / period if quota > 0 and period > 0 else None
+
+
+def _find() -> Callable[[], int] | None:
+    """sched_getcpu of the C library, called without giving up the interpreter lock; None where there is none."""
+    if sys.platform != "linux":
+        return None
+    try:
+        found = ctypes.PyDLL(None).sched_getcpu
+    except (OSError, AttributeError):
+        return None
+    found.argtypes, found.restype = [], ctypes.c_int
+    return found
+
+
+_sched_getcpu = _find()
+
+
+def current_core() -> int | None:
+    """The index of the core on which the calling thread runs; None where the system does not provide it."""
+    if _sched_getcpu is None:
+        return None
+    core = _sched_getcpu()
+    return core if core >= 0 else None
+
+
+def leave_core(core: int, model: int) -> None:
+    """Move the calling thread to another core that thread ``model`` (its native id) may use, and keep it off this one.
+
+    Nothing changes where there is no other core, or where the system refuses.
+    """
+    if sys.platform != "linux":
+        return
+    with contextlib.suppress(OSError):
+        others = os.sched_getaffinity(model) - {core}
+        if others:
+            os.sched_setaffinity(0, others)
+
+
+# Elements. NumPy copies every operand of a ufunc that is not contiguous as a whole into buffers of this size, unless
+# its rows are more than half as long. With the default of 8192, adding rows of 450 elements takes more than twice as
+# long as with 512; conversions of types, which need the buffers, take as long with either.
+_BUFFER = 512
+
+
+def set_for_thread() -> None:
+    """NumPy's state for threads of plans: no warnings about infinities and NaN, which are specified; short buffers."""
+    np.seterr(all="ignore")
+    np.setbufsize(_BUFFER)
+
+
+@contextmanager
+def set_for_run() -> Iterator[None]:
+    """The same for the calling thread, until the run is over."""
+    with np.errstate(all="ignore"):
+        size = np.setbufsize(_BUFFER)
+        try:
+            yield
+        finally:
+            np.setbufsize(size)
+
+
+_PREFIXES = ("scipy_openblas_", "openblas_")
+_SUFFIXES = ("64_", "")
+
+
+@dataclass(frozen=True)
+class OpenBlas:
+    """An OpenBLAS.
+
+    Attributes:
+        get, set: the number of its threads.
+        kernels: the processor that its kernels are written for, such as "SkylakeX"; empty where it is not known. It is
+            not always that of the machine: the environment variable OPENBLAS_CORETYPE names another one.
+    """
+
+    get: Callable[[], int]
+    set: Callable[[int], None]
+    kernels: str = ""
+
+
+@functools.cache
+def openblas() -> OpenBlas | None:
+    """The OpenBLAS that NumPy uses; None where its number of threads cannot be set."""
+    for library in _libraries():
+        with contextlib.suppress(OSError):
+            found = _functions(ctypes.CDLL(str(library)))
+            if found is not None:
+                return found
+    return None
+
+
+def _libraries() -> Iterator[Path]:
+    """Candidates: the library in NumPy's wheel, then libraries loaded by the process (conda, Linux distributions)."""
+    package = Path(np.__file__).parent
+    for folder in (package.parent / "numpy.libs", package / ".libs", package / ".dylibs"):
+        if folder.is_dir():
+            yield from (file for file in sorted(folder.iterdir()) if "openblas" in file.name)
+    with contextlib.suppress(OSError):
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+        paths = {
+            line.split(None, 5)[5] for line in maps.splitlines() if "openblas" in line and len(line.split(None, 5)) == 6
+        }
+        yield from map(Path, sorted(path for path in paths if "scipy.libs" not in path))
+
+
+def _functions(library: ctypes.CDLL) -> OpenBlas | None:
+    for prefix in _PREFIXES:
+        for suffix in _SUFFIXES:
+            get = getattr(library, f"{prefix}get_num_threads{suffix}", None)
+            set_ = getattr(library, f"{prefix}set_num_threads{suffix}", None)
+            if get is not None and set_ is not None:
+                get.restype, set_.argtypes = ctypes.c_int, [ctypes.c_int]
+                return OpenBlas(get, set_, _kernels(getattr(library, f"{prefix}get_corename{suffix}", None)))
+    return None
+
+
+def _kernels(name: Any) -> str:
+    if name is None:
+        return ""
+    name.restype = ctypes.c_char_p
+    return (name() or b"").decode("ascii", "replace")
 
 
 class _OneBlasThread:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from irexec.backend.available_memory import available_memory, memory_in_use
-from irexec.backend.recent import Recent
+from irexec.backend.system import Recent, available_memory, memory_in_use
 from irexec.compile.errors import node_error
 from irexec.compile.graph import CompileGraph, Operation
 from irexec.compile.steps import Plan, Step

@@ -17,10 +17,10 @@ import numpy as np
 from irexec.analysis.shape_inference import Inference
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import KernelOptions
-from irexec.backend.numpy_state import set_for_run
 from irexec.backend.pool import Pool
 from irexec.backend.registry import has_candidates
 from irexec.backend.scratch import Workspace
+from irexec.backend.threads import set_for_run
 from irexec.compile.checking import DeclaredCheck, InferredCheck
 from irexec.compile.errors import node_error, too_large
 from irexec.compile.graph import CompileGraph, CompileValue, LoweredBody, Operation

@@ -12,7 +12,7 @@ import numpy as np
 
 from irexec.analysis.evaluate import rounded, without_elements
 from irexec.backend.kernel import KernelContext, NanHasNoLevelError
-from irexec.backend.numpy_state import set_for_run
+from irexec.backend.threads import set_for_run
 from irexec.compile.errors import node_error, too_large
 from irexec.compile.steps import BodyPlan, Plan, ReferenceCall, Step
 from irexec.errors import NodeError, OpError, RunTimeoutError

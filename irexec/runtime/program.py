@@ -14,8 +14,8 @@ from irexec.analysis.f32_arithmetic import compute_in_f32
 from irexec.analysis.model import Model, Port, check_model, find_port, input_ports, output_ports
 from irexec.analysis.precision import Precision, check_precision
 from irexec.analysis.shape_inference import Inference, infer_shapes
-from irexec.backend.free_memory import return_free_memory
 from irexec.backend.kernel import KernelOptions
+from irexec.backend.system import return_free_memory
 from irexec.backend.threads import one_blas_thread, thread_count
 from irexec.compile.errors import check_as_inferred, node_error
 from irexec.compile.memory_limit import MemoryLimit

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from irexec.backend.available_memory import available_memory
+from irexec.backend.system import available_memory
 from tests.support.files import write_tree
 
 MEMINFO = {"proc/meminfo": "MemTotal:  8000 kB\nMemAvailable:    4000 kB\n"}

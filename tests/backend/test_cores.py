@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from irexec.backend import cores
-from irexec.backend.cores import current_core, leave_core
+from irexec.backend import threads
 from irexec.backend.pool import Pool
+from irexec.backend.threads import current_core, leave_core
 
 needs_two_cores = pytest.mark.skipif(
     sys.platform != "linux" or current_core() is None or len(os.sched_getaffinity(0)) < 2,
@@ -57,7 +57,7 @@ def test_a_thread_stays_where_there_is_no_other_core() -> None:
 
 
 def test_a_pool_works_where_the_system_tells_no_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cores, "_sched_getcpu", None)
+    monkeypatch.setattr(threads, "_sched_getcpu", None)
     assert current_core() is None
     done: list[int] = []
     Pool(2).run(5, lambda index, worker: done.append(index))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import irexec
-from irexec.backend.free_memory import return_free_memory
+from irexec.backend.system import return_free_memory
 from irexec.testing import case, model_of, random
 
 

@@ -6,8 +6,8 @@ import threading
 
 import numpy as np
 
-from irexec.backend.numpy_state import set_for_run
 from irexec.backend.pool import Pool
+from irexec.backend.threads import set_for_run
 
 
 def test_a_run_leaves_numpy_as_it_was() -> None:

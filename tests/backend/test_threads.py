@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 import irexec
-from irexec.backend import control_groups, threads
-from irexec.backend.openblas import OpenBlas, openblas
-from irexec.backend.threads import cpu_quota, one_blas_thread, thread_count, usable_cores
+from irexec.backend import system, threads
+from irexec.backend.threads import OpenBlas, cpu_quota, one_blas_thread, openblas, thread_count, usable_cores
 from irexec.errors import InputError
 from tests.support.files import write_tree
 from tests.support.paths import DIGITS
@@ -223,7 +222,7 @@ def test_many_threads_at_once(library: _Library) -> None:
 _FORK = """
 import os, sys, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
-from irexec.backend.openblas import openblas
+from irexec.backend.threads import openblas
 from irexec.backend.threads import one_blas_thread
 library = openblas()
 library.set(2)
@@ -277,7 +276,7 @@ def test_the_system_is_not_asked_again_for_the_next_model(monkeypatch: pytest.Mo
         opened.append(str(path))
         return open(path, *arguments, **options)
 
-    monkeypatch.setattr(control_groups, "open", counted, raising=False)
+    monkeypatch.setattr(system, "open", counted, raising=False)
     irexec.compile_model(model)
     first = len(opened)
     irexec.compile_model(model)

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from irexec.backend.openblas import openblas
+from irexec.backend.threads import openblas
 
 _FLAGS = {
     "avx2": "AVX2",

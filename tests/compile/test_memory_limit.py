@@ -12,8 +12,8 @@ import pytest
 
 import irexec
 from irexec.analysis.model import Model
-from irexec.backend import recent
-from irexec.backend.available_memory import memory_in_use
+from irexec.backend import system
+from irexec.backend.system import memory_in_use
 from irexec.compile import memory_limit
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.compile.plan import Compilation
@@ -298,12 +298,12 @@ def test_models_that_are_compiled_one_after_another_ask_the_system_once(monkeypa
     real = memory_limit.available_memory
     monkeypatch.setattr(memory_limit, "available_memory", lambda root: (asked.append(root), real(root))[1])
     monkeypatch.setattr(memory_limit._recently_available, "_answers", {})
-    monkeypatch.setattr(recent.time, "monotonic", lambda: 5.0)
+    monkeypatch.setattr(system.time, "monotonic", lambda: 5.0)
     b = irexec.Builder("m")
     b.result(b.emit("Relu", b.parameter("f32", (2, 3), "x")), "y")
     for _ in range(3):
         irexec.compile_model(b.model())
     assert len(asked) == 1
-    monkeypatch.setattr(recent.time, "monotonic", lambda: 6.0)
+    monkeypatch.setattr(system.time, "monotonic", lambda: 6.0)
     irexec.compile_model(b.model())
     assert len(asked) == 2
