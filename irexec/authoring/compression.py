@@ -11,26 +11,40 @@ from irexec.analysis.builder import packed
 from irexec.analysis.portability.failures import refused_convolution
 from irexec.authoring.editing import Editing
 from irexec.authoring.weights import Weight, weights
-from irexec.dtypes.elements import F16, F32, I4, U8, Element
+from irexec.dtypes.elements import F4E2M1, F8E4M3, F8E8M0, F16, F32, I4, I8, NF4, U4, U8, Element
 from irexec.errors import InputError
 from irexec.io.annotations import mark_layer
 from irexec.ir.constants import Constant, constant_value
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import needed
+from irexec.messages import amount
 
 DEFAULT_GROUP = 128
 _LARGEST_F16 = float(np.finfo(np.float16).max)
 _EPSILON = np.finfo(np.float32).eps
 
 
-def compress(editing: Editing, mode: str, group: int, keep: Collection[Node] = ()) -> None:
-    """Store weights in fewer bits, but those of the layers of ``keep``; see Editor.compress."""
-    if mode not in _MODES:
-        raise InputError(f"{mode!r} is not one of {', '.join(_MODES)}")
-    if group < 1:
+def compress(editing: Editing, mode: str, group: int | None, keep: Collection[Node] = ()) -> list[str]:
+    """Store weights in fewer bits, but those of the layers of ``keep``; see Editor.compress. Returns notes."""
+    if mode not in MODES:
+        raise InputError(f"{mode!r} is not one of {', '.join(MODES)}")
+    if group is not None and group < 1:
         raise InputError(f"a group of {group} weights is not possible")
-    if not _MODES[mode](editing, group, keep):
+    before = _bytes(editing)
+    if mode == "f16":
+        notes: list[str] = []
+        stored = {"f16": _to_f16(editing, keep)}
+    else:
+        notes, stored = _quantize(editing, FORMATS[mode], group, keep)
+    if not any(stored.values()):
         raise InputError(f"the model has no weights that {mode} compresses")
+    counts = ", ".join(f"{name} {count}" for name, count in stored.items())
+    sizes = f"{amount(before)} -> {amount(_bytes(editing))}"
+    return [f"constants {sizes}; weights: {counts}, kept {len(list(weights(editing.model)))}", *notes]
+
+
+def _bytes(editing: Editing) -> int:
+    return sum(node.constant.size for node in editing.model.nodes if node.constant is not None)
 
 
 def refused(graph: Graph) -> list[Node]:
@@ -39,7 +53,8 @@ def refused(graph: Graph) -> list[Node]:
     return list(dict.fromkeys(node for node in found if node is not None))
 
 
-def _to_f16(editing: Editing, group: int, keep: Collection[Node]) -> bool:
+def _to_f16(editing: Editing, keep: Collection[Node]) -> int:
+    """Store constants as f16; their number."""
     kept = {value.node for node in keep for value in node.inputs if value is not None}
     found = [node for node in _f32_constants(editing) if node not in kept and _fits_f16(node.constant)]
     for node in found:
@@ -50,7 +65,7 @@ def _to_f16(editing: Editing, group: int, keep: Collection[Node]) -> bool:
         made = editing.add.emit("Convert", stored, destination_type=F32, name=f"{name}/decompressed")
         mark_layer(made.node, "decompression")
         _replace(editing, original, made, node)
-    return bool(found)
+    return len(found)
 
 
 def _fits_f16(constant: Constant | None) -> bool:
@@ -103,91 +118,158 @@ _SIZE_INPUTS = {
 
 
 @dataclass(frozen=True)
-class _Quantized:
-    """Weights as integers.
+class Quantized:
+    """Weights in few bits.
 
     Attributes:
-        element: their type.
-        values: the integers, whose summed axis is divided into groups if there are any.
+        values: numbers of the element type of the format, whose summed axis is divided into groups if there are any.
         scale: the f32 scale of each group or channel.
         zero_point: the integer that stands for 0; None if it is 0.
     """
 
-    element: Element
     values: np.ndarray
     scale: np.ndarray
     zero_point: np.ndarray | None = None
 
 
-def _to_int8(editing: Editing, group: int, keep: Collection[Node]) -> bool:
-    return _quantize(editing, keep, lambda weight, values: asymmetric(values, weight.axes))
+@dataclass(frozen=True)
+class Format:
+    """How weights are stored.
+
+    Attributes:
+        name: for messages.
+        element: the element type that is stored.
+        quantize: computes numbers of the type from weights and the axes over which scales are shared.
+        group: number of weights of a product that share a scale by default; None: those of a channel, of every layer.
+        scale: the element type of the scales.
+        codebook: the numbers for which indices of the type stand; empty if the numbers are stored themselves.
+    """
+
+    name: str
+    element: Element
+    quantize: Callable[[np.ndarray, tuple[int, ...], Format], Quantized]
+    group: int | None = DEFAULT_GROUP
+    scale: Element = F16
+    codebook: tuple[float, ...] = ()
 
 
-def _to_int4(editing: Editing, group: int, keep: Collection[Node]) -> bool:
-    """Products in groups of 4 bits, but the last of them and everything else in 8 bits: as NNCF does by default."""
-    products = [weight for weight in weights(editing.model) if weight.is_product]
-    last = products[-1].node if products else None
-    chosen = [one for one in products if one.node is not last and one.node not in keep]
-    for one in chosen:
-        size = _constant(one.constant).shape[one.axes[0]]
-        if size % group:
-            raise InputError(
-                f"layer {one.node.name!r} has {size} inputs, which groups of {group} do not divide "
-                f"(weights {one.constant.name!r})"
-            )
-    small = {one.constant for one in chosen}
-
-    def quantized(weight: Weight, values: np.ndarray) -> _Quantized:
-        if weight.constant in small:
-            return symmetric(values, weight.axes[0], group)
-        return asymmetric(values, weight.axes)
-
-    return _quantize(editing, keep, quantized)
-
-
-def asymmetric(values: np.ndarray, axes: tuple[int, ...]) -> _Quantized:
-    """u8 with a scale and a zero point for each channel: NNCF's int8_asym."""
+def asymmetric(values: np.ndarray, axes: tuple[int, ...], format: Format) -> Quantized:
+    """Unsigned integers with a scale and a zero point for each channel or group."""
+    levels = np.float32(2**format.element.bits - 1)
     lowest = np.minimum(values.min(axis=axes, keepdims=True), np.float32(0))
     highest = np.maximum(values.max(axis=axes, keepdims=True), np.float32(0))
-    scale = ((highest - lowest) / np.float32(255)).astype(np.float32)
-    scale = np.where(np.abs(scale) < _EPSILON, _EPSILON, scale).astype(np.float32)
-    zero_point = np.clip(-np.round(lowest / scale), 0, 255).astype(np.uint8)
-    integers = np.clip(np.round(values / scale + zero_point.astype(np.float32)), 0, 255).astype(np.uint8)
-    return _Quantized(U8, integers, scale, zero_point)
+    scale = _not_zero((highest - lowest) / levels)
+    zero_point = np.clip(-np.round(lowest / scale), 0, levels).astype(np.uint8)
+    integers = np.clip(np.round(values / scale + zero_point.astype(np.float32)), 0, levels).astype(np.uint8)
+    return Quantized(integers, scale, zero_point)
 
 
-def symmetric(values: np.ndarray, axis: int, group: int) -> _Quantized:
-    """i4 with a signed scale for each group along an axis: NNCF's int4_sym."""
-    grouped = values.reshape(*values.shape[:axis], values.shape[axis] // group, group, *values.shape[axis + 1 :])
-    lowest = np.abs(grouped.min(axis=axis + 1, keepdims=True))
-    highest = grouped.max(axis=axis + 1, keepdims=True)
-    scale = np.where(lowest >= highest, lowest, -highest) / np.float32(8)
-    scale = np.where(np.abs(scale) < _EPSILON, _EPSILON, scale).astype(np.float32)
-    return _Quantized(I4, np.clip(np.round(grouped / scale), -8, 7).astype(np.int8), scale)
+def symmetric(values: np.ndarray, axes: tuple[int, ...], format: Format) -> Quantized:
+    """Signed integers with a signed scale, so that the largest weight is the least integer."""
+    half = 2 ** (format.element.bits - 1)
+    lowest = np.abs(values.min(axis=axes, keepdims=True))
+    highest = values.max(axis=axes, keepdims=True)
+    scale = _not_zero(np.where(lowest >= highest, lowest, -highest) / np.float32(half))
+    return Quantized(np.clip(np.round(values / scale), -half, half - 1).astype(np.int8), scale)
 
 
-def _quantize(editing: Editing, keep: Collection[Node], quantized: Callable[[Weight, np.ndarray], _Quantized]) -> bool:
+def floating(values: np.ndarray, axes: tuple[int, ...], format: Format) -> Quantized:
+    """Numbers of a small type of floats, or indices of a codebook, the largest weight as the largest number.
+
+    Scales of f8e8m0 are the next power of two that is not smaller.
+    """
+    largest = np.float32(max(map(abs, format.codebook)) if format.codebook else _LARGEST[format.element])
+    scale = _not_zero(np.abs(values).max(axis=axes, keepdims=True) / largest)
+    if format.scale is F8E8M0:
+        scale = np.exp2(np.clip(np.ceil(np.log2(scale)), -127, 127))
+    numbers = (values / scale).astype(np.float32)
+    if format.codebook:
+        book = np.array(format.codebook, np.float32)
+        numbers = np.searchsorted((book[1:] + book[:-1]) / 2, numbers).astype(np.uint8)
+    return Quantized(numbers, scale)
+
+
+def _not_zero(scale: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(scale) < _EPSILON, _EPSILON, scale).astype(np.float32)
+
+
+_LARGEST = {NF4: 1.0, F4E2M1: 6.0, F8E4M3: 448.0}
+_CB4 = (
+    -3.5, -2.5, -1.875, -1.375, -1.0, -0.625, -0.3125, 0.0, 0.28125, 0.5625, 0.875, 1.125, 1.5, 2.0, 2.5, 3.5,
+)  # fmt: skip
+_INT8 = Format("int8", U8, asymmetric, None)
+FORMATS = {
+    "int8": _INT8,
+    "int8_sym": Format("int8_sym", I8, symmetric, None),
+    "int4": Format("int4", I4, symmetric),
+    "int4_asym": Format("int4_asym", U4, asymmetric),
+    "nf4": Format("nf4", NF4, floating),
+    "cb4": Format("cb4", U4, floating, codebook=_CB4),
+    "fp4": Format("fp4", F4E2M1, floating),
+    "mxfp4": Format("mxfp4", F4E2M1, floating, 32, F8E8M0),
+    "fp8_e4m3": Format("fp8_e4m3", F8E4M3, floating),
+    "mxfp8_e4m3": Format("mxfp8_e4m3", F8E4M3, floating, 32, F8E8M0),
+}
+"""NNCF's modes that need no data, by their names there, but for int8 (int8_asym) and int4 (int4_sym)."""
+MODES = ("f16", *FORMATS)
+
+
+def _quantize(
+    editing: Editing, format: Format, group: int | None, keep: Collection[Node]
+) -> tuple[list[str], dict[str, int]]:
+    """Store weights in a format. One with groups is for products, all but the last of them, as in NNCF; everything
+    else, and a product that groups do not divide, has 8 bits.
+
+    Returns:
+        Sentences about products that groups do not divide, and the number of weights in each format.
+    """
     found = [weight for weight in weights(editing.model) if weight.node not in keep]
+    grouped = {weight.constant for weight in found if weight.is_product} if format.group else set()
+    products = [weight for weight in weights(editing.model) if weight.is_product]
+    if products:
+        grouped.discard(products[-1].constant)
+    group = group or format.group
+    notes, stored = [], dict.fromkeys((format.name,) if format.group is None else (format.name, _INT8.name), 0)
     for weight in found:
         constant = _constant(weight.constant)
         values = constant_value(constant).astype(np.float32)
         if not np.isfinite(values).all():
             raise InputError(f"the weights {weight.constant.name!r} have values that are not finite")
-        made = _decompression(editing, weight, quantized(weight, values), constant.shape)
+        chosen, axes = format if format.group is None else _INT8, weight.axes
+        if weight.constant in grouped:
+            assert group is not None
+            axis, size = axes[0], values.shape[axes[0]]
+            if size % group:
+                notes.append(f"{weight.node.name!r} in int8: groups of {group} do not divide its {size} inputs")
+            else:
+                values = values.reshape(*values.shape[:axis], size // group, group, *values.shape[axis + 1 :])
+                chosen, axes = format, (axis + 1,)
+        stored[chosen.name] += 1
+        made = _decompression(editing, weight, chosen, chosen.quantize(values, axes, chosen), constant.shape)
         _replace(editing, weight.value, made, weight.constant)
-    return bool(found)
+    return notes, stored
 
 
-def _decompression(editing: Editing, weight: Weight, quantized: _Quantized, shape: tuple[int, ...]) -> Value:
-    """Layers that compute the weights: Constant, Convert, Subtract, Multiply, Reshape, Convert."""
+def _decompression(
+    editing: Editing, weight: Weight, format: Format, quantized: Quantized, shape: tuple[int, ...]
+) -> Value:
+    """Layers that compute the weights: Constant, Convert, Subtract, Multiply, Reshape, Convert; or Gather."""
     add, name = editing.add, weight.constant.name
-    stored = add.raw_constant(packed(quantized.values, quantized.element), f"{name}/compressed")
-    value = add.emit("Convert", stored, destination_type=F16, name=f"{name}/convert")
+    stored = add.raw_constant(packed(quantized.values, format.element), f"{name}/compressed")
+    if format.codebook:
+        book = add.raw_constant(packed(np.array(format.codebook, np.float32), F8E4M3), f"{name}/codebook")
+        book = add.emit("Convert", book, destination_type=F16, name=f"{name}/codebook/convert")
+        indices = add.emit("Convert", stored, destination_type=U8, name=f"{name}/indices")
+        value = add.emit("Gather", book, indices, np.int64(0), name=f"{name}/convert")
+    else:
+        value = add.emit("Convert", stored, destination_type=F16, name=f"{name}/convert")
     if quantized.zero_point is not None:
-        zero = add.raw_constant(packed(quantized.zero_point, U8), f"{name}/zero_point")
+        zero = add.raw_constant(packed(quantized.zero_point, format.element), f"{name}/zero_point")
         zero = add.emit("Convert", zero, destination_type=F16, name=f"{name}/zero_point/convert")
         value = add.emit("Subtract", value, zero, name=f"{name}/zero_point/subtract")
-    scale = add.raw_constant(packed(quantized.scale.astype(np.float16), F16), f"{name}/scale")
+    scale = add.raw_constant(packed(quantized.scale.astype(format.scale.carrier), format.scale), f"{name}/scale")
+    if format.scale is not F16:
+        scale = add.emit("Convert", scale, destination_type=F16, name=f"{name}/scale/convert")
     value = add.emit("Multiply", value, scale, name=f"{name}/fq_weights")
     if quantized.values.shape != shape:
         value = add.emit("Reshape", value, np.array(shape, np.int64), special_zero=False, name=f"{name}/reshape")
@@ -207,11 +289,3 @@ def _replace(editing: Editing, old: Value, new: Value, constant: Node) -> None:
 def _constant(node: Node) -> Constant:
     assert node.constant is not None
     return node.constant
-
-
-_MODES: dict[str, Callable[[Editing, int, Collection[Node]], bool]] = {
-    "f16": _to_f16,
-    "int8": _to_int8,
-    "int4": _to_int4,
-}
-"""The modes, each with the function that compresses; False if there is nothing to compress."""

@@ -303,21 +303,27 @@ class Editor:
         with self._editing.step(f"append {kind}"):
             postprocessing.append(self._editing, kind, output, options)
 
-    def compress(self, mode: str, *, group: int = compression.DEFAULT_GROUP, keep: Sequence[str] = ()) -> None:
+    def compress(self, mode: str, *, group: int | None = None, keep: Sequence[str] = ()) -> None:
         """Store weights in fewer bits: each becomes a constant and the layers that compute the weights of it.
 
         Args:
-            mode: "f16"; "int8": u8 with a scale and a zero point for each channel; "int4": weights of products in
-                groups of i4 with a scale, all but the last product, and everything else as "int8". Integers are those
-                of NNCF's data-free modes.
-            group: number of weights that share a scale.
+            mode: "f16"; "int8": u8 with a scale and a zero point for each channel; "int8_sym": i8 with a scale.
+                "int4", "int4_asym", "nf4", "cb4", "fp4", "mxfp4", "fp8_e4m3", "mxfp8_e4m3": weights of products in
+                groups with a scale, all but the last product; everything else, and a product that groups do not divide,
+                as "int8".
+                Numbers are those of NNCF's data-free modes.
+            group: number of weights that share a scale; by default 128, and 32 for mxfp4 and mxfp8_e4m3.
             keep: layers whose weights stay as they are.
 
+        ``notes`` has the bytes before and after, the number of weights in each mode, and products that groups do not
+        divide.
+
         Raises:
-            InputError: there is no such mode or layer, nothing to compress, or the groups do not divide an axis.
+            InputError: there is no such mode or layer, or nothing to compress.
         """
         with self._editing.step(f"compress {mode}") as notes:
-            compression.compress(self._editing, mode, group, [find_layer(self.model, name)[1] for name in keep])
+            kept = [find_layer(self.model, name)[1] for name in keep]
+            notes += compression.compress(self._editing, mode, group, kept)
             for layer in compression.refused(self.model):
                 notes.append(f"OpenVINO 2026.4 does not compile the model with these weights: --keep {layer.name}")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from irexec.authoring.compression import MODES
 from irexec.authoring.editor import Editor
 from irexec.cli.edit_values import (
     attribute_value,
@@ -228,8 +229,8 @@ STEPS: Mapping[str, StepOption] = {
         parse=kind_for_output,
     ),
     "compress": _step(
-        _BITS, "--compress", "f16|int8|int4[:group=128]", _compress,
-        "Store weights as f16, as integers of 8 bits, or of 4 bits in groups, as OpenVINO and NNCF do.",
+        _BITS, "--compress", "MODE[:group=128]", _compress,
+        f"Store weights in fewer bits, as OpenVINO and NNCF do: {', '.join(MODES)}.",
         parse=kind_with_options, group="compress",
     ),
     "keep": _step(
