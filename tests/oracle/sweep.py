@@ -1,7 +1,8 @@
 """Random one-operation models through OpenVINO and through irexec.
 
-With --written OpenVINO's own API makes and writes the models (tests/oracle/written.py). tests/oracle/judge.py says what is
-compared. A difference that tests/oracle/explained.py does not explain fails.
+With --written OpenVINO's own API makes and writes the models (tests/oracle/written.py), and others with bodies and
+variables (tests/oracle/written_bodies.py). tests/oracle/judge.py says what is compared. A difference that
+tests/oracle/explained.py does not explain fails.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ class Sweep(Kind):
         add("--written", action="store_true", help="models that OpenVINO's own API makes and writes")
 
     def names(self) -> list[str]:
-        return random_operations()
+        return sorted({*random_operations(), *(_with_bodies() if self.options.written else ())})
 
     @contextmanager
     def opened(self, name: str) -> Iterator[Case]:
         """A model for each number."""
         from irexec.testing.case_generator import CaseGenerator
         from irexec.testing.random_cases import random_cases, seeded
-        from tests.oracle import judge
+        from tests.oracle import judge, written_bodies
         from tests.oracle import written as by_api
 
         judging = by_api.judge if self.options.written else judge.judge
@@ -40,7 +41,11 @@ class Sweep(Kind):
 
         def case(number: int) -> Iterator[Outcome]:
             rng = seeded(*pair, number)
-            found = judging(random_cases()[pair](rng), CaseGenerator(rng), self.asking)
+            gen = CaseGenerator(rng)
+            if pair in random_cases():
+                found = judging(random_cases()[pair](rng), gen, self.asking)
+            else:
+                found = written_bodies.judge(pair, gen, self.asking)
             yield Outcome(found.kind, found.why, fails=found.kind == judge.DIFFERS)
 
         yield case
@@ -51,6 +56,12 @@ def random_operations() -> list[str]:
     from irexec.testing.random_cases import random_cases
 
     return [f"{type}-{since}" for type, since in sorted(random_cases())]
+
+
+def _with_bodies() -> list[str]:
+    from tests.oracle.written_bodies import MODELS
+
+    return [f"{type}-{since}" for type, since in MODELS]
 
 
 def type_and_since(name: str) -> tuple[str, int]:
