@@ -15,6 +15,7 @@ from irexec.analysis.checks.graph import graph_findings
 from irexec.analysis.checks.layers import layer_findings
 from irexec.analysis.checks.ports import port_findings
 from irexec.analysis.checks.refused import refused_findings
+from irexec.analysis.checks.stored_weights import stored_weight_findings
 from irexec.analysis.checks.variables import variable_findings
 from irexec.analysis.checks.weights import constant_findings, value_findings
 from irexec.analysis.execution_graph import description, is_execution_graph
@@ -72,7 +73,7 @@ def validate(
             advance(part)
         findings += _of_other_implementations(model, inference, portability, target)
     if weights:
-        findings += value_findings(model, findings)
+        findings += [*value_findings(model, findings), *stored_weight_findings(model)]
     return _sorted(findings)
 
 

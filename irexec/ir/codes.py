@@ -290,6 +290,24 @@ WEIGHTS_BEYOND_F16 = _code(
     "They become infinite where the model is compressed to f16 or a device computes in it: keep the constant in f32, "
     "or scale it.",
 )
+SCALE_OVERFLOW = _code(
+    "IR407", "warning", "scale overflows",
+    "stored weights times their f16 scale are beyond f16, and become infinite (found with --weights)",
+    '<layer id="3" name="w/fq_weights" type="Multiply" version="opset1"/>',
+    "Store the weights again with smaller groups, or leave this layer in floating point; irexec judge --against says "
+    "what it costs.",
+)
+DEAD_CHANNELS = _code(
+    "IR408", "info", "channels of zeros", "channels of stored weights are 0 throughout (found with --weights)",
+    '<layer id="3" name="w/fq_weights" type="Multiply" version="opset1"/>',
+    "The original may have no such channels: compare with it (irexec judge --against). Otherwise they can be pruned.",
+)
+CLIPPED_WEIGHTS = _code(
+    "IR409", "warning", "range clips weights",
+    "a FakeQuantize of weights has a range that is narrower than the weights (found with --weights)",
+    '<layer id="5" name="w/fq" type="FakeQuantize" version="opset1"><data levels="255"/></layer>',
+    "The range of another layer, or of other weights, may stand here: quantize the model again.",
+)
 
 BODY_PORT_MAP = _code(
     "IR501", "error", "wrong port map",

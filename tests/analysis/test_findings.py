@@ -46,9 +46,24 @@ def _parameter(id: int, shape: str, *dims: int, type: str = "f32", precision: st
     )
 
 
-def _constant(id: int, type: str, size: int, precision: str, count: int = 2) -> str:
-    data = f'element_type="{type}" shape="{count}" offset="0" size="{size}"'
+def _constant(id: int, type: str, size: int, precision: str, count: int = 2, offset: int = 0) -> str:
+    data = f'element_type="{type}" shape="{count}" offset="{offset}" size="{size}"'
     return _layer(id, "Const", data, outputs=_port(0, count, precision=precision))
+
+
+def _stored_weights() -> str:
+    """i8 weights of two channels with an f16 scale."""
+    data = 'element_type="i8" shape="2,1" offset="0" size="2"'
+    return (
+        _layer(0, "Const", data, outputs=_port(0, 2, 1, precision="I8"))
+        + _constant(1, "f16", 2, "FP16", 1, 2)
+        + _layer(2, "Convert", 'destination_type="f16"', _port(0, 2, 1, precision="I8"), _port(1, 2, 1, precision="FP16"))
+        + _layer(3, "Multiply", "", _port(0, 2, 1, precision="FP16") + _port(1, 1, precision="FP16"), _port(2, 2, 1, precision="FP16"))
+        + _layer(4, "Result", "", _port(0, 2, 1, precision="FP16"))
+    )  # fmt: skip
+
+
+_STORED_EDGES = "".join(_edge(*four) for four in ((0, 0, 2, 0), (2, 1, 3, 0), (1, 0, 3, 1), (3, 2, 4, 0)))
 
 
 def _variable(id: int, type: str, name: str) -> str:
@@ -112,6 +127,14 @@ ROWS = [
     Row("a value beyond f16", "IR406", "Const_0",
         _constant(0, "f32", 8, "FP32") + _layer(1, "Result", "", _port(0, 2)), _edge(0, 0, 1, 0),
         np.array([70000, 1e-9], np.float32).tobytes()),
+    Row("a scale beyond f16", "IR407", "Multiply_3", _stored_weights(), _STORED_EDGES,
+        np.array([100, 1], np.int8).tobytes() + np.array([2000], np.float16).tobytes()),
+    Row("a channel of zeros", "IR408", "Multiply_3", _stored_weights(), _STORED_EDGES,
+        np.array([0, 1], np.int8).tobytes() + np.array([2], np.float16).tobytes()),
+    Row("a range that clips", "IR409", "FakeQuantize_3", "".join(_constant(i, "f32", 8 if i == 0 else 4, "FP32", 2 if i == 0 else 1, 0 if i == 0 else 4 + 4 * i) for i in range(3))
+        + _layer(3, "FakeQuantize", 'levels="256"', _port(0, 2) + "".join(_port(i, 1) for i in range(1, 5)), _port(5, 2)) + _layer(4, "Result", "", _port(0, 2)),
+        _edge(0, 0, 3, 0) + "".join(_edge(1 + i % 2, 0, 3, 1 + i) for i in range(4)) + _edge(3, 5, 4, 0),
+        np.array([0.5, 3, -1, 1], np.float32).tobytes()),
     Row("strings that are cut off", "IR405", "Const_0",
         _constant(0, "string", 3, "STRING", 5000) + _layer(1, "Result", "", _port(0, 5000, precision="STRING")), _edge(0, 0, 1, 0), b"\2\0\0"),
     Row("a variable that two layers assign", "IR505", "Assign_3",
