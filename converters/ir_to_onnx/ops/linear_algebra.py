@@ -1,13 +1,17 @@
-"""Products of matrices, Einsum and inverses."""
+"""Products of matrices, Einsum, inverses and Fourier transforms."""
 
 from __future__ import annotations
 
 import string
 
+import numpy as np
+
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.ops.convolution import known_sizes
+from converters.ir_to_onnx.ops.generation import as_i64
 from converters.ir_to_onnx.registry import composed, exact
 from converters.ir_to_onnx.tensors import Tensor
-from irexec.dtypes.elements import F32, F64, I64
+from irexec.dtypes.elements import F32, F64, I64, Element
 from irexec.errors import check
 
 
@@ -132,3 +136,167 @@ def _eliminated(ctx: ExportContext, both: Tensor, column: int, size: int) -> Ten
     factors = ctx.slice(swapped, column, column + 1, -1)
     cleared = ctx.emit("Sub", swapped, ctx.emit("Mul", factors, scaled))
     return ctx.where(is_column, scaled, cleared)
+
+
+def _work(kind: Element) -> Element:
+    return F64 if kind is F64 else F32
+
+
+def _dft(
+    ctx: ExportContext, x: Tensor, axis: int | Tensor, size: int | None, inverse: bool = False, half: bool = False
+) -> Tensor:
+    """DFT along one axis, of data with pairs or single numbers along the last."""
+    length = None if size is None else ctx.constant(size)
+    if ctx.opset >= 20:
+        along = axis if isinstance(axis, Tensor) else ctx.constant(axis)
+        return ctx.emit("DFT", x, length, along, inverse=int(inverse), onesided=int(half))
+    check(not isinstance(axis, Tensor), "ONNX has no computed axes of DFT before opset 20")
+    return ctx.emit("DFT", x, length, axis=axis, inverse=int(inverse), onesided=int(half))
+
+
+def _plan(
+    ctx: ExportContext, axes: Tensor, signal_size: Tensor | None, rank: int
+) -> list[tuple[int | Tensor, int | None]]:
+    """Each transformed axis with its size; None keeps that of the data."""
+    count = known_sizes(axes.shape, 0)
+    check(count is not None, "the number of axes is not known")
+    number = (count or (0,))[0]
+    given = [-1] * number if signal_size is None else list(signal_size.require_ints("signal_size"))
+    sizes = [None if size == -1 else size for size in given]
+    if axes.value is not None:
+        return list(zip([axis % rank for axis in axes.require_ints("the axes")], sizes, strict=True))
+    vector = as_i64(ctx, axes)
+    wrapped = ctx.where(ctx.emit("Less", vector, ctx.ints(0)), ctx.emit("Add", vector, ctx.ints(rank)), vector)
+    return [(ctx.emit("Gather", wrapped, ctx.constant(i)), size) for i, size in enumerate(sizes)]
+
+
+@composed("DFT", "IDFT")
+def dft(ctx: ExportContext, data: Tensor, axes: Tensor, signal_size: Tensor | None = None) -> Tensor:
+    """DFT of each axis, from opset 17 on."""
+    x = ctx.cast(data, _work(data.element))
+    for axis, size in _plan(ctx, axes, signal_size, data.require_rank("the data") - 1):
+        x = _dft(ctx, x, axis, size, inverse=ctx.node.type == "IDFT")
+    return ctx.cast(x, data.element)
+
+
+@composed("RDFT")
+def rdft(ctx: ExportContext, data: Tensor, axes: Tensor, signal_size: Tensor | None = None) -> Tensor:
+    """DFT of the last axis, one-sided, then of the others, from opset 17 on."""
+    *others, (last, size) = _plan(ctx, axes, signal_size, data.require_rank("the data"))
+    x = ctx.unsqueeze(ctx.cast(data, _work(data.element)), -1)
+    x = _dft(ctx, x, last, size, half=True)
+    for axis, other in others:
+        x = _dft(ctx, x, axis, other)
+    return ctx.cast(x, data.element)
+
+
+@composed("IRDFT")
+def irdft(ctx: ExportContext, data: Tensor, axes: Tensor, signal_size: Tensor | None = None) -> Tensor:
+    """The redundant half, conjugates of the other in reverse; then inverse DFT of each axis, and the real part."""
+    rank = data.require_rank("the data") - 1
+    *others, (last, size) = _plan(ctx, axes, signal_size, rank)
+    check(isinstance(last, int), "the axes are computed when the model runs")
+    assert isinstance(last, int)
+    sizes = known_sizes(data.shape, 0)
+    check(sizes is not None, "the sizes of the data are not known")
+    assert sizes is not None
+    whole = max(2 * (sizes[last] - 1), 0) if size is None else size
+    check(whole > 0, "a transform of no points")
+    x = ctx.cast(data, _work(data.element))
+    for axis, other in others:
+        x = _dft(ctx, x, axis, other, inverse=True)
+    x = _whole_spectrum(ctx, x, last, whole, sizes[last], rank)
+    x = _dft(ctx, x, last, whole, inverse=True)
+    return ctx.cast(ctx.squeeze(ctx.slice(x, 0, 1, -1), -1), data.element)
+
+
+def _whole_spectrum(ctx: ExportContext, x: Tensor, axis: int, size: int, given: int, rank: int) -> Tensor:
+    """The points 0 to size // 2 of real data, cut or padded with zeros, and the conjugates that follow from them."""
+    half = size // 2 + 1
+    if given > half:
+        x = ctx.slice(x, 0, half, axis)
+    elif given < half:
+        pads = [0] * (2 * rank + 2)
+        pads[rank + 1 + axis] = half - given
+        x = ctx.emit("Pad", x, ctx.ints(*pads))
+    if size <= 2:
+        return x
+    mirrored = ctx.emit("Slice", x, ctx.ints(size - half), ctx.ints(0), ctx.ints(axis), ctx.ints(-1))
+    sign = ctx.constant(np.array([1.0, -1.0]), x.element)
+    return ctx.concat(x, ctx.emit("Mul", mirrored, sign), axis=axis)
+
+
+def _frame_window(ctx: ExportContext, window: Tensor, size: Tensor, kind: Element) -> Tensor:
+    """The window in the middle of a frame."""
+    missing = ctx.emit("Sub", ctx.reshape(size, [1]), ctx.shape_of(window))
+    before = ctx.emit("Div", missing, ctx.ints(2))
+    return ctx.emit("Pad", ctx.cast(window, kind), ctx.concat(before, ctx.emit("Sub", missing, before)))
+
+
+@composed("STFT")
+def stft(
+    ctx: ExportContext, signal: Tensor, window: Tensor, frame_size: Tensor, frame_step: Tensor, *,
+    transpose_frames: bool,
+) -> Tensor:  # fmt: skip
+    """STFT, one-sided, of a window that is padded to the frame."""
+    kind, rank = _work(signal.element), signal.require_rank("the signal")
+    size, step = (ctx.reshape(as_i64(ctx, x), []) for x in (frame_size, frame_step))
+    x = ctx.unsqueeze(ctx.cast(signal, kind), *((0, -1) if rank == 1 else (-1,)))
+    points = ctx.emit("STFT", x, step, _frame_window(ctx, window, size, kind), size, onesided=1)
+    if transpose_frames:
+        points = ctx.transpose(points, [0, 2, 1, 3])
+    return ctx.cast(ctx.squeeze(points, 0) if rank == 1 else points, signal.element)
+
+
+@composed("ISTFT")
+def istft(
+    ctx: ExportContext, data: Tensor, window: Tensor, frame_size: Tensor, frame_step: Tensor,
+    signal_length: Tensor | None = None, *, center: bool, normalized: bool,
+) -> Tensor:  # fmt: skip
+    """The redundant half of each frame, inverse DFT, Mul by the window, ScatterND that adds, Div by the sum of squares
+    of windows, from opset 17 on."""
+    kind, rank = _work(data.element), data.require_rank("the data")
+    size, step = (x.require_ints(name)[0] for x, name in ((frame_size, "frame_size"), (frame_step, "frame_step")))
+    x = ctx.unsqueeze(ctx.cast(data, kind), 0) if rank == 3 else ctx.cast(data, kind)
+    x = _whole_spectrum(ctx, ctx.transpose(x, [0, 2, 1, 3]), 2, size, size // 2 + 1, 3)
+    frames = ctx.squeeze(ctx.slice(_dft(ctx, x, 2, size, inverse=True), 0, 1, -1), -1)
+    shape = _frame_window(ctx, window, ctx.constant(size), kind)
+    squares = ctx.emit("Expand", ctx.emit("Mul", shape, shape), ctx.concat(
+        ctx.ints(1), ctx.slice(ctx.emit("Shape", frames), 1, 2, 0), ctx.ints(size)))  # fmt: skip
+    total = _overlap_added(ctx, ctx.emit("Mul", frames, shape), size, step)
+    weight = _overlap_added(ctx, squares, size, step)
+    if normalized:
+        total = ctx.emit("Mul", total, ctx.scalar(float(np.sqrt(np.float32(size))), total))
+    zero = ctx.scalar(0, weight)
+    is_zero = ctx.emit("Equal", weight, zero)
+    signal = ctx.where(is_zero, zero, ctx.emit("Div", total, ctx.where(is_zero, ctx.scalar(1, weight), weight)))
+    signal = _with_length(ctx, signal, size // 2 if center else 0, signal_length)
+    return ctx.cast(ctx.squeeze(signal, 0) if rank == 3 else signal, data.element)
+
+
+def _overlap_added(ctx: ExportContext, frames: Tensor, size: int, step: int) -> Tensor:
+    """The sum of frames (batch, frames, size) at a distance of ``step``: (batch, length)."""
+    check(ctx.opset >= 16, f"ONNX's ScatterND of opset {ctx.opset} does not add")
+    sizes = ctx.emit("Shape", frames)
+    batch, count = ctx.slice(sizes, 0, 1, 0), ctx.slice(sizes, 1, 2, 0)
+    number = ctx.emit("Range", ctx.constant(0), ctx.reshape(count, []), ctx.constant(1))
+    starts = ctx.unsqueeze(ctx.emit("Mul", number, ctx.constant(step)), 1)
+    places = ctx.reshape(ctx.emit("Add", starts, ctx.constant(np.arange(size))), [-1, 1])
+    steps = ctx.emit("Mul", ctx.emit("Sub", count, ctx.ints(1)), ctx.ints(step))
+    length = ctx.emit("Max", ctx.emit("Add", steps, ctx.ints(size)), ctx.ints(0))
+    empty = ctx.emit("Expand", ctx.scalar(0, frames), ctx.concat(length, batch))
+    values = ctx.emit("Reshape", ctx.transpose(frames, [1, 2, 0]),
+                      ctx.concat(ctx.emit("Mul", count, ctx.ints(size)), batch), allowzero=1)  # fmt: skip
+    return ctx.transpose(ctx.emit("ScatterND", empty, places, values, reduction="add"), [1, 0])
+
+
+def _with_length(ctx: ExportContext, signal: Tensor, margin: int, length: Tensor | None) -> Tensor:
+    """The signal (batch, length) without its first ``margin`` elements, cut or padded with zeros to a length; without
+    as many at its end if none is given."""
+    if length is None:
+        return ctx.slice(signal, margin, -margin or None, 1)
+    wanted = ctx.reshape(as_i64(ctx, length), [1])
+    rest = ctx.slice(signal, margin, None, 1)
+    missing = ctx.emit("Sub", wanted, ctx.slice(ctx.emit("Shape", rest), 1, 2, 0))
+    pads = ctx.concat(ctx.ints(0, 0, 0), ctx.emit("Max", missing, ctx.ints(0)))
+    return ctx.emit("Slice", ctx.emit("Pad", rest, pads), ctx.ints(0), wanted, ctx.ints(1))

@@ -13,11 +13,11 @@ import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.ops.movement import reshape_to, sizes_of
-from converters.ir_to_onnx.ops.roi import feature_maps
-from converters.ir_to_onnx.ops.roi_sampling import (
+from converters.ir_to_onnx.ops.roi import (
     FeatureMaps,
     below,
     column,
+    feature_maps,
     largest,
     over_points,
     round_half_away,

@@ -1,7 +1,8 @@
-"""Pooling, and adaptive pooling."""
+"""Pooling, adaptive pooling, reductions along axes, and blocks of images."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -11,12 +12,15 @@ import numpy as np
 from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.ops.convolution import known_sizes
 from converters.ir_to_onnx.ops.elementwise import rounded_cast
-from converters.ir_to_onnx.registry import composed, exact
+from converters.ir_to_onnx.ops.generation import as_i64, as_vector
+from converters.ir_to_onnx.ops.movement import multiplied, reshape_to, sizes_of
+from converters.ir_to_onnx.registry import add, composed, exact
 from converters.ir_to_onnx.tensors import Tensor
-from irexec.dtypes.elements import F32, F64
+from irexec.dtypes.elements import BOOLEAN, F32, F64, U8
 from irexec.dtypes.limits import lowest
 from irexec.errors import check
-from irexec.schema.windows import explicit_pads, per_axis
+from irexec.schema.windows import explicit_pads, per_axis, resolve_pads
+from irexec.schema.windows import known_sizes as sizes_known
 
 
 def _dilations(attributes: Any) -> tuple[int, ...]:
@@ -214,3 +218,140 @@ def _window_indices(sizes: Sequence[int], outs: Sequence[int]) -> np.ndarray:
     longest = max((len(window) for window in found), default=1)
     filled = [np.concatenate([window, np.full(longest - len(window), window[0])]) for window in found]
     return np.array(filled, np.int64).reshape(-1, longest)
+
+
+_REDUCTIONS = {
+    "ReduceSum": "ReduceSum", "ReduceMean": "ReduceMean", "ReduceProd": "ReduceProd", "ReduceMax": "ReduceMax",
+    "ReduceMin": "ReduceMin", "ReduceL1": "ReduceL1", "ReduceL2": "ReduceL2",
+}  # fmt: skip
+
+
+def _reduction(type: str, onnx: str) -> None:
+    def translate(ctx: ExportContext, data: Tensor, axes: Tensor, *, keep_dims: bool) -> Tensor:
+        if type == "ReduceL2" and not data.element.is_float:
+            return ctx.cast(_reduced(ctx, onnx, ctx.cast(data, F64), axes, keep_dims), data.element)
+        if type == "ReduceMean" and data.element.is_integer:
+            return _integer_mean(ctx, data, axes, keep_dims)
+        return _reduced(ctx, onnx, data, axes, keep_dims)
+
+    add(type, "exact", onnx, translate)
+
+
+@composed("ReduceLogicalAnd", "ReduceLogicalOr")
+def reduce_logical(ctx: ExportContext, data: Tensor, axes: Tensor, *, keep_dims: bool) -> Tensor:
+    """ReduceMin, ReduceMax of bytes."""
+    type = "ReduceMin" if ctx.node.type == "ReduceLogicalAnd" else "ReduceMax"
+    return ctx.cast(_reduced(ctx, type, ctx.cast(data, U8), axes, keep_dims), BOOLEAN)
+
+
+def _integer_mean(ctx: ExportContext, data: Tensor, axes: Tensor, keep: bool) -> Tensor:
+    """The sum, which wraps, divided by the number of elements; 0 for no elements."""
+    shape = data.require_shape("the data")
+    chosen = axes.require_ints("the axes") if shape else ()
+    total = _reduced(ctx, "ReduceSum", data, axes, keep)
+    count = ctx.constant(1)
+    for axis in sorted({axis % len(shape) for axis in chosen}):
+        size = shape[axis]
+        known = isinstance(size, int)
+        part = ctx.constant(size) if known else ctx.emit("Gather", ctx.emit("Shape", data), ctx.constant(axis))
+        count = ctx.emit("Mul", count, part)
+    return ctx.emit("Div", total, ctx.cast(ctx.emit("Max", count, ctx.constant(1)), data.element))
+
+
+def _reduced(ctx: ExportContext, type: str, data: Tensor, axes: Tensor, keep: bool) -> Tensor:
+    as_input = ctx.opset >= (13 if type == "ReduceSum" else 18)
+    if axes.value is None:
+        check(as_input, f"the axes are computed when the model runs, and ONNX's {type} takes them from opset 18 on")
+        vector = as_vector(ctx, as_i64(ctx, axes))
+        return ctx.emit(type, data, vector, keepdims=int(keep), noop_with_empty_axes=1)
+    given = axes.require_ints("the axes")
+    if not given or data.shape == ():
+        # ONNX reduces all axes where none is given.
+        return ctx.emit("Abs" if type in ("ReduceL1", "ReduceL2") else "Identity", data)
+    rank = data.rank
+    is_spatial = rank is not None and 2 < rank < 6 and sorted(axis % rank for axis in given) == list(range(2, rank))
+    if type == "ReduceMean" and keep and is_spatial and data.element.is_float and not data.is_known_empty():
+        return ctx.emit("GlobalAveragePool", data)
+    return ctx.reduce(type, data, given if rank is None else sorted({axis % rank for axis in given}), keep)
+
+
+for _type, _onnx in _REDUCTIONS.items():
+    _reduction(_type, _onnx)
+
+
+@composed("SpaceToBatch")
+def space_to_batch(
+    ctx: ExportContext, data: Tensor, block_shape: Tensor, pads_begin: Tensor, pads_end: Tensor
+) -> Tensor:
+    """Pad, Reshape, Transpose, Reshape."""
+    blocks = block_shape.require_ints("block_shape")[1:]
+    begins, ends = pads_begin.require_ints("pads_begin"), pads_end.require_ints("pads_end")
+    shape = data.require_shape("the data")
+    padded = ctx.emit("Pad", data, ctx.ints(*begins, *ends)) if any((*begins, *ends)) else data
+    padded.shape = tuple(size + begin + end for size, begin, end in zip(shape, begins, ends, strict=True))
+    batch, *sizes = sizes_of(ctx, padded)
+    outer = [multiplied(ctx, size, block, divide=True) for size, block in zip(sizes, blocks, strict=True)]
+    split = reshape_to(ctx, padded, [batch, *(part for pair in zip(outer, blocks, strict=True) for part in pair)])
+    axes = range(len(blocks))
+    moved = ctx.transpose(split, [*(2 + 2 * i for i in axes), 0, *(1 + 2 * i for i in axes)])
+    return reshape_to(ctx, moved, [multiplied(ctx, batch, math.prod(blocks)), *outer])
+
+
+@composed("BatchToSpace")
+def batch_to_space(
+    ctx: ExportContext, data: Tensor, block_shape: Tensor, crops_begin: Tensor, crops_end: Tensor
+) -> Tensor:
+    """Reshape, Transpose, Reshape, Slice."""
+    blocks = block_shape.require_ints("block_shape")[1:]
+    batch, *sizes = sizes_of(ctx, data)
+    rest = multiplied(ctx, batch, math.prod(blocks), divide=True)
+    split = reshape_to(ctx, data, [*blocks, rest, *sizes])
+    count = len(blocks)
+    moved = ctx.transpose(split, [count, *(axis for i in range(count) for axis in (count + 1 + i, i))])
+    grown = [multiplied(ctx, size, block) for size, block in zip(sizes, blocks, strict=True)]
+    whole = reshape_to(ctx, moved, [rest, *grown])
+    begins, ends = crops_begin.require_ints("crops_begin"), crops_end.require_ints("crops_end")
+    cut = [axis for axis, pair in enumerate(zip(begins, ends, strict=True)) if any(pair)]
+    if not cut:
+        return whole
+    stops = [-ends[axis] or (1 << 62) for axis in cut]
+    return ctx.emit("Slice", whole, ctx.ints(*(begins[axis] for axis in cut)), ctx.ints(*stops), ctx.ints(*cut))
+
+
+@composed("ExtractImagePatches")
+def extract_image_patches(ctx: ExportContext, data: Tensor, *, attributes: Any) -> Tensor:
+    """Pad, a Slice for each position of the patch, Concat along the channels."""
+    a, spatial = attributes, known_sizes(data.shape, 2)
+    check(spatial is not None, "the sizes of the images are not known")
+    assert spatial is not None
+    counts = sizes_known(a.counts(spatial))
+    begins, ends = resolve_pads(a.auto_pad, spatial, a.sizes, a.strides, a.rates, (), ())
+    padded = data
+    if any((*begins, *ends)):
+        padded = ctx.emit("Pad", data, ctx.ints(0, 0, *begins, 0, 0, *ends))
+    parts = []
+    for tap in itertools.product(*map(range, a.sizes)):
+        starts = [position * rate for position, rate in zip(tap, a.rates, strict=True)]
+        stops = [
+            start + (count - 1) * stride + 1 if count else start
+            for start, count, stride in zip(starts, counts, a.strides, strict=True)
+        ]
+        parts.append(
+            ctx.emit("Slice", padded, ctx.ints(*starts), ctx.ints(*stops), ctx.ints(2, 3), ctx.ints(*a.strides))
+        )
+    return ctx.concat(*parts, axis=1)
+
+
+@exact("Col2Im")
+def col2im(ctx: ExportContext, data: Tensor, output_size: Tensor, kernel_size: Tensor, *, attributes: Any) -> Tensor:
+    """Col2Im; columns without a batch are unsqueezed."""
+    a, rank = attributes, data.require_rank("the columns")
+    columns = ctx.unsqueeze(data, 0) if rank == 2 else data
+    sizes, kernel = (
+        ctx.ints(*x.require_ints("a size")) if x.value is not None else x for x in (output_size, kernel_size)
+    )
+    image = ctx.emit(
+        "Col2Im", columns, sizes, kernel, strides=a.strides or None, dilations=a.dilations or None,
+        pads=[*(a.pads_begin or (0, 0)), *(a.pads_end or (0, 0))],
+    )  # fmt: skip
+    return ctx.squeeze(image, 0) if rank == 2 else image
