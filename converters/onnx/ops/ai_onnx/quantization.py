@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from converters.onnx.algorithms.convolution import add_bias, conv_windows, convolve
 from converters.onnx.algorithms.expression import positions
-from converters.onnx.algorithms.windows import WindowAttributes
+from converters.onnx.algorithms.windows import WindowAttributes, add_bias, conv_windows, convolve
 from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_generated
 from converters.onnx.registry import translates

@@ -13,8 +13,7 @@ import numpy as np
 
 from converters.onnx.algorithms.windows import PoolAttributes
 from converters.onnx.context import TranslationContext
-from converters.onnx.ops.ai_onnx.activation import leaky_relu
-from converters.onnx.ops.ai_onnx.pooling import average_pool, global_average_pool, max_pool
+from converters.onnx.ops.ai_onnx.elementwise import leaky_relu
 from converters.onnx.ops.ai_onnx.quantization import (
     block_indices,
     dequantize_linear,
@@ -25,6 +24,7 @@ from converters.onnx.ops.ai_onnx.quantization import (
     quantize_linear,
     quantized,
 )
+from converters.onnx.ops.ai_onnx.windows import average_pool, global_average_pool, max_pool
 from converters.onnx.registry import COM_MICROSOFT, add, translates
 from irexec.dtypes.elements import F32, F64, I32, U8, U32, Element, element
 from irexec.dtypes.minifloats import NormalFloat4

@@ -12,7 +12,7 @@ from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.algorithms.windows import WindowAttributes, Windows
 from converters.onnx.context import TranslationContext
 from converters.onnx.limits import check_unrolled
-from converters.onnx.ops.ai_onnx.conv_transpose import conv_transpose
+from converters.onnx.ops.ai_onnx.windows import conv_transpose
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I64
 from irexec.errors import ConversionError, OpError

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from converters.onnx.context import TranslationContext
-from converters.onnx.ops.ai_onnx.interpolate import resize_11
-from converters.onnx.ops.ai_onnx.pooling import average_pool, global_average_pool, global_max_pool, max_pool
-from converters.onnx.ops.com_microsoft.matmul import fused_conv
+from converters.onnx.ops.ai_onnx.resampling import resize_11
+from converters.onnx.ops.ai_onnx.windows import average_pool, global_average_pool, global_max_pool, max_pool
+from converters.onnx.ops.com_microsoft.fused import fused_conv
 from converters.onnx.registry import NCHWC, translates
 from irexec.ir.graph import Value
 

@@ -10,14 +10,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from converters.onnx.context import TranslationContext
-from converters.onnx.ops.ai_onnx.conv_transpose import conv_transpose
-from converters.onnx.ops.ai_onnx.convolution import conv
 from converters.onnx.ops.ai_onnx.normalization import (
     batch_normalization_1,
     batch_normalization_14,
     instance_normalization,
 )
-from converters.onnx.ops.ai_onnx.pooling import average_pool, global_average_pool, global_max_pool, max_pool
+from converters.onnx.ops.ai_onnx.windows import (
+    average_pool,
+    conv,
+    conv_transpose,
+    global_average_pool,
+    global_max_pool,
+    max_pool,
+)
 from converters.onnx.ops.com_microsoft.elementwise import fused_activation
 from converters.onnx.registry import NHWC, add
 from irexec.errors import ConversionError

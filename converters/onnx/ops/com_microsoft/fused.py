@@ -1,0 +1,270 @@
+"""com.microsoft: products, convolutions and normalizations fused with other operators, an LSTM of quantized weights.
+
+Source: onnxruntime ``docs/ContribOperators.md``.
+
+Source: onnxruntime ``docs/ContribOperators.md`` and ``core/providers/cpu/rnn``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+
+from converters.onnx.algorithms.expression import Expression, positions
+from converters.onnx.algorithms.recurrent_cells import Function, functions_of, loop_over_time, lstm_cell
+from converters.onnx.algorithms.windows import WindowAttributes
+from converters.onnx.body_builder import BodyBuilder
+from converters.onnx.context import TranslationContext
+from converters.onnx.ops.ai_onnx.linear_algebra import gemm
+from converters.onnx.ops.ai_onnx.normalization import layer_normalization, rms_normalization
+from converters.onnx.ops.ai_onnx.quantization import dynamic_quantize_linear
+from converters.onnx.ops.ai_onnx.recurrent import Tensor3, initial_state, zero_if_empty
+from converters.onnx.ops.ai_onnx.windows import conv
+from converters.onnx.ops.com_microsoft.elementwise import fast_gelu, fused_activation
+from converters.onnx.ops.com_microsoft.quantization import matmul_integer_to_float
+from converters.onnx.registry import COM_MICROSOFT, translates
+from irexec.dtypes.elements import I32, I64
+from irexec.errors import OpError
+from irexec.ir.graph import Value
+from irexec.schema.inputs import Rank
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductAttributes:
+    """The attributes of fused matrix products."""
+
+    alpha: float = 1.0
+    transA: int = 0
+    transB: int = 0
+    transBatchA: int = 0
+    transBatchB: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActivationAttributes:
+    """The attributes of an activation that is fused into a matrix product."""
+
+    activation: str = ""
+    activation_alpha: float = 0.0
+    activation_beta: float = 0.0
+    activation_gamma: float = 0.0
+
+    def apply(self, ctx: TranslationContext, x: Value) -> Value:
+        """The activation of ``x``."""
+        alpha, beta = self.activation_alpha, self.activation_beta
+        parameters = {"LeakyRelu": [alpha], "HardSigmoid": [alpha, beta], "Clip": [alpha, beta]}
+        return fused_activation(ctx, x, self.activation, parameters.get(self.activation))
+
+
+@translates("FusedMatMul", "TransposeMatMul", domain=COM_MICROSOFT)
+def fused_matmul(ctx: TranslationContext, x: Value, y: Value, *, given: ProductAttributes) -> Value:
+    """With transBatch the axis of rows (with trans: of columns) precedes the axes of the batch."""
+    batches = ((x, given.transBatchA), (y, given.transBatchB))
+    sides = [_batch_first(ctx, side) if batch else side for side, batch in batches]
+    # Vectors are not transposed.
+    first, second = (
+        bool(t) and ctx.rank(side) > 1 for side, t in zip(sides, (given.transA, given.transB), strict=True)
+    )
+    product = ctx.emit("MatMul", *sides, transpose_a=first, transpose_b=second)
+    return product if given.alpha == 1.0 else ctx.emit("Multiply", product, ctx.constant(given.alpha, product))
+
+
+def _batch_first(ctx: TranslationContext, x: Value) -> Value:
+    """(rows, batch..., columns) transposed to (batch..., rows, columns)."""
+    rank = ctx.rank(x)
+    return ctx.transpose(x, [*range(1, rank - 1), 0, rank - 1]) if rank > 2 else x
+
+
+@translates("FusedMatMulActivation", domain=COM_MICROSOFT)
+def fused_matmul_activation(
+    ctx: TranslationContext, x: Value, y: Value, *, given: ProductAttributes, fused: ActivationAttributes,
+    activation_axis: int = -1,
+) -> Value:  # fmt: skip
+    product = fused_matmul(ctx, x, y, given=given)
+    if fused.activation == "Softmax":
+        return ctx.emit("Softmax", product, axis=ctx.axis(activation_axis, product))
+    return fused.apply(ctx, product)
+
+
+@translates("FusedGemm", domain=COM_MICROSOFT)
+def fused_gemm(
+    ctx: TranslationContext, x: Value, y: Value, z: Value | None = None, *, fused: ActivationAttributes,
+    alpha: float = 1.0, beta: float = 1.0, transA: int = 0, transB: int = 0,
+) -> Value:  # fmt: skip
+    return fused.apply(ctx, gemm(ctx, x, y, z, alpha=alpha, beta=beta, transA=transA, transB=transB))
+
+
+@translates("GemmFastGelu", domain=COM_MICROSOFT)
+def gemm_fast_gelu(ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None) -> Value:
+    return fast_gelu(ctx, ctx.emit("MatMul", x, w), bias)
+
+
+@translates("FusedConv", domain=COM_MICROSOFT)
+def fused_conv(
+    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, z: Value | None = None, *,
+    activation: str = "", activation_params: list[float] | None = None, group: int = 1, given: WindowAttributes,
+) -> Value:  # fmt: skip
+    """The activation of a convolution plus bias plus Z."""
+    y = conv(ctx, x, w, bias, group=group, given=given)
+    return fused_activation(ctx, y if z is None else ctx.emit("Add", y, z), activation, activation_params)
+
+
+def _summed(ctx: TranslationContext, x: Value, skip: Value, bias: Value | None) -> Value:
+    """x + skip + bias; the skip may have no batch axis, or a batch of 1."""
+    total = ctx.emit("Add", x, skip)
+    return total if bias is None else ctx.emit("Add", total, bias)
+
+
+@translates("SkipLayerNormalization", domain=COM_MICROSOFT)
+def skip_layer_normalization(
+    ctx: TranslationContext, x: Value, skip: Value, gamma: Value, beta: Value | None = None, bias: Value | None = None,
+    *, epsilon: float = 1e-12,
+) -> tuple[Value | None, ...]:  # fmt: skip
+    """The layer normalization of x + skip + bias; the sum is the fourth output."""
+    total = _summed(ctx, x, skip, bias)
+    results = layer_normalization(ctx, total, gamma, beta, epsilon=epsilon)
+    return (*results, total) if len(results) == 3 else (results[0], None, None, total)
+
+
+@translates("SkipSimplifiedLayerNormalization", domain=COM_MICROSOFT)
+def skip_simplified_layer_normalization(
+    ctx: TranslationContext, x: Value, skip: Value, gamma: Value, bias: Value | None = None, *, epsilon: float = 1e-12
+) -> tuple[Value | None, ...]:
+    """The RMS normalization of x + skip + bias; the sum is the fourth output, and outputs 1 and 2 are absent."""
+    total = _summed(ctx, x, skip, bias)
+    return rms_normalization(ctx, total, gamma, epsilon=epsilon), None, None, total
+
+
+@translates("EmbedLayerNormalization", domain=COM_MICROSOFT)
+def embed_layer_normalization(
+    ctx: TranslationContext, input_ids: Value, segment_ids: Value | None, word_embedding: Value,
+    position_embedding: Value, segment_embedding: Value | None, gamma: Value, beta: Value, mask: Value | None = None,
+    position_ids: Value | None = None, *, epsilon: float = 1e-12, mask_index_type: int = 0,
+) -> tuple[Value, ...]:  # fmt: skip
+    """The normalized sum of word, position and segment embeddings; the number of ones in each mask; and the sum."""
+    axis = ctx.constant(0)
+    if position_ids is None:
+        position_ids = positions(ctx, input_ids, 1).unsqueeze(0).value
+    total = ctx.emit(
+        "Add",
+        ctx.emit("Gather", word_embedding, input_ids, axis),
+        ctx.emit("Gather", position_embedding, position_ids, axis),
+    )
+    if segment_embedding is not None:
+        if segment_ids is None:
+            raise OpError("segment_ids is missing, which segment_embedding needs")
+        total = ctx.emit("Add", total, ctx.emit("Gather", segment_embedding, segment_ids, axis))
+    y = layer_normalization(ctx, total, gamma, beta, epsilon=epsilon)[0]
+    if mask is None:
+        counted = ctx.full(ctx.constant(0, I32), ctx.unsqueeze(ctx.size(input_ids, 0), [0]))
+    else:
+        is_word = ctx.emit("Equal", mask, ctx.constant(1, mask))
+        counted = ctx.emit("ReduceSum", ctx.convert(is_word, I32), [1], keep_dims=False)
+    return y, counted, total
+
+
+@translates("GroupNorm", domain=COM_MICROSOFT)
+def group_norm(
+    ctx: TranslationContext, x: Value, gamma: Value, beta: Value, *, activation: int, channels_last: int = 1,
+    epsilon: float = 1e-5, groups: int,
+) -> Value:  # fmt: skip
+    """Channels last by default; the activation is Swish."""
+    data = ctx.channels_first(x) if channels_last else x
+    kind = ctx.element(x)
+    scale, bias = (ctx.convert(part, kind) for part in (gamma, beta))
+    y = ctx.emit("GroupNormalization", data, scale, bias, num_groups=groups, epsilon=epsilon)
+    y = ctx.emit("Swish", y) if activation else y
+    return ctx.channels_last(y) if channels_last else y
+
+
+Parameter = Annotated[Value, Rank(1, 2)]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Quantized weights of one direction: levels (K, N), and scale and zero point, per tensor or per column."""
+
+    levels: Value
+    scale: Value
+    zero: Value
+
+    def product(self, ctx: TranslationContext, x: Value) -> Value:
+        """The product with data that is quantized over its own range."""
+        levels, scale, zero = dynamic_quantize_linear(ctx, x)
+        return matmul_integer_to_float(ctx, levels, self.levels, scale, self.scale, zero, self.zero)
+
+    def in_body(self, builder: BodyBuilder) -> Weights:
+        """The same weights as values of a body."""
+        return Weights(*(builder.captured(part) for part in (self.levels, self.scale, self.zero)))
+
+
+@translates("DynamicQuantizeLSTM", domain=COM_MICROSOFT)
+def dynamic_quantize_lstm(
+    ctx: TranslationContext, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None,
+    sequence_lens: Annotated[Value, Rank(1)] | None, initial_h: Tensor3 | None, initial_c: Tensor3 | None,
+    p: Annotated[Value, Rank(2)] | None, w_scale: Parameter, w_zero: Parameter, r_scale: Parameter, r_zero: Parameter,
+    *, activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None,
+    activations: list[str] | None = None, clip: float = 0.0, hidden_size: int | None = None, input_forget: int = 0,
+    direction: Literal["forward", "reverse", "bidirectional"] = "forward",
+) -> tuple[Value, ...]:  # fmt: skip
+    """An LSTM with W (D, I, 4 * H) and R (D, H, 4 * H); data is quantized over its range, states in every step anew.
+
+    ONNX Runtime with several threads may quantize the states of parts of a batch separately.
+    """
+    functions = functions_of(("Sigmoid", "Tanh", "Tanh"), direction, activations, activation_alpha, activation_beta)
+    size = ctx.static(r, "R")[1] if hidden_size is None else hidden_size
+    if size < 1 or ctx.static(r, "R") != (len(functions), size, 4 * size):
+        raise OpError(f"R is {ctx.fact(r)}, expected [{len(functions)},{size},{4 * size}]")
+    data = ctx.transpose(x, [1, 0, 2])
+    states = [initial_state(ctx, state, data, len(functions), size, 0) for state in (initial_h, initial_c)]
+    if sequence_lens is not None:
+        # Data after the longest sequence does not count; every range includes 0.
+        longest = ctx.emit("ReduceMax", ctx.convert(sequence_lens, I64), [0], keep_dims=False)
+        counts = (positions(ctx, data, 1) < Expression(ctx, longest)).unsqueeze(0, 2)
+        data = counts.select(Expression(ctx, data), Expression(ctx, ctx.constant(0, data))).value
+    results = []
+    for i in range(len(functions)):
+        weights = [
+            Weights(
+                ctx.emit("Squeeze", _row(ctx, levels, i), [0]), *(ctx.reshape(_row(ctx, part, i), [-1]) for part in of)
+            )
+            for levels, of in ((w, (w_scale, w_zero)), (r, (r_scale, r_zero)))
+        ]
+        parts = [None if part is None else _row(ctx, part, i) for part in (bias, p)]
+        rows = [_row(ctx, state, i, axis=1) for state in states]
+        reverse = direction == "reverse" or i == 1
+        results.append(
+            _direction(ctx, data, sequence_lens, weights, parts, rows, functions[i], size, reverse, clip, input_forget)
+        )
+    y, *last = (
+        ctx.emit("Concat", *parts, axis=1) if len(parts) > 1 else parts[0] for parts in zip(*results, strict=True)
+    )
+    last_states = [ctx.transpose(zero_if_empty(ctx, state, sequence_lens), [1, 0, 2]) for state in last]
+    return ctx.transpose(y, [2, 1, 0, 3]), *last_states
+
+
+def _row(ctx: TranslationContext, value: Value, index: int, axis: int = 0) -> Value:
+    """The part of one direction, whose axis is kept with size 1."""
+    part: Value = ctx.emit("Gather", value, ctx.constant([index]), ctx.constant(axis))
+    return part
+
+
+def _direction(
+    ctx: TranslationContext, data: Value, lengths: Value | None, weights: list[Weights], parts: list[Value | None],
+    states: list[Value], functions: tuple[Function, ...], size: int, reverse: bool, clip: float, input_forget: int,
+) -> tuple[Value, ...]:  # fmt: skip
+    """Y (B, 1, T, H) and the last states (B, 1, H)."""
+    of_input, of_state = weights
+    bias, peepholes = parts
+    if bias is None:
+        summed = ctx.constant(np.zeros((1, 4 * size)), data)
+    else:
+        summed = ctx.emit("Add", *ctx.emit("Split", bias, ctx.constant(1), num_splits=2))
+    recurrence = ctx.unsqueeze(ctx.transpose(of_state.levels, [1, 0]), [0])
+    return loop_over_time(
+        ctx, lstm_cell, functions, of_input.product(ctx, data), lengths, recurrence, summed, None, peepholes, states,
+        reverse=reverse, clip=clip, input_forget=bool(input_forget),
+        recurrent=lambda builder, hidden: of_state.in_body(builder).product(builder.inner, hidden.value),
+    )  # fmt: skip
