@@ -293,7 +293,7 @@ def test_a_cycle_is_found() -> None:
         ("irexec/ir/graph.py", "from irexec.display import Table"),
         ("irexec/compile/plan_report.py", "from irexec.display import Column"),
         ("irexec/runtime/profile.py", "def html():\n    from irexec.display import plain"),
-        ("converters/onnx/declared.py", "from irexec.display import Table"),
+        ("converters/onnx/load.py", "from irexec.display import Table"),
         ("irexec/dtypes/elements.py", "import onnx"),
         ("irexec/ir/graph.py", "def load():\n    from lxml import etree"),
         ("irexec/io/reader.py", "import irexec.ops.gather"),

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from onnx import GraphProto
 
 from converters.ir_to_onnx.context import ExportContext
-from converters.ir_to_onnx.graph import OnnxGraph
-from converters.ir_to_onnx.tensors import Tensor
+from converters.ir_to_onnx.graph import OnnxGraph, Tensor
 from irexec.dtypes.elements import BOOLEAN, I64
 from irexec.ir.dims import ANY
 

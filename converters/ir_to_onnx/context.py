@@ -11,7 +11,7 @@ import numpy as np
 from onnx import GraphProto
 from onnx.defs import OpSchema
 
-from converters.ir_to_onnx.graph import OnnxGraph
+from converters.ir_to_onnx.graph import OnnxGraph, Tensor
 from converters.ir_to_onnx.opsets import (
     accepted,
     computed_types,
@@ -23,7 +23,6 @@ from converters.ir_to_onnx.opsets import (
     schema_of,
     wider,
 )
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.analysis.builder import packed
 from irexec.dtypes.elements import BOOLEAN, I64, Element
 from irexec.dtypes.rounding import round_to

@@ -1,29 +1,94 @@
-"""Export of a whole model: its inputs, its layers, its outputs, its metadata."""
+"""Export of a whole model: its inputs, its layers, its outputs, its metadata, its files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
 
 import onnx
-from onnx import ModelProto, helper
+from onnx import GraphProto, ModelProto, TensorProto, helper
 
-from converters.ir_to_onnx.graph import Names, value_info
-from converters.ir_to_onnx.graph_writer import ExportState, GraphWriter
-from converters.ir_to_onnx.kernels import newest_with
-from converters.ir_to_onnx.opsets import checked_opset
-from converters.ir_to_onnx.refusals import ExportError, RefusedLayer, WrittenLayer
-from converters.ir_to_onnx.tensors import Tensor, onnx_element
+from converters.ir_to_onnx.graph import Names, Tensor, onnx_element, value_info
+from converters.ir_to_onnx.graph_writer import ExportError, ExportState, GraphWriter, RefusedLayer, WrittenLayer
+from converters.ir_to_onnx.opsets import checked_opset, newest_with
 from irexec.analysis import version_10
 from irexec.analysis.model import Model, Port
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.errors import ConversionError
+from irexec.errors import ConversionError, ModelError
 from irexec.io.annotations import rt_info
+from irexec.io.files import replacing
+from irexec.io.reading import writing
 from irexec.ir.dims import Dim, PartialShape
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node
 from irexec.ir.writable import refuse_damage
 from irexec.records import Record
+
+_LARGEST = 1_900_000_000
+"""Bytes of weights up to which a model is one file: a protobuf message has at most 2 GiB."""
+_SMALL = 1024
+"""Bytes up to which a tensor stays in the .onnx: shapes and axes, which readers need at once."""
+_ALIGNMENT = 4096
+"""Alignment of tensors in the file of weights, so that readers can map them."""
+
+
+def data_path(target: Path) -> Path:
+    """The file of weights of a model."""
+    return target.with_name(f"{target.name}.data")
+
+
+def save_onnx(model: ModelProto, target: Path, external: bool = False) -> list[Path]:
+    """Write a model; weights go to a file of their own if asked for, or if the model would be larger than 2 GB.
+
+    Args:
+        model: its weights are moved out of it into the file.
+        target: the .onnx; the file of weights is beside it, with ``.data`` after its name.
+        external: whether the weights go to the other file.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        ModelError: a file cannot be written; both are as they were.
+    """
+    if not external and sum(len(tensor.raw_data) for tensor in _tensors(model.graph)) <= _LARGEST:
+        with writing(target), replacing(target) as (file,):
+            file.write(model.SerializeToString())
+        return [target]
+    weights = data_path(target)
+    with writing(target), replacing(weights, target) as (data, file):
+        for tensor in _tensors(model.graph):
+            if len(tensor.raw_data) > _SMALL:
+                _move(tensor, data, weights.name)
+        try:
+            file.write(model.SerializeToString())
+        except ValueError as error:
+            raise ModelError(f"{target} cannot be written: {error}") from None
+    return [target, weights]
+
+
+def _move(tensor: TensorProto, data: IO[bytes], location: str) -> None:
+    """Move the bytes of a tensor into the file of weights."""
+    data.write(bytes(-data.tell() % _ALIGNMENT))
+    entries = {"location": location, "offset": str(data.tell()), "length": str(len(tensor.raw_data))}
+    data.write(tensor.raw_data)
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in entries.items():
+        entry = tensor.external_data.add()
+        entry.key, entry.value = key, value
+
+
+def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    """The initializers of a graph and of the graphs in its nodes."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            for inner in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else ())):
+                yield from _tensors(inner)
+
 
 _TENSOR_NAMES = "irexec.tensor_names"
 """Key of the further tensor names of a tensor, in its metadata."""

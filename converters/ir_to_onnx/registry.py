@@ -1,8 +1,11 @@
-"""Translators of operations of IR: ``@exact("Relu")``, ``@composed("Swish")``, ``inexpressible("BPETokenizer", ...)``.
+"""Translators of operations of IR: ``@exact("Relu")``, ``@composed("Swish")``, ``@recognises("Multiply")``; a table.
 
 A translator takes the context ``ctx``, the layer's inputs as Tensors (None where one is absent) and its attributes as
 keywords, under the names of the parameters of the operation's kernel. It returns a Tensor or a tuple of them, one for
 each output. The first sentence of its docstring is its row in the table of operations.
+
+A recogniser takes the context, whose ``node`` is the last layer, and returns the Tensor of its output, or None. The
+layers before it are written as well; nodes that nothing reads are left out in the end.
 """
 
 from __future__ import annotations
@@ -14,7 +17,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
+from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
+from irexec.ir.constants import constant_value
+from irexec.ir.graph import Node, Value
+from irexec.records import Record, Records
 from irexec.schema.opdef import OpDef
+from irexec.schema.registry import definitions
 
 Kind = Literal["exact", "composed", "not expressible"]
 
@@ -101,3 +112,87 @@ def translation_of(definition: OpDef) -> Translation | None:
         return versions.get(definition.since)
     fitting = [since for since in versions if isinstance(since, int) and since <= definition.since]
     return versions[max(fitting)] if fitting else None
+
+
+Recogniser = Callable[[ExportContext], Tensor | None]
+_RECOGNISERS: dict[str, list[Recogniser]] = {}
+
+
+def recognises(*types: str) -> Callable[[Recogniser], Recogniser]:
+    """Decorator: the function is asked for every layer of these types."""
+
+    def register(function: Recogniser) -> Recogniser:
+        for type in types:
+            _RECOGNISERS.setdefault(type, []).append(function)
+        return function
+
+    return register
+
+
+def recognised(ctx: ExportContext) -> Tensor | None:
+    """The output of the layer as that of an operator that several layers are; None if they are none."""
+    for recogniser in _RECOGNISERS.get(ctx.node.type, ()):
+        found = recogniser(ctx)
+        if found is not None:
+            return found
+    return None
+
+
+def constant_of(value: Value | None) -> np.ndarray | None:
+    """The elements of a constant, also of one that is converted; None of another value."""
+    node = None if value is None else value.node
+    if node is not None and node.type == "Convert" and node.inputs[0] is not None:
+        node = node.inputs[0].node
+    return None if node is None or node.constant is None else constant_value(node.constant)
+
+
+def producer(node: Node | None, index: int, type: str) -> Node | None:
+    """The layer of that type that produces an input of a layer; None if another does."""
+    return producer_of(None if node is None or index >= len(node.inputs) else node.inputs[index], type)
+
+
+def producer_of(value: Value | None, type: str) -> Node | None:
+    """The layer of that type that produces a value; None if another does."""
+    return value.node if value is not None and value.node.type == type else None
+
+
+def has_flag(node: Node, attribute: str) -> bool:
+    """Whether a boolean attribute is given and true."""
+    return node.attributes.get(attribute, "").lower() in ("true", "1")
+
+
+WRITTEN_AROUND = {
+    "Parameter": "an input of the graph", "Result": "an output of the graph", "Constant": "an initializer",
+}  # fmt: skip
+"""Operations that are no node in ONNX."""
+
+
+@dataclass(frozen=True)
+class OnnxLine(Record):
+    """One version of an operation.
+
+    Attributes:
+        type, version: of the operation.
+        onnx: exact (one node), composed (several), or not expressible.
+        how: the operators, or the reason.
+    """
+
+    type: str
+    version: str
+    onnx: str
+    how: str
+
+
+def onnx_table() -> Records[OnnxLine]:
+    """Every version of every operation."""
+    return Records(_line(definition) for definition in definitions())
+
+
+def _line(definition: OpDef) -> OnnxLine:
+    type, version = definition.type, definition.version
+    if type in WRITTEN_AROUND:
+        return OnnxLine(type, version, "exact", WRITTEN_AROUND[type])
+    translation = translation_of(definition)
+    if translation is None:
+        return OnnxLine(type, version, "not expressible", "there is no translation of it")
+    return OnnxLine(type, version, translation.kind, translation.text)

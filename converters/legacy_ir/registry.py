@@ -1,4 +1,4 @@
-"""Translators of layer types: ``@translates("ReLU")``.
+"""Translators of layer types: ``@translates("ReLU")``; reasons why a layer cannot be translated.
 
 The signature of a translator is its schema: after the layer come the inputs (with None as the default of one that may
 be missing, ``*inputs`` for any number), then keyword-only attributes with the type hints of irexec.schema.attributes.
@@ -15,10 +15,43 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-from converters.legacy_ir.objections import WrongAttributeError
-from irexec.errors import OpError, check
+from irexec.errors import IrexecError, OpError, check
+from irexec.ir import legacy_codes as codes
+from irexec.ir.findings import Finding
+from irexec.ir.graph import Node
 from irexec.messages import counted
 from irexec.schema.attributes import parser_of
+
+
+class WrongAttributeError(OpError):
+    """An attribute of a layer that is missing or has a wrong value."""
+
+
+class UnknownLayerError(OpError):
+    """A layer type that versions 2 to 7 lack."""
+
+
+class NoEquivalentError(OpError):
+    """A layer that computes what no operation of version 11 computes."""
+
+
+class ReportedError(OpError):
+    """A reason that is a finding already."""
+
+
+def finding_of(node: Node, error: IrexecError) -> Finding:
+    """The finding that a layer cannot be translated, with the reason that the error was raised for."""
+    reason: IrexecError = error
+    while isinstance(reason.__cause__, IrexecError):
+        reason = reason.__cause__
+    return node.finding(_CODES.get(type(reason), codes.DOES_NOT_FIT), str(reason))
+
+
+_CODES: dict[type[IrexecError], str] = {
+    WrongAttributeError: codes.WRONG_ATTRIBUTE,
+    UnknownLayerError: codes.UNKNOWN_LAYER,
+    NoEquivalentError: codes.NO_EQUIVALENT,
+}
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import numpy as np
 import onnx
 
-from converters.onnx.objections import NotKnownError
-from converters.onnx.onnx_values import OnnxValue, SettledStates
+from converters.onnx.graphs import NotKnownError
+from converters.onnx.tensors import OnnxValue, SettledStates
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import F32, U8, Element
 from irexec.errors import ConversionError, OpError

@@ -1,10 +1,15 @@
-"""Reading of ONNX models. Files that are not models are reported before anything is built."""
+"""Reading of ONNX models. Files that are not models, and faults that do not depend on the meaning of operators,
+are reported before anything is built.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
 from io import BufferedReader, BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,16 +17,96 @@ import onnx
 import onnx.parser
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
+from onnx import AttributeProto, TensorProto
 
-from converters.onnx.functions import inlined, overriding
-from converters.onnx.graphs import every_graph, opsets_of
-from converters.onnx.inlining import name_of
-from converters.onnx.names import check_written_names, every_name
-from converters.onnx.tensors import external_path
-from irexec.errors import ConversionError
+from converters.onnx.functions import inlined, name_of, overriding
+from converters.onnx.graphs import (
+    Graphs,
+    UnknownTypeError,
+    UsedNames,
+    at_value,
+    every_graph,
+    graphs_of,
+    location,
+    opsets_of,
+    own_names,
+    path_of,
+    subgraphs,
+)
+from converters.onnx.tensors import OnnxValue, constant_of, element_of, external_path
+from irexec.dtypes.elements import Element
+from irexec.errors import ConversionError, IrexecError, OpError, UnsupportedError
 from irexec.io.onnx_bytes import is_onnx, text_form
 from irexec.io.reading import open_regular
 from irexec.io.weights_file import other_file_message
+from irexec.ir import onnx_codes as codes
+from irexec.ir.dims import ANY, Dim, PartialShape, Size, meet_shapes
+from irexec.ir.facts import Fact
+from irexec.ir.findings import Finding
+from irexec.ir.graph import Value
+from irexec.ir.order import sort_by_producers
+from irexec.ir.xml_text import is_text
+
+
+def every_name(model: onnx.ModelProto) -> Iterator[str]:
+    """All texts as protobuf returns them: bytes in place of text that is not UTF-8."""
+    yield from (opset.domain for opset in model.opset_import)
+    yield from _of_graphs(model.graph)
+    for function in model.functions:
+        yield from (function.name, function.domain, function.overload)
+        yield from (*function.input, *function.output, *function.attribute)
+        yield from (opset.domain for opset in function.opset_import)
+        yield from _of_attributes(function.attribute_proto)
+        yield from _of_graphs(function)
+
+
+def check_written_names(graph: onnx.GraphProto, where: str) -> None:
+    """Raise ConversionError for a name of a node or tensor that cannot be written to IR; ``where`` begins the
+    message."""
+    for name in itertools.chain([graph.name], *map(_written, every_graph(graph))):
+        if not is_text(name):
+            raise ConversionError(
+                f"{where}: the name {name!r} has characters that XML, and therefore IR, cannot contain",
+                unsupported=True,
+            )
+
+
+def _written(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[str]:
+    for node in graph.node:
+        yield from (node.name, *node.output)
+    if isinstance(graph, onnx.GraphProto):
+        yield from (info.name for info in [*graph.input, *graph.initializer])
+
+
+def _of_graphs(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[str]:
+    for inner in every_graph(graph):
+        yield inner.name
+        if isinstance(inner, onnx.GraphProto):
+            yield from _of_values([*inner.input, *inner.output, *inner.value_info])
+            yield from _of_tensors([*inner.initializer, *(sparse.values for sparse in inner.sparse_initializer)])
+        for node in inner.node:
+            yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
+            yield from _of_attributes(node.attribute)
+
+
+def _of_values(infos: Iterable[onnx.ValueInfoProto]) -> Iterator[str]:
+    for info in infos:
+        yield info.name
+        yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
+
+
+def _of_tensors(tensors: Iterable[TensorProto]) -> Iterator[str]:
+    for tensor in tensors:
+        yield tensor.name
+        for entry in tensor.external_data:
+            yield from (entry.key, entry.value)
+
+
+def _of_attributes(attributes: Iterable[AttributeProto]) -> Iterator[str]:
+    for attribute in attributes:
+        yield from (attribute.name, attribute.ref_attr_name)
+        yield from _of_tensors([*([attribute.t] if attribute.HasField("t") else []), *attribute.tensors])
+
 
 NEWEST_OPSET = 28
 """The newest supported opset of ai.onnx."""
@@ -65,7 +150,7 @@ def parse(source: Source) -> tuple[onnx.ModelProto, str, Path | None]:
     return _read(path), str(path), path.parent
 
 
-def is_text(path: str | Path) -> bool:
+def is_text_form(path: str | Path) -> bool:
     """Whether a file that can be read is an ONNX model as text."""
     with open_regular(path) as file:
         return text_form(file.peek(_LOOKED_AT)) is not None
@@ -177,3 +262,227 @@ def _check_versions(model: onnx.ModelProto, where: str) -> None:
             raise ConversionError(
                 f"{where}: not a valid ONNX model: it imports opset {opset.version} of {opset.domain or 'ai.onnx'}"
             )
+
+
+def declared_shape(tensor: onnx.TypeProto.Tensor) -> PartialShape:
+    """The shape of an ONNX tensor type; dimensions with a name are symbols."""
+    if not tensor.HasField("shape"):
+        return None
+    return tuple(_size(dim) for dim in tensor.shape.dim)
+
+
+def declared_shapes(path: str | Path) -> dict[str, PartialShape]:
+    """The shapes of the inputs of an .onnx file by name; dimensions with a name are symbols."""
+    return {info.name: declared_shape(info.type.tensor_type) for info in parse(path)[0].graph.input}
+
+
+def _size(dim: onnx.TensorShapeProto.Dimension) -> Size:
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
+        return int(dim.dim_value)
+    return Dim(name=dim.dim_param) if dim.dim_param else ANY
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """A declared type or shape that contradicts the inferred one.
+
+    Attributes:
+        kind: "value" for value_info, or "output".
+        name: the name of the value.
+        declared, inferred: the two facts.
+    """
+
+    kind: str
+    name: str
+    declared: Fact
+    inferred: Fact
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r} is {self._reason}"
+
+    @property
+    def _reason(self) -> str:
+        return f"declared as {self.declared}, but its node produces {self.inferred}"
+
+    def finding(self, path: str) -> Finding:
+        """The finding at the value, in the graph with that path."""
+        is_type = not _same_element(self.declared, self.inferred)
+        code = _CODES[self.kind][is_type]
+        return at_value(
+            code, path, self.name, "output" if self.kind == "output" else "value_info", f"it is {self._reason}"
+        )
+
+
+# The code of a wrong shape and that of a wrong type.
+_CODES = {"value": (codes.VALUE_SHAPE, codes.VALUE_TYPE), "output": (codes.OUTPUT_SHAPE, codes.OUTPUT_TYPE)}
+
+
+def contradictions(
+    graph: onnx.GraphProto, values: Mapping[str, OnnxValue], fact: Callable[[Value], Fact]
+) -> Iterator[Contradiction]:
+    """Each output and intermediate value whose declared type or shape contradicts the inferred one.
+
+    Args:
+        graph: the graph; its value_info and outputs are compared.
+        values: the translated values by name.
+        fact: returns the inferred fact of a value.
+    """
+    for kind, infos in (("value", graph.value_info), ("output", graph.output)):
+        for info in infos:
+            value = values.get(info.name)
+            if isinstance(value, Value) and info.type.HasField("tensor_type"):
+                declared = fact_of(info.type.tensor_type)
+                inferred = Fact(fact(value).element, fact(value).shape)
+                if not agree(declared, inferred):
+                    yield Contradiction(kind, info.name, declared, inferred)
+
+
+def fact_of(tensor: onnx.TypeProto.Tensor) -> Fact:
+    """The fact of an ONNX tensor type; the element type is None if it is missing, or does not exist in IR."""
+    return Fact(_element(tensor.elem_type), declared_shape(tensor))
+
+
+def fact_of_tensor(tensor: onnx.TensorProto) -> Fact:
+    """The type and shape of a tensor; the element type is None if it does not exist in IR."""
+    return Fact(_element(tensor.data_type), tuple(tensor.dims))
+
+
+def _element(number: int) -> Element | None:
+    try:
+        return element_of(number) if number else None
+    except UnsupportedError:
+        return None
+
+
+def agree(declared: Fact, inferred: Fact) -> bool:
+    """Whether a tensor can satisfy both facts."""
+    if not _same_element(declared, inferred):
+        return False
+    try:
+        meet_shapes(declared.shape, inferred.shape)
+    except OpError:
+        return False
+    return True
+
+
+def _same_element(one: Fact, other: Fact) -> bool:
+    """Whether two element types are the same, or one of them is not known."""
+    return one.element is None or other.element is None or one.element is other.element
+
+
+def structure_findings(model: onnx.ModelProto) -> Iterator[Finding]:
+    """Findings in every graph of a model whose nodes are marked, functions and subgraphs included."""
+    if not model.graph.output:
+        yield at_value(codes.NO_OUTPUT, "", model.graph.name, "graph", "the graph has no output: it computes nothing")
+    used = UsedNames()
+    for path, graph in graphs_of(model):
+        yield from _duplicates(path, graph)
+        yield from _order(graph, used)
+        yield from _unused(graph, used)
+        if isinstance(graph, onnx.GraphProto):
+            yield from _values(path, graph)
+    yield from _missing(model)
+
+
+def _duplicates(path: str, graph: Graphs) -> Iterator[Finding]:
+    seen: dict[str, str] = {}
+    for name, what in _defined(graph):
+        # An initializer may be the default of the input with its name.
+        if name in seen and (seen[name], what) != ("an input", "an initializer"):
+            yield at_value(codes.DUPLICATE_NAME, path, name, "value", f"{name!r} is {what} and also {seen[name]}")
+        seen[name] = what
+
+
+def _defined(graph: Graphs) -> Iterator[tuple[str, str]]:
+    """Every name that a graph defines, and a description of its value."""
+    if isinstance(graph, onnx.GraphProto):
+        yield from ((info.name, "an input") for info in graph.input)
+        yield from ((tensor.name, "an initializer") for tensor in graph.initializer)
+        yield from ((tensor.values.name, "an initializer") for tensor in graph.sparse_initializer)
+    else:
+        yield from ((name, "an input") for name in graph.input)
+    for node in graph.node:
+        yield from ((name, f"an output of node {location(node).name!r}") for name in node.output if name)
+
+
+def _order(graph: Graphs, used: UsedNames) -> Iterator[Finding]:
+    """Cycles, and nodes that are not in order."""
+    producers = {name: i for i, node in enumerate(graph.node) for name in reversed(node.output) if name}
+    needed = [{producers[name] for name in used.of(node) if name in producers} for node in graph.node]
+    _, stuck = sort_by_producers(needed)
+    if stuck:
+        yield location(graph.node[stuck[0]]).finding(codes.CYCLE, "it is part of a cycle of nodes, or depends on one")
+        return
+    for i, before in enumerate(needed):
+        late = max(before, default=-1)
+        if late > i:
+            after = location(graph.node[late]).name
+            yield location(graph.node[i]).finding(
+                codes.ORDER, f"it reads an output of node {after!r}, which comes after it"
+            )
+
+
+def _unused(graph: Graphs, used: UsedNames) -> Iterator[Finding]:
+    outputs = graph.output if not isinstance(graph, onnx.GraphProto) else [info.name for info in graph.output]
+    producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
+    waiting = [producers[name] for name in outputs if name in producers]
+    needed = set(waiting)
+    while waiting:
+        found = {producers[name] for name in used.of(graph.node[waiting.pop()]) if name in producers} - needed
+        needed |= found
+        waiting += found
+    for i, node in enumerate(graph.node) if outputs else ():
+        if i not in needed:
+            yield location(node).finding(codes.UNUSED_NODE, "no output of the graph depends on it")
+
+
+def _missing(model: onnx.ModelProto) -> Iterator[Finding]:
+    """Values without a producer in the graph that reads them and in the graphs around it."""
+    waiting: list[tuple[str, Graphs, Set[str]]] = [("", model.graph, set())]
+    waiting += [(path, graph, set()) for path, graph in graphs_of(model) if isinstance(graph, onnx.FunctionProto)]
+    for path, graph, outer in waiting:
+        known = outer | (own_names(graph) if isinstance(graph, onnx.GraphProto) else _names(graph))
+        for node in graph.node:
+            for name in dict.fromkeys(node.input):
+                if name and name not in known:
+                    yield location(node).finding(codes.MISSING_VALUE, f"nothing produces {name!r}, which it reads")
+            waiting += ((path_of(inner), inner, known) for inner in subgraphs(node))
+        outputs = [info.name for info in graph.output] if isinstance(graph, onnx.GraphProto) else graph.output
+        for name in outputs:
+            if name not in known:
+                yield at_value(
+                    codes.MISSING_VALUE, path, name, "output", f"nothing produces {name!r}, an output of the graph"
+                )
+
+
+def _names(function: onnx.FunctionProto) -> set[str]:
+    return (set(function.input) | {name for node in function.node for name in node.output}) - {""}
+
+
+def _values(path: str, graph: onnx.GraphProto) -> Iterator[Finding]:
+    """Inputs that contradict initializers, and value_info of values that do not exist."""
+    initializers = {tensor.name: fact_of_tensor(tensor) for tensor in graph.initializer}
+    for info in graph.input:
+        declared, found = fact_of(info.type.tensor_type), initializers.get(info.name)
+        if found is not None and not agree(declared, found):
+            reason = f"it is declared as {declared}, but its initializer is {found}"
+            yield at_value(codes.INITIALIZER, path, info.name, "input", reason)
+    known = own_names(graph)
+    for info in graph.value_info:
+        if info.name not in known:
+            yield at_value(codes.STALE_VALUE, path, info.name, "value_info", f"the graph has no value {info.name!r}")
+
+
+def tensor_findings(graph: onnx.GraphProto, folder: Path | None) -> Iterator[tuple[str, Finding]]:
+    """Initializers that nodes or outputs use, but that cannot be read: the name and the finding of each."""
+    used = UsedNames()
+    read = {output.name for output in graph.output}.union(*map(used.of, graph.node))
+    for tensor in chain(graph.initializer, graph.sparse_initializer):
+        name = tensor.name if isinstance(tensor, TensorProto) else tensor.values.name
+        if name not in read:
+            continue
+        try:
+            constant_of(tensor, folder)
+        except IrexecError as error:
+            code = codes.UNSUPPORTED_TYPE if isinstance(error, UnknownTypeError) else codes.DAMAGED_TENSOR
+            yield name, at_value(code, path_of(graph), name, "initializer", str(error))

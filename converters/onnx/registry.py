@@ -22,7 +22,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, TypeProto
 
 from converters.onnx.graphs import domain_of, opset_of
-from converters.onnx.onnx_values import OnnxValue
+from converters.onnx.tensors import OnnxValue
 from irexec.errors import PluginError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value

@@ -14,13 +14,24 @@ from onnx import AttributeProto
 
 from converters.onnx.body_builder import BodyBuilder
 from converters.onnx.context import TranslationContext
-from converters.onnx.declared import contradictions
-from converters.onnx.graphs import UsedNames, describe, domain_of, every_node, opset_of, own_names, subgraphs
-from converters.onnx.input_types import check_types
-from converters.onnx.limits import Translations
-from converters.onnx.locations import path_of
-from converters.onnx.objections import Objections, WithoutValueError, WrongAttributeError
-from converters.onnx.onnx_values import (
+from converters.onnx.graphs import (
+    Objections,
+    Translations,
+    UsedNames,
+    WithoutValueError,
+    WrongAttributeError,
+    describe,
+    domain_of,
+    every_node,
+    opset_of,
+    own_names,
+    path_of,
+    subgraphs,
+)
+from converters.onnx.load import contradictions, tensor_findings
+from converters.onnx.operators import check_types
+from converters.onnx.registry import Translation, translation_of
+from converters.onnx.tensors import (
     EmptyOptional,
     LoopSequence,
     OnnxValue,
@@ -28,10 +39,8 @@ from converters.onnx.onnx_values import (
     SettledStates,
     StackedSequence,
     TensorSequence,
+    constant_of,
 )
-from converters.onnx.registry import Translation, translation_of
-from converters.onnx.structure import tensor_findings
-from converters.onnx.tensors import constant_of
 from irexec.analysis.builder import Builder
 from irexec.errors import ConversionError, IrexecError, OpError, UnsupportedError
 from irexec.ir.graph import Value

@@ -8,14 +8,11 @@ from pathlib import Path
 import onnx
 
 from converters.onnx.blocked_layout import without_blocks
-from converters.onnx.declared import contradictions, declared_shape
-from converters.onnx.graphs import opsets_of
-from converters.onnx.load import Source, external_files_of, load
-from converters.onnx.objections import Objections
-from converters.onnx.onnx_values import ScoresByLabel
+from converters.onnx.graphs import Objections, opsets_of
+from converters.onnx.load import Source, contradictions, declared_shape, external_files_of, load
 from converters.onnx.operators import early_operators, refusal, unsupported
 from converters.onnx.scope import Scope
-from converters.onnx.tensors import element_of
+from converters.onnx.tensors import ScoresByLabel, element_of
 from irexec.analysis.builder import Builder
 from irexec.analysis.model import Model, partial_shape
 from irexec.errors import ConversionError, InputError, OpError, UnsupportedError

@@ -100,7 +100,7 @@ def write_onnx(
     document["warnings"] = [str(one) for one in exported.remarks]
     for text in document["warnings"]:
         render.warning_line(text)
-    from converters.ir_to_onnx.saving import save_onnx
+    from converters.ir_to_onnx.export import save_onnx
 
     with render.progress(f"writing {target}"):
         document["files"] = [str(path) for path in save_onnx(exported.proto, target, options.external_data)]
@@ -142,7 +142,7 @@ def _check_ranks(source: Model) -> None:
 def _check_files(model: str, source: Model, target: Path, options: ToOnnx, overwrite: bool) -> None:
     """Raise InputError unless the files can be written without overwriting the model."""
     try:
-        from converters.ir_to_onnx.saving import data_path
+        from converters.ir_to_onnx.export import data_path
     except ImportError as error:
         raise ConversionError(
             f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True
@@ -168,8 +168,8 @@ def _exported(source: Model, options: ToOnnx, strict: bool, document: dict[str, 
         ConversionError: layers cannot be written; each has been printed on a line of its own.
     """
     from converters.ir_to_onnx.export import export
+    from converters.ir_to_onnx.graph_writer import ExportError
     from converters.ir_to_onnx.opsets import checked_opset
-    from converters.ir_to_onnx.refusals import ExportError
 
     document["opset"] = checked_opset(options.opset)
     if options.arithmetic == "f32":

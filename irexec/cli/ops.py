@@ -56,7 +56,7 @@ def ops(names: tuple[str, ...], check: str | None, onnx: bool, as_json: bool) ->
 def _onnx(names: tuple[str, ...], as_json: bool) -> int:
     """The table of the export to ONNX; of NAMES those operations that ``matching`` finds."""
     require_converters()
-    from converters.ir_to_onnx.table import onnx_table
+    from converters.ir_to_onnx.registry import onnx_table
 
     wanted = {(line.type, line.version) for line in (matching(names) if names else supported())}
     lines = [line for line in onnx_table() if (line.type, line.version) in wanted]

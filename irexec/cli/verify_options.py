@@ -67,7 +67,7 @@ def verified(path: str, model: Any, options: Verify, as_json: bool) -> tuple[int
     Returns:
         The exit code, and the comparison as JSON.
     """
-    from converters.onnx.declared import declared_shapes
+    from converters.onnx.load import declared_shapes
     from irexec.tools.verify import verify
 
     runtime = onnx_runtime()

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, external_data_helper, helper, parser
 
 import irexec
-from converters.onnx import checker
+from converters.onnx import examine as examining
 from converters.onnx.examine import Examination, examine
 from irexec.errors import ConversionError
 from irexec.ir.code_table import CODES
@@ -180,7 +180,7 @@ def test_what_the_inference_of_onnx_alone_objects_to_is_information(monkeypatch:
         )
 
     assert not examine(parsed(RELU)).findings
-    monkeypatch.setattr(checker, "infer_shapes", refuse)
+    monkeypatch.setattr(examining, "infer_shapes", refuse)
     findings = examine(parsed(RELU)).findings
     assert [(f.code, f.severity, f.layer_name, f.message) for f in findings] == [
         ("ON002", "info", "act", "Inferred shape is odd")

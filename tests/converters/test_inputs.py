@@ -292,7 +292,7 @@ def test_a_sequence_of_sequences_of_bodies(monkeypatch: pytest.MonkeyPatch) -> N
         inner = f"t{i} = SequenceMap <body = {body}> (s) r{i} = ConcatFromSequence <axis = 0> (t{i})"
         body = f"body{i} (float[1] a{i}) => (float[n] r{i}) {{ {inner} }}"
     text = f"(float[100] x) => (float y) {{ s = SplitToSequence (x) t = SequenceMap <body = {body}> (s) y = ConcatFromSequence <axis = 0> (t) }}"
-    monkeypatch.setattr("converters.onnx.limits.MAX_TRANSLATIONS", 1000)
+    monkeypatch.setattr("converters.onnx.graphs.MAX_TRANSLATIONS", 1000)
     assert re.search(r"need more than 1\d\d\d translations of nodes", _refused(model_of(text, 18)))
 
 

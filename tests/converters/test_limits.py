@@ -14,7 +14,7 @@ from onnx import AttributeProto, TensorProto, helper, parser
 import converters
 import irexec
 from converters.onnx import functions as functions_module
-from converters.onnx import graphs, limits
+from converters.onnx import graphs
 from converters.onnx.body_builder import BodyBuilder
 from converters.onnx.load import external_files
 from irexec.analysis.shape_inference import ShapeInference
@@ -170,7 +170,7 @@ def test_graphs_too_deep_inside_each_other() -> None:
     """Deeper than in a file, where protobuf has a limit."""
     model = _nested("If", 1)
     graph = model.graph
-    for _ in range(limits.MAX_NESTED_GRAPHS + 1):
+    for _ in range(graphs.MAX_NESTED_GRAPHS + 1):
         graph = (
             graph.node.add(op_type="If", output=["u"]).attribute.add(name="then_branch", type=AttributeProto.GRAPH).g
         )

@@ -34,7 +34,7 @@ _TRANSLATOR = """
 
     from converters.onnx.context import TranslationContext
     from converters.onnx.registry import translates
-    from converters.onnx.onnx_values import TensorSequence
+    from converters.onnx.tensors import TensorSequence
     from irexec.ir.graph import Value
 
 

@@ -9,8 +9,8 @@ import onnx
 from onnx import helper
 
 import converters.ir_to_onnx
+from converters.ir_to_onnx.graph import type_name
 from converters.ir_to_onnx.opsets import OLDEST_OPSET
-from converters.ir_to_onnx.tensors import type_name
 from irexec.dtypes.elements import ELEMENTS
 
 TABLE = Path(converters.ir_to_onnx.__file__).with_name("kernels.txt")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from converters.ir_to_onnx.refusals import ExportError
+from converters.ir_to_onnx.graph_writer import ExportError
 from irexec.testing import Case
 from irexec.testing.laws import kernel, read_only
 from irexec.testing.random_cases import random_cases, seeded

@@ -20,7 +20,7 @@ from onnx import numpy_helper
 
 import converters
 from converters.ir_to_onnx.export import export
-from converters.ir_to_onnx.refusals import ExportError
+from converters.ir_to_onnx.graph_writer import ExportError
 from converters.onnx.tensors import array_of
 from irexec.errors import IrexecError
 from tests.support.exported import run_onnx

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from converters.ir_to_onnx.export import export
-from converters.ir_to_onnx.refusals import ExportError
+from converters.ir_to_onnx.graph_writer import ExportError
 from irexec.errors import ConversionError
 from irexec.testing import Case
 from irexec.testing.laws import assert_same

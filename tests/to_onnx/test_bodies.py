@@ -10,7 +10,7 @@ import pytest
 
 import irexec
 from converters.ir_to_onnx.export import export
-from converters.ir_to_onnx.refusals import ExportError
+from converters.ir_to_onnx.graph_writer import ExportError
 from irexec.errors import OpError
 from tests.graphs.growth import Growth
 from tests.graphs.making import Made, made_of

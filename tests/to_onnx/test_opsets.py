@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from converters.ir_to_onnx.export import export
-from converters.ir_to_onnx.refusals import ExportError
+from converters.ir_to_onnx.graph_writer import ExportError
 from converters.ir_to_onnx.registry import translation_of
 from irexec import Builder
 from irexec.testing import Case

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from converters.ir_to_onnx.refusals import ExportError
+from converters.ir_to_onnx.graph_writer import ExportError
 from converters.ir_to_onnx.registry import Translation, translation_of
 from irexec.testing import Case
 from tests.support.cases import runnable_definitions

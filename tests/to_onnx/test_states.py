@@ -8,7 +8,7 @@ import pytest
 
 import irexec
 from converters.ir_to_onnx.export import export
-from converters.ir_to_onnx.refusals import ExportError
+from converters.ir_to_onnx.graph_writer import ExportError
 from irexec import Builder
 
 onnxruntime = pytest.importorskip("onnxruntime")

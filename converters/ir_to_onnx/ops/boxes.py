@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.generation import as_i64
 from converters.ir_to_onnx.ops.movement import reshape_to, sizes_of
 from converters.ir_to_onnx.ops.roi import wide_element
 from converters.ir_to_onnx.ops.suppression import AlignedBoxes, Kept, Rule, suppressed
 from converters.ir_to_onnx.registry import composed
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import BOOLEAN, F32, I64
 from irexec.errors import check
 from irexec.ir.dims import ANY

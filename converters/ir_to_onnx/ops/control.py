@@ -10,10 +10,10 @@ from onnx import GraphProto
 
 from converters.ir_to_onnx.bodies import finished, if_node, inner_context, loop
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor, onnx_element
+from converters.ir_to_onnx.graph_writer import RefusedBody
 from converters.ir_to_onnx.ops.generation import as_i64
-from converters.ir_to_onnx.refusals import RefusedBody
 from converters.ir_to_onnx.registry import composed, exact
-from converters.ir_to_onnx.tensors import Tensor, onnx_element
 from irexec.analysis.builder import packed
 from irexec.dtypes.elements import BOOLEAN, I32, Element
 from irexec.errors import check

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.generation import as_i64
 from converters.ir_to_onnx.registry import composed, exact
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import BOOLEAN, F64, I64
 from irexec.errors import check
 from irexec.ir.dims import PartialShape

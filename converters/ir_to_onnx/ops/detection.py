@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.boxes import (
     best,
     chosen,
@@ -32,7 +33,6 @@ from converters.ir_to_onnx.ops.nms import (
 )
 from converters.ir_to_onnx.ops.roi import region_means, wide_element
 from converters.ir_to_onnx.registry import composed
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import BOOLEAN, F32, F64, I32, I64
 from irexec.ir.dims import ANY
 from irexec.reference.proposals import MAX_LOG_SCALE, as_f32

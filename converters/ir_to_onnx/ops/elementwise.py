@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
-from converters.ir_to_onnx.kernels import is_computed
+from converters.ir_to_onnx.graph import Tensor
+from converters.ir_to_onnx.opsets import is_computed
 from converters.ir_to_onnx.registry import add, composed, exact
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import BOOLEAN, F32, F64, I64, Element
 from irexec.errors import check
 from irexec.schema.broadcasting import pdpd_start

@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.opsets import accepted
 from converters.ir_to_onnx.registry import composed, exact
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import F4E2M1, F8E4M3, F8E5M2, F8E8M0, F16, F32, F64, I8, I32, I64, U8, Element
 from irexec.errors import check
 from irexec.ir.dims import may_equal

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.elementwise import floor_divide
 from converters.ir_to_onnx.ops.generation import as_i64
 from converters.ir_to_onnx.registry import composed, exact
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, I32, I64, element
 from irexec.errors import check
 

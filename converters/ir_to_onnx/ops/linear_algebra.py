@@ -7,10 +7,10 @@ import string
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.convolution import known_sizes
 from converters.ir_to_onnx.ops.generation import as_i64
 from converters.ir_to_onnx.registry import composed, exact
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import F32, F64, I64, Element
 from irexec.errors import check
 

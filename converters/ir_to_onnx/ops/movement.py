@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.generation import as_i64, as_vector
 from converters.ir_to_onnx.registry import composed, exact
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import I64
 from irexec.errors import check
 from irexec.schema.broadcasting import pdpd_start

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.generation import as_i64
 from converters.ir_to_onnx.ops.suppression import (
     AlignedBoxes,
@@ -20,7 +21,6 @@ from converters.ir_to_onnx.ops.suppression import (
     where_all,
 )
 from converters.ir_to_onnx.registry import composed, exact
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import BOOLEAN, F32, F64, I64
 from irexec.errors import check
 from irexec.ir.dims import ANY

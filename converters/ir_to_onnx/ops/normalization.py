@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
-from converters.ir_to_onnx.recognition import constant_of, has_flag, producer, producer_of, recognises
-from converters.ir_to_onnx.registry import composed, exact
-from converters.ir_to_onnx.tensors import Tensor
+from converters.ir_to_onnx.graph import Tensor
+from converters.ir_to_onnx.registry import composed, constant_of, exact, has_flag, producer, producer_of, recognises
 from irexec.dtypes.elements import F32
 from irexec.ir.dims import Shape
 from irexec.ir.graph import Node, Value

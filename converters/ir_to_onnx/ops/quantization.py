@@ -11,15 +11,12 @@ from typing import Any
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
-from converters.ir_to_onnx.kernels import is_computed
-from converters.ir_to_onnx.levels import rounded_levels
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.convolution import known_sizes, window_attributes
 from converters.ir_to_onnx.ops.elementwise import aligned
 from converters.ir_to_onnx.ops.generation import converted
-from converters.ir_to_onnx.opsets import accepted
-from converters.ir_to_onnx.recognition import constant_of, has_flag, producer_of, recognises
-from converters.ir_to_onnx.registry import composed
-from converters.ir_to_onnx.tensors import Tensor
+from converters.ir_to_onnx.opsets import accepted, is_computed
+from converters.ir_to_onnx.registry import composed, constant_of, has_flag, producer, producer_of, recognises
 from irexec.analysis.attributes import typed_attributes
 from irexec.dtypes.elements import F16, F32, I8, I32, U8, Element, element
 from irexec.ir.constants import constant_value
@@ -442,3 +439,17 @@ def _vector(
 def _is_float(ctx: ExportContext, value: Value) -> bool:
     kind = ctx.element_of(value)
     return kind is not None and kind.is_float
+
+
+def rounded_levels(convert: Node, kind: Element | None) -> tuple[Node, Value | None] | None:
+    """The Divide of Convert(Clamp(Round(x / scale) + zero point)), and the zero point; None of other layers."""
+    clamp = producer(convert, 0, "Clamp")
+    limits = None if clamp is None else (float(clamp.attributes["min"]), float(clamp.attributes["max"]))
+    if limits != ((-128.0, 127.0) if kind is I8 else (0.0, 255.0)):
+        return None
+    add = producer(clamp, 0, "Add")
+    rounded = producer(clamp if add is None else add, 0, "Round")
+    divide = producer(rounded, 0, "Divide")
+    if rounded is None or divide is None or rounded.attributes.get("mode", "half_to_even").lower() != "half_to_even":
+        return None
+    return divide, None if add is None else add.inputs[1]

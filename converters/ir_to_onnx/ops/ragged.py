@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.generation import as_i64
 from converters.ir_to_onnx.ops.roi import largest
 from converters.ir_to_onnx.registry import composed, exact, inexpressible
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, F64, I32, I64, STRING, Element
 from irexec.dtypes.limits import lowest
 from irexec.errors import check

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.convolution import known_sizes
 from converters.ir_to_onnx.ops.elementwise import rounded_cast
 from converters.ir_to_onnx.ops.generation import as_i64
 from converters.ir_to_onnx.ops.movement import multiplied, reshape_to, sizes_of
 from converters.ir_to_onnx.ops.roi import round_half_away
 from converters.ir_to_onnx.registry import composed, exact
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import F32, F64, I32, Element
 from irexec.errors import check
 from irexec.reference.interpolate import ResizeParams, float_steps, scales_of

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.movement import reshape_to, sizes_of
 from converters.ir_to_onnx.ops.roi import (
     FeatureMaps,
@@ -24,7 +25,6 @@ from converters.ir_to_onnx.ops.roi import (
     wide_element,
 )
 from converters.ir_to_onnx.registry import composed
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import I64
 
 

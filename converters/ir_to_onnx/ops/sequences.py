@@ -13,9 +13,9 @@ import numpy as np
 
 from converters.ir_to_onnx.bodies import loop
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.generation import as_i64
 from converters.ir_to_onnx.registry import composed, exact
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import BF16, F16, F32, F64, I32, I64
 from irexec.errors import check
 from irexec.ir.constants import constant_value

@@ -16,7 +16,7 @@ import numpy as np
 
 from converters.ir_to_onnx.bodies import loop
 from converters.ir_to_onnx.context import ExportContext
-from converters.ir_to_onnx.tensors import Tensor
+from converters.ir_to_onnx.graph import Tensor
 from irexec.dtypes.elements import F32, F64, I64
 from irexec.ir.dims import ANY
 

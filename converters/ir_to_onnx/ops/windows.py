@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from converters.ir_to_onnx.context import ExportContext
+from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.convolution import known_sizes
 from converters.ir_to_onnx.ops.elementwise import rounded_cast
 from converters.ir_to_onnx.ops.generation import as_i64, as_vector
 from converters.ir_to_onnx.ops.movement import multiplied, reshape_to, sizes_of
 from converters.ir_to_onnx.registry import add, composed, exact
-from converters.ir_to_onnx.tensors import Tensor
 from irexec.dtypes.elements import BOOLEAN, F32, F64, U8
 from irexec.dtypes.limits import lowest
 from irexec.errors import check

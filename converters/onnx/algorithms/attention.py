@@ -9,7 +9,7 @@ import numpy as np
 
 from converters.onnx.algorithms.expression import Expression, arange, positions
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_generated
+from converters.onnx.graphs import check_generated
 from irexec.dtypes.elements import BOOLEAN, F32, I64, Element
 from irexec.errors import OpError
 from irexec.ir.dims import Size

@@ -13,7 +13,7 @@ import numpy as np
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.body_builder import BodyBuilder, IterationResult, build_loop
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_generated, check_unrolled
+from converters.onnx.graphs import check_generated, check_unrolled
 from irexec.dtypes.elements import F32, STRING
 from irexec.errors import OpError
 from irexec.ir.graph import Value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from converters.ir_to_onnx.opsets import NEWEST_OPSET, OLDEST_OPSET
-from converters.ir_to_onnx.table import onnx_table
+from converters.ir_to_onnx.registry import onnx_table
 from irexec_reference.markdown import prose, table
 
 

@@ -9,9 +9,9 @@ from onnx import GraphProto, TypeProto
 
 from converters.onnx.body_builder import BodyBuilder, IterationResult, IterationSlice, build_loop
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_unrolled
-from converters.onnx.onnx_values import EmptyOptional, LoopSequence, OnnxValue, StackedSequence, TensorSequence
+from converters.onnx.graphs import check_unrolled
 from converters.onnx.registry import translates
+from converters.onnx.tensors import EmptyOptional, LoopSequence, OnnxValue, StackedSequence, TensorSequence
 from irexec.dtypes.elements import BOOLEAN, I64
 from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value

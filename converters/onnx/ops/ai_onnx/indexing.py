@@ -8,7 +8,7 @@ import numpy as np
 
 from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_unrolled
+from converters.onnx.graphs import check_unrolled
 from converters.onnx.registry import add, translates
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError

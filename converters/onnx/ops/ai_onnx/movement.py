@@ -11,7 +11,7 @@ import numpy as np
 from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.algorithms.windows import broadcast_to_axes
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_unrolled
+from converters.onnx.graphs import check_unrolled
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import I64
 from irexec.errors import OpError

@@ -7,7 +7,7 @@ from onnx import TensorProto
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_generated
+from converters.onnx.graphs import check_generated
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import BF16, F16, F32, F64, I64, Element
 from irexec.errors import OpError

@@ -9,7 +9,7 @@ import numpy as np
 from converters.onnx.algorithms.expression import positions
 from converters.onnx.algorithms.windows import WindowAttributes, add_bias, conv_windows, convolve
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_generated
+from converters.onnx.graphs import check_generated
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
 from irexec.dtypes.elements import BF16, F16, F32, F64, I32, I64, U8, Element

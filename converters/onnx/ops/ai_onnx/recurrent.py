@@ -18,7 +18,7 @@ from converters.onnx.algorithms.recurrent_cells import (
     rnn_cell,
 )
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_generated
+from converters.onnx.graphs import check_generated
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import F64
 from irexec.errors import OpError

@@ -17,7 +17,7 @@ import numpy as np
 from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.algorithms.resampling import Resizing, Stretch, exact_nearest, resampled
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import MAX_UNROLLED
+from converters.onnx.graphs import MAX_UNROLLED
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import BOOLEAN, F32, F64, I16, I32, I64, U8, U16, U32, U64
 from irexec.errors import OpError

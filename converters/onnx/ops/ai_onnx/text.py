@@ -9,7 +9,7 @@ import numpy as np
 
 from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_unrolled
+from converters.onnx.graphs import check_unrolled
 from converters.onnx.registry import translates
 from irexec.dtypes.elements import F32, I64, STRING
 from irexec.errors import ConversionError, OpError

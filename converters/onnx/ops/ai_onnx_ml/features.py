@@ -17,11 +17,10 @@ from onnx import TensorProto
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
-from converters.onnx.onnx_values import ScoresByLabel
 from converters.onnx.ops.ai_onnx.movement import flattened
 from converters.onnx.ops.ai_onnx.text import strings
 from converters.onnx.registry import AI_ONNX_ML, translates
-from converters.onnx.tensors import array_of
+from converters.onnx.tensors import ScoresByLabel, array_of
 from irexec.dtypes.elements import F32, I64, STRING, Element
 from irexec.errors import OpError
 from irexec.ir.graph import Value

@@ -14,7 +14,7 @@ import numpy as np
 from converters.onnx.algorithms.class_scores import best_class, coupled, labels_at, post_transformed, scores_of_two
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_generated
+from converters.onnx.graphs import check_generated
 from converters.onnx.registry import AI_ONNX_ML, translates
 from irexec.dtypes.elements import F32, I64
 from irexec.errors import ConversionError, OpError

@@ -16,7 +16,7 @@ from onnx import TensorProto
 from converters.onnx.algorithms.class_scores import best_class, labels_at, post_transformed, scores_of_two
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_generated, check_unrolled
+from converters.onnx.graphs import check_generated, check_unrolled
 from converters.onnx.registry import AI_ONNX_ML, translates
 from converters.onnx.tensors import array_of
 from irexec.dtypes.elements import F32, F64, I64, Element

@@ -9,7 +9,7 @@ import numpy as np
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_unrolled
+from converters.onnx.graphs import check_unrolled
 from converters.onnx.ops.ai_onnx.elementwise import clip_1, hard_sigmoid, leaky_relu
 from converters.onnx.ops.ai_onnx.generation import range_11
 from converters.onnx.ops.ai_onnx.indexing import gather_nd, trilu, unique

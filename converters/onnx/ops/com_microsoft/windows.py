@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.algorithms.windows import WindowAttributes, Windows
 from converters.onnx.context import TranslationContext
-from converters.onnx.limits import check_unrolled
+from converters.onnx.graphs import check_unrolled
 from converters.onnx.ops.ai_onnx.windows import conv_transpose
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I64

@@ -51,7 +51,7 @@ class OnnxFileRuntime(Runtime):
         if model.path is None or not is_onnx_file(model.path):
             raise InputError(f"{self.engine} runs .onnx files only, and {model.path or 'the model'} is an IR")
         super().__init__(name or self.engine, model, **process)
-        from converters.onnx.observe import tensors_of
+        from converters.onnx.reference import tensors_of
 
         self.path = model.path
         self._tensors = tensors_of(model.path)
@@ -97,7 +97,7 @@ class OnnxFileRuntime(Runtime):
         self, asked: Mapping[str, Element | None], feeds: Sequence[Arrays], *, inlined: bool
     ) -> list[dict[str, np.ndarray]]:
         """Tensors by name in each run, with their element types where they are known."""
-        from converters.onnx.observe import write_observed
+        from converters.onnx.reference import write_observed
 
         if not asked:
             return [{} for _ in feeds]

@@ -1,20 +1,23 @@
-"""Element-wise layers: ScaleShift, Power, Eltwise, and functions of one input."""
+"""Arithmetic: element-wise layers, matrix products, reductions, normalisation and SoftMax."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from converters.legacy_ir.layer import Layer
-from converters.legacy_ir.objections import NoEquivalentError, WrongAttributeError
-from converters.legacy_ir.registry import parsed, translates
-from irexec.dtypes.elements import F32, I32
+from converters.legacy_ir.layers.convolution import with_biases
+from converters.legacy_ir.layers.shapes import positive
+from converters.legacy_ir.registry import NoEquivalentError, WrongAttributeError, parsed, translates
+from irexec.dtypes.elements import F32, I32, I64
 from irexec.errors import check
 from irexec.ir import legacy_codes
 from irexec.ir.graph import Value
 from irexec.messages import listed
-from irexec.schema.attributes import Floats
+from irexec.schema.attributes import Floats, Positive
 
 
 @translates("ScaleShift")
@@ -230,3 +233,169 @@ _ACTIVATIONS: dict[str, Any] = {
     "tanh": _function("Tanh", 1), "exp": _function("Exp", 1), "elu": elu, "relu": relu,
     "relu6": relu6, "clamp": clamp, "prelu": prelu, "not": logical_not,
 }  # fmt: skip
+
+
+@translates("FullyConnected", "InnerProduct")
+def fully_connected(
+    layer: Layer, data: Value, weights: Value | None = None, biases: Value | None = None, *, out_size: int
+) -> Value:
+    """Weights [out_size, all axes of the input but the first]; the output has two axes."""
+    data = layer.f32(data)
+    shape = layer.shape(data)
+    check(len(shape) > 1, f"the input has rank {len(shape)}, expected 2 or more")
+    inner = math.prod(shape[1:])
+    if len(shape) > 2:
+        data = layer.emit("Reshape", data, layer.constant([0, inner]), version=1, special_zero=True)
+    sizes = (out_size, inner)
+    matrix = layer.blob("weights", sizes) if weights is None else layer.reshaped(layer.f32(weights), sizes)
+    product = layer.emit("MatMul", data, matrix, version=1, transpose_a=False, transpose_b=True)
+    return with_biases(layer, product, biases, out_size)
+
+
+@translates("Gemm")
+def gemm(
+    layer: Layer, a: Value, b: Value, c: Value | None = None, *, alpha: float = 1.0, beta: float = 1.0,
+    transpose_a: bool = False, transpose_b: bool = False,
+) -> Value:  # fmt: skip
+    """alpha * op(a) op(b) + beta * c, over batches that broadcast."""
+    product: Value = layer.emit(
+        "MatMul", layer.f32(a), layer.f32(b), version=1, transpose_a=transpose_a, transpose_b=transpose_b
+    )
+    if alpha != 1:
+        product = layer.emit("Multiply", product, alpha, version=1)
+    if c is None:
+        return product
+    addend = layer.f32(c)
+    if beta != 1:
+        addend = layer.emit("Multiply", addend, beta, version=1)
+    total: Value = layer.emit("Add", product, addend, version=1)
+    return total
+
+
+def _reduction(type: str) -> Callable[..., Value]:
+    def translate(layer: Layer, data: Value, axes: Value, *, keep_dims: bool = True) -> Value:
+        if type.startswith("ReduceLogical"):
+            data = layer.boolean(data)
+        if type == "ReduceMax":
+            layer.note(
+                legacy_codes.AGAINST_DESCRIPTION, "ReduceMax of the engines gives 0 in place of a negative maximum"
+            )
+        return layer.emit(type, data, layer.i64(axes), version=4, keep_dims=keep_dims)
+
+    return translate
+
+
+for _name in ("Max", "Min", "Mean", "Sum", "Prod", "L1", "L2"):
+    translates(f"Reduce{_name}")(_reduction(f"Reduce{_name}"))
+translates("ReduceAnd")(_reduction("ReduceLogicalAnd"))
+translates("ReduceOr")(_reduction("ReduceLogicalOr"))
+
+
+@translates("ReduceSumSquare")
+def reduce_sum_square(layer: Layer, data: Value, axes: Value, *, keep_dims: bool = True) -> Value:
+    """Sum of squares."""
+    squares = layer.emit("Multiply", data, data, version=1)
+    return layer.emit("ReduceSum", squares, layer.i64(axes), version=1, keep_dims=keep_dims)
+
+
+@translates("ReduceLogSum")
+def reduce_log_sum(layer: Layer, data: Value, axes: Value, *, keep_dims: bool = True) -> Value:
+    """Logarithm of the sum."""
+    total = layer.emit("ReduceSum", layer.f32(data), layer.i64(axes), version=1, keep_dims=keep_dims)
+    return layer.emit("Log", total, version=1)
+
+
+@translates("ReduceLogSumExp")
+def reduce_log_sum_exp(layer: Layer, data: Value, axes: Value, *, keep_dims: bool = True) -> Value:
+    """Logarithm of the sum of exponentials."""
+    powers = layer.emit("Exp", layer.f32(data), version=1)
+    return reduce_log_sum(layer, powers, axes, keep_dims=keep_dims)
+
+
+# From this eps on, the two forms of Normalize differ by more than rounding.
+_LARGE_EPS = 1e-4
+
+
+@translates("BatchNormalization")
+def batch_normalization(layer: Layer, data: Value, *, epsilon: float) -> Value:
+    """(x - mean) / sqrt(variance + epsilon) by channel: the biases are the mean, the weights the variance."""
+    data = layer.f32(data)
+    variance, mean = (by_channel(layer, tag, None, data) for tag in ("weights", "biases"))
+    centred = layer.emit("Subtract", data, mean, version=1)
+    deviation = layer.emit("Sqrt", layer.emit("Add", variance, layer.constant(epsilon, F32), version=1), version=1)
+    return layer.emit("Divide", centred, deviation, version=1)
+
+
+@translates("Norm", "LRN")
+def norm(
+    layer: Layer, data: Value, *, alpha: float, beta: float, local_size: Positive = 1,
+    region: Literal["across", "same"], k: float = 1.0,
+) -> Value:  # fmt: skip
+    """x / (k + alpha * mean of the squares in a window) ** beta; over channels, or over the last two axes."""
+    axes = [1] if region == "across" else [2, 3]
+    return layer.emit(
+        "LRN", layer.f32(data), layer.constant(axes, I64), version=1, alpha=alpha, beta=beta, bias=k, size=local_size
+    )
+
+
+@translates("Normalize")
+def normalize(
+    layer: Layer, data: Value, *, across_spatial: bool = False, channel_shared: bool = False, eps: float = 1e-10
+) -> Value:
+    """x * weights / sqrt(sum of squares + eps), over channels or over all axes but the first.
+
+    With ``channel_shared`` the first weight counts.
+    """
+    data = layer.f32(data)
+    if eps >= _LARGE_EPS:
+        layer.note(
+            legacy_codes.ENGINES_DIFFER,
+            f"release 2020.4 adds eps {eps:g} to the root, release 2020.1 to the sum of squares; here it is the sum",
+        )
+    axes = list(range(1, layer.rank(data))) if across_spatial else [1]
+    scaled = layer.emit("NormalizeL2", data, layer.constant(axes, I64), version=1, eps=eps, eps_mode="add")
+    weights = None
+    if channel_shared and layer.blob_count("weights") > 1:
+        ends = [layer.constant([end], I64) for end in (0, 1)]
+        weights = layer.emit(
+            "StridedSlice", layer.blob("weights"), *ends, version=1, begin_mask=(0,), end_mask=(0,)
+        )  # fmt: skip
+    return layer.emit("Multiply", scaled, by_channel(layer, "weights", weights, data), version=1)
+
+
+@translates("MVN")
+def mvn(
+    layer: Layer, data: Value, *, across_channels: bool = False, normalize_variance: bool | None = None,
+    eps: float = 1e-9,
+) -> Value:  # fmt: skip
+    """(x - mean) / sqrt(variance + eps), over the spatial axes and perhaps the channels."""
+    if normalize_variance is None:
+        layer.note(
+            legacy_codes.ENGINES_DIFFER,
+            "without normalize_variance the engines divide by the deviation, the description of the layer does not; "
+            "here as the engines",
+        )
+    return layer.emit(
+        "MVN", layer.f32(data), version=2, across_channels=across_channels,
+        normalize_variance=normalize_variance is not False, eps=max(eps, float(np.finfo(np.float32).tiny)),
+    )  # fmt: skip
+
+
+@translates("GRN")
+def grn(layer: Layer, data: Value, *, bias: float) -> Value:
+    """x / sqrt(sum of squares over channels + bias)."""
+    return layer.emit("GRN", layer.f32(data), version=1, bias=bias)
+
+
+@translates("SoftMax")
+def softmax(layer: Layer, data: Value, *, axis: int = 1) -> Value:
+    """exp(x), divided by its sum along an axis."""
+    data = layer.f32(data)
+    return layer.emit("Softmax", data, version=1, axis=positive(axis, layer.rank(data)))
+
+
+@translates("LogSoftmax")
+def log_softmax(layer: Layer, data: Value, *, axis: int = -1) -> Value:
+    """The logarithm of SoftMax; both releases take the last axis unless one is given."""
+    data = layer.f32(data)
+    return layer.emit("LogSoftmax", data, version=5, axis=positive(axis, layer.rank(data)))
