@@ -9,10 +9,11 @@ operation without a rule has no bound, and is never accused.
 from irexec.bounds.arithmetic import ARITHMETICS, FUNCTIONS, Arithmetic, arithmetic
 from irexec.bounds.evaluate import graph_bounds, operation_bounds, stored_in, unrounded
 from irexec.bounds.interval import Bound, Interval, Unbounded
-from irexec.bounds.registry import Layer
+from irexec.bounds.registry import EDGES, Layer
 
 __all__ = [
     "ARITHMETICS",
+    "EDGES",
     "FUNCTIONS",
     "Arithmetic",
     "Bound",

@@ -27,6 +27,11 @@ from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
 from irexec.schema.opdef import OpDef
 
+EDGES = frozenset(
+    {"FakeQuantize", "Round", "Floor", "Ceiling", "Sign", "TopK", "NonMaxSuppression", "Equal", "NotEqual", "Less",
+     "LessEqual", "Greater", "GreaterEqual", "Mod", "FloorMod", "Bucketize"}
+)  # fmt: skip
+"""Operations whose result jumps where their input crosses an edge."""
 Rule = Callable[..., Bound | tuple[Bound, ...]]
 _RULES: dict[str, Rule] = {}
 _OF_INTEGERS: set[str] = set()

@@ -9,8 +9,11 @@ from irexec.analysis.model import Model
 from irexec.analysis.portability import DIFFERENCES
 from irexec.analysis.portability.findings import differences
 from irexec.analysis.shape_inference import infer_shapes
+from irexec.bounds import EDGES, Interval, arithmetic, graph_bounds
 from irexec.errors import IrexecError, RunTimeoutError
+from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node
+from irexec.messages import counted
 from irexec.tools.compare.comparison import ComparedLayer, Divergence, Known, TensorRow
 from irexec.tools.compare.int8 import explain
 from irexec.tools.compare.open_sides import OpenSides
@@ -39,7 +42,33 @@ def known_reasons(
         return ()
     found = list(_of_openvino(context, _suspects(context.b.model, first, independent, differing)))
     product = _of_onnxruntime(context, 0 if first is None else first.row.run - 1)
-    return (*found, *([] if product is None else [product]))
+    edge = None if first is None else _at_edges(context, first)
+    return (*found, *(one for one in (product, edge) if one is not None))
+
+
+def _at_edges(context: OpenSides, first: Divergence) -> Known | None:
+    """A layer that jumps, such as a FakeQuantize, with values in A and in B that both lie in their interval."""
+    named = {node.name: node for node in context.b.model.nodes if node.type in EDGES}
+    node = named.get(first.row.b.name)
+    partner = None if node is None else context.pairs.layer_of_a(node)
+    if node is None or partner is None or partner.type != node.type or first.inputs_agree is not True:
+        return None
+    facts, result = infer_shapes(context.b.model, tolerant=True).facts, node.outputs[0]
+    for side, observed in ((partner, context.observed_a), (node, context.observed_b)):
+        asked = [value for value in (*side.inputs, side.outputs[0]) if value is not None]
+        found = observed([value for value in asked if value.node.constant is None]).arrays
+        arrays = [
+            found[value][first.row.run - 1] if constant is None else constant_value(constant)
+            for value in asked if (constant := value.node.constant) is not None or value in found
+        ]  # fmt: skip
+        if len(arrays) != len(asked) or len(asked) != len(node.inputs) + 1:
+            return None
+        sources = {value: array for value, array in zip(node.inputs, arrays, strict=False) if value is not None}
+        bound = graph_bounds([node], sources, facts, arithmetic("f32"))[result]
+        if not isinstance(bound, Interval) or bound.exact.shape != arrays[-1].shape or bound.outside(arrays[-1]).any():
+            return None
+    count = counted(first.row.agreement.differing, "value")
+    return Known("", layer(result), f"{count} on an edge between two levels: rounding decides, and either is right", "")
 
 
 def _suspects(

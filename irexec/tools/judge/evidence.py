@@ -14,7 +14,7 @@ import numpy as np
 
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.evaluate import rounded
-from irexec.bounds import Arithmetic, Interval, Unbounded, graph_bounds, stored_in, unrounded
+from irexec.bounds import EDGES, Arithmetic, Interval, Unbounded, graph_bounds, stored_in, unrounded
 from irexec.bounds.algebra import Algebra
 from irexec.dtypes.elements import F16, F32, F64, Element
 from irexec.ir.constants import constant_value
@@ -31,11 +31,6 @@ from irexec.tools.judge.opponent import Opponent, Tensors
 
 ROUGH = 4
 """Further roundings of fused layers, and the difference from observed tensors that they make."""
-EDGES = frozenset(
-    {"FakeQuantize", "Round", "Floor", "Ceiling", "Sign", "TopK", "NonMaxSuppression", "Equal", "NotEqual", "Less",
-     "LessEqual", "Greater", "GreaterEqual", "Mod", "FloorMod", "Bucketize"}
-)  # fmt: skip
-"""Operations whose result jumps where their input crosses an edge."""
 _NARROW, _ROUNDINGS = 2.0**-6, 2.0**12
 """Largest radius of an interval that acquits, as a part of the tensor's spread, and in units of roundoff."""
 _AT_EDGES = 1 / 64

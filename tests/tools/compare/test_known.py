@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import irexec
 from irexec import Builder, Model, save_model
 from irexec.cli.main import run as run_cli
 from irexec.tools.compare import CompareOptions, compare
@@ -85,3 +86,23 @@ def test_openvino_itself() -> None:
     pytest.importorskip("openvino")
     found = compare(halves(), options=CompareOptions(b_runtime="openvino"), inputs={"x": X})
     _check(found.known)
+
+
+@pytest.mark.parametrize(("level", "is_known"), [(0.5, True), (1.0, False)])
+def test_a_value_between_two_levels_may_have_either(
+    level: float, is_known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quarter lies between the levels 0 and 0.5, and is not on the level 1."""
+    builder = Builder("edge")
+    ends = [builder.constant(np.float32(0)), builder.constant(np.float32(1))]
+    held = builder.emit("FakeQuantize", builder.parameter("f32", (3,), "x"), *ends, *ends, levels=3, name="held")
+    builder.result(builder.emit("Multiply", held, builder.constant(np.float32(3)), name="out"))
+    x = np.array([0.25, 0.1, 0.6], np.float32)
+    (own,) = irexec.compile_model(builder.model())({"x": x}).values()
+    assert own[0] in (0.0, 1.5)
+    theirs = np.array([0.5 - own[0] / 3 if is_known else level, 0, 0.5], np.float32)
+    stand_in(monkeypatch, "openvino", lambda feeds: {"x": x, "held": theirs, "out": 3 * theirs})
+    found = compare(builder.model(), options=CompareOptions(b_runtime="openvino"), inputs={"x": x})
+    assert found.first is not None and found.first.row.b.name == "held"
+    text = "1 value on an edge between two levels: rounding decides, and either is right"
+    assert [str(one) for one in found.known if not one.code] == [text] * is_known
