@@ -11,6 +11,7 @@ from typing import IO, Any
 import numpy as np
 
 from irexec.analysis.model import Model
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import ModelLike
 from irexec.bounds import Interval, Unbounded
 from irexec.errors import InputError
@@ -19,9 +20,7 @@ from irexec.messages import counted, listed
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.bundling.criterion import OutsideCheck, VerdictCheck, results_beside
 from irexec.tools.bundling.stripping import without_weights
-from irexec.tools.compare.isolate import Isolated
-from irexec.tools.compare.observe import Observed
-from irexec.tools.compare.pairs import TensorPair
+from irexec.tools.compare.alone import Alone
 from irexec.tools.engines.runtimes import Arrays, runtime_kind
 from irexec.tools.images.files import Notify
 from irexec.tools.judge.judgement import Bundle, JudgedLayer, Judgement
@@ -143,13 +142,8 @@ def _region(case: Case, accused: JudgedLayer) -> tuple[Candidate, Tensors]:
     inner = {value for node in case.side.order if node.name in names for value in node.outputs}
     value = next(value for value in case.seen if value.name == accused.layer.tensor)
     given = {source: array for source, array in case.seen.items() if source not in inner}
-    isolated = Isolated(case.side, {source: source for source in given}, case.options.running)
-    seen = Observed()
-    seen.arrays = {source: [array] for source, array in given.items()}
-    made = isolated.apart([TensorPair(value, value, "same model")], seen, 0)
-    ports = made.model.inputs
-    arrays = dict(zip((port.name for port in ports), made.arrays, strict=True))
-    return Candidate(made.model, arrays), {made.values[value]: case.seen[value]}
+    made = Alone(case.side, given, infer_shapes(case.side.model, tolerant=True).facts).model([value], given)
+    return Candidate(made.model, made.inputs), {made.values[value]: case.seen[value]}
 
 
 def _arrays(beside: Sequence[tuple[np.ndarray | None, Interval | Unbounded]]) -> dict[str, Any]:

@@ -4,70 +4,124 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from irexec.analysis.model import Model
 from irexec.errors import EngineError, NodeError
 from irexec.ir.graph import Value
-from irexec.tools.compare.comparison import Uncompared
+from irexec.messages import counted
+from irexec.tools.arrays.agreement import Agreement
+from irexec.tools.compare.comparison import TensorRow
+from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.exposed import Inner, Levels, expose, expose_counts
-from irexec.tools.compare.observe import Facts, Observed, observe
-from irexec.tools.compare.open_sides import OpenSides
-from irexec.tools.compare.options import opened_runtime
-from irexec.tools.compare.pairs import inner_uncompared
-from irexec.tools.compare.random_layers import random_layers
-from irexec.tools.compare.rows import Rows
-from irexec.tools.compare.sides import AnySide, RecordedSide
+from irexec.tools.compare.layers import layer
+from irexec.tools.compare.observe import Observed, Tensor, observe
+from irexec.tools.compare.options import Side
+from irexec.tools.compare.pairs import InnerPair, TensorPair, inner_uncompared
+from irexec.tools.compare.rows import Found, Rows, agreement, type_name, worst
+from irexec.tools.compare.sides import Facts, ModelSide
 from irexec.tools.engines.runtimes import Arrays, Runtime
 
 
-def add_inner(context: OpenSides, rows: Rows, uncompared: list[Uncompared], a_facts: Facts, b_facts: Facts) -> None:
-    """Add the rows of tensors inside bodies."""
-    random = random_layers(context.b.order, seeded=context.seeded)
-    pairs = [pair for pair in context.pairs.inner if pair.b.levels[0][0] not in random]
-    options, inputs = context.options, context.inputs
-    of_a = _observed(context, options.a_runtime, context.a, [pair.a for pair in pairs], inputs.a, a_facts)
-    good = [pair for pair in pairs if pair.a.value in of_a.arrays]
-    of_b = _observed(context, options.b_runtime, context.b, [pair.b for pair in good], inputs.b, b_facts)
+def with_bodies(evidence: Evidence, rows: Rows) -> Rows:
+    """The rows with those of tensors inside bodies."""
+    pairs = [] if evidence.options.isolate else rows.pairs.inner
+    pairs = [pair for pair in pairs if pair.b.levels[0][0] not in evidence.random]
+    of_a = _observed(evidence, "A", [pair.a for pair in pairs])
+    good = [pair.b for pair in pairs if pair.a.value in of_a.arrays]
+    of_b = _observed(evidence, "B", good)
+    found, uncompared = list(rows.found), []
     for pair in pairs:
-        a, b = of_a.arrays.get(pair.a.value), of_b.arrays.get(pair.b.value)
-        if a is None or b is None:
-            side, tensor, found = ("A", pair.a, of_a) if a is None else ("B", pair.b, of_b)
-            reason = found.failures.get(tensor.value, "it cannot be observed inside its body")
+        sides: tuple[tuple[Side, Inner, Observed], ...] = (("A", pair.a, of_a), ("B", pair.b, of_b))
+        missing = next((one for one in sides if one[1].value not in one[2].arrays), None)
+        if missing is not None:
+            side, tensor, seen = missing
+            reason = seen.failures.get(tensor.value, "it cannot be observed inside its body")
             uncompared.append(inner_uncompared(side, tensor, reason))
-        elif not rows.add_inner(pair, a, b):
+            continue
+        row = _row(evidence, pair, of_a.arrays[pair.a.value], of_b.arrays[pair.b.value])
+        if row is None:
             uncompared.append(inner_uncompared("B", pair.b, "its body does not run with these inputs"))
+        else:
+            found.append(row)
+    return rows.with_found(found, uncompared)
 
 
-def _observed(
-    context: OpenSides, name: str, side: AnySide, tensors: Sequence[Inner], runs: Sequence[Arrays], facts: Facts
-) -> Observed:
+def _row(evidence: Evidence, pair: InnerPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> Found | None:
+    """The row of a tensor inside bodies; None if no iteration computed it.
+
+    The arrays have one axis for each body in front. Their elements are arrays if shapes or numbers of iterations
+    change, None where there is no iteration.
+    """
+    depth, outer = len(pair.b.levels), TensorPair(pair.a.value, pair.b.value, pair.how)
+    found: list[tuple[int, tuple[int, ...], Agreement, np.ndarray]] = []
+    for run, (one, other) in enumerate(zip(a, b, strict=True)):
+        for index in np.ndindex(*map(max, one.shape[:depth], other.shape[:depth])):
+            of_a, of_b = _at(one, index), _at(other, index)
+            if of_a is not None and of_b is not None:
+                found.append((run, index, agreement(evidence, outer, of_a, of_b), of_b))
+            elif of_a is not None or of_b is not None:
+                text = f"B computes it {_times(other, depth)}, A {_times(one, depth)}"
+                example = np.asarray(of_a if of_b is None else of_b)
+                found.append((run, index, Agreement(pair.b.value.name, False, None, text), example))
+            if found and not found[-1][2].agrees:
+                break
+        if found and not found[-1][2].agrees:
+            break
+    if not found:
+        return None
+    chosen, agreed = worst([one[2] for one in found])
+    run, index, _, array = found[chosen]
+    loops = tuple(i for i, (node, _) in zip(index, pair.b.levels, strict=True) if len(node.bodies) == 1)
+    a_layer, b_layer = layer(pair.a.value, pair.a.path), layer(pair.b.value, pair.b.path)
+    row = TensorRow(a_layer, b_layer, pair.how, type_name(array), array.shape, agreed, run + 1, loops)
+    nodes = (*(node for node, _ in pair.b.levels), pair.b.value.node)
+    return Found(row, pair.b.value, tuple(evidence.b.positions[node] for node in nodes), pair.b.path)
+
+
+def _at(array: np.ndarray, index: tuple[int, ...]) -> np.ndarray | None:
+    """The tensor of an iteration; None if there is no such iteration."""
+    if any(i >= size for i, size in zip(index, array.shape, strict=False)):
+        return None
+    found: np.ndarray | None = array[index]
+    return found
+
+
+def _times(array: np.ndarray, depth: int) -> str:
+    """The number of iterations that compute a tensor, whose array has ``depth`` axes for the bodies."""
+    return counted(sum(_at(array, index) is not None for index in np.ndindex(array.shape[:depth])), "time")
+
+
+def _observed(evidence: Evidence, side: Side, tensors: Sequence[Inner]) -> Observed:
     """Arrays of tensors inside bodies, with an axis for each body in front; see ``_Bodies``."""
-    found = Observed()
-    if name in ("onnx", "onnxruntime") or isinstance(side, RecordedSide) or not tensors:
-        found.failures = {tensor.value: f"{name} gives no tensors inside bodies" for tensor in tensors}
-        return found
-    bodies = _Bodies(lambda model: opened_runtime(context.options, name, model), side.model, runs, facts, found)
-    counted = bodies.count(tensors)
-    reached = [tensor for tensor in counted if bodies.is_reached(tensor)]
-    for tensor in counted:
-        if tensor not in reached:
-            found.arrays[tensor.value] = [np.empty((0,) * len(tensor.levels), object)] * len(runs)
+    options = evidence.options
+    name, of_side = (options.a_runtime, evidence.a) if side == "A" else (options.b_runtime, evidence.b)
+    if name in ("onnx", "onnxruntime") or not isinstance(of_side, ModelSide) or not tensors:
+        return Observed(failures={tensor.value: f"{name} gives no tensors inside bodies" for tensor in tensors})
+    runs, facts = (evidence.inputs.a, evidence.facts_a) if side == "A" else (evidence.inputs.b, evidence.facts_b)
+    bodies, uncounted = _Bodies(evidence.opened(name), of_side.model, runs, facts).counted(tensors)
+    tensors = [tensor for tensor in tensors if tensor.value not in uncounted]
+    reached = [tensor for tensor in tensors if bodies.is_reached(tensor)]
+    arrays: dict[Tensor, Sequence[np.ndarray]] = {
+        tensor.value: [np.empty((0,) * len(tensor.levels), object)] * len(runs)
+        for tensor in tensors
+        if tensor not in reached
+    }
     changing = [tensor for tensor in reached if tensor.value not in facts or not facts[tensor.value].is_static]
     shapes = bodies.observe(changing, shapes=True)
     lengths = {
-        tensor.value: _largest(bodies.computed(tensor, shapes[tensor.value]))
+        tensor.value: max(map(math.prod, bodies.computed(tensor, shapes.arrays[tensor.value])), default=0)
         for tensor in changing
-        if tensor.value in shapes and bodies.needs_vectors(tensor, shapes[tensor.value])
+        if tensor.value in shapes.arrays and bodies.needs_vectors(tensor, shapes.arrays[tensor.value])
     }
-    arrays = bodies.observe([tensor for tensor in reached if tensor.value not in found.failures], lengths=lengths)
+    seen = bodies.observe([tensor for tensor in reached if tensor.value not in shapes.failures], lengths=lengths)
     for tensor in reached:
-        if tensor.value in arrays:
-            of_value = shapes[tensor.value] if tensor.value in lengths else None
-            found.arrays[tensor.value] = bodies.of_iterations(tensor, arrays[tensor.value], of_value)
-    return found
+        if tensor.value in seen.arrays:
+            of_value = shapes.arrays[tensor.value] if tensor.value in lengths else None
+            arrays[tensor.value] = bodies.of_iterations(tensor, seen.arrays[tensor.value], of_value)
+    return Observed(arrays, {**uncounted, **shapes.failures, **seen.failures})
 
 
 @dataclass(frozen=True)
@@ -77,7 +131,6 @@ class _Bodies:
     Attributes:
         opened: opens a copy in the runtime.
         model, runs, facts: model, inputs and facts of the side.
-        found: receives the failures.
         counts: number of iterations of each inner body in every run, with an axis for each body around it.
     """
 
@@ -85,27 +138,30 @@ class _Bodies:
     model: Model
     runs: Sequence[Arrays]
     facts: Facts
-    found: Observed
-    counts: dict[Levels, list[np.ndarray]] = field(default_factory=dict)
+    counts: Mapping[Levels, list[np.ndarray]] = field(default_factory=dict)
 
-    def count(self, tensors: Sequence[Inner]) -> Sequence[Inner]:
-        """Observe the counts of all inner bodies, outer bodies before their inner ones.
+    def counted(self, tensors: Sequence[Inner]) -> tuple[_Bodies, dict[Tensor, str]]:
+        """The bodies with the counts of all inner ones, and reasons for the tensors of those that cannot be counted.
 
-        Returns the tensors of bodies that can be counted.
+        Outer bodies are counted before their inner ones.
         """
         inner = dict.fromkeys(levels for tensor in tensors for levels in tensor.inner_levels)
-        failed: dict[Levels, str] = {}
+        made, failed = self, dict[Levels, str]()
         for depth in sorted({len(levels) for levels in inner}):
-            bodies = [levels for levels in inner if len(levels) == depth and self._largest(levels[:-1]) != 0]
-            model, values = expose_counts(self.model, bodies, self._sizes)
+            bodies = [levels for levels in inner if len(levels) == depth and made._largest(levels[:-1]) != 0]
+            model, values = expose_counts(self.model, bodies, made._sizes)
             found = self._run(model, values.values())
             failed |= {levels: found.failures[value] for levels, value in values.items() if value in found.failures}
-            for levels in values.keys() - failed:
-                self.counts[levels] = [each[..., 0] for each in found.arrays[values[levels]]]
-        self.found.failures |= {
-            tensor.value: failed[levels] for tensor in tensors for levels in tensor.inner_levels if levels in failed
+            new = {
+                levels: [each[..., 0] for each in found.arrays[values[levels]]]
+                for levels in values
+                if levels not in failed
+            }
+            made = replace(made, counts={**made.counts, **new})
+        reasons: dict[Tensor, str] = {
+            one.value: failed[levels] for one in tensors for levels in one.inner_levels if levels in failed
         }
-        return [tensor for tensor in tensors if tensor.value not in self.found.failures]
+        return made, reasons
 
     def _largest(self, levels: Levels) -> int:
         """The maximum number of iterations of a body, 1 for the outermost one; 0 for a body that is never reached."""
@@ -132,23 +188,23 @@ class _Bodies:
 
     def observe(
         self, tensors: Sequence[Inner], *, shapes: bool = False, lengths: Mapping[Value, int] | None = None
-    ) -> dict[Value, list[np.ndarray]]:
+    ) -> Observed:
         """Each tensor in every run, with a leading axis per body; ``shapes`` and ``lengths`` as for ``expose``."""
         if not tensors:
-            return {}
+            return Observed()
         model, values = expose(self.model, tensors, self.facts, self._sizes, shapes=shapes, lengths=lengths)
         outer = self._run(model, values.values())
-        self.found.failures |= {value: outer.failures[one] for value, one in values.items() if one in outer.failures}
-        return {value: outer.arrays[one] for value, one in values.items() if one in outer.arrays}
+        return Observed(
+            {value: outer.arrays[one] for value, one in values.items() if one in outer.arrays},
+            {value: outer.failures[one] for value, one in values.items() if one in outer.failures},
+        )
 
     def _run(self, model: Model, values: Collection[Value]) -> Observed:
         try:
             with self.opened(model) as runtime:
                 return observe(runtime, self.runs, values)
         except (NodeError, EngineError) as error:
-            found = Observed()
-            found.failures = dict.fromkeys(values, f"it cannot be observed inside its body: {error}")
-            return found
+            return Observed(failures=dict.fromkeys(values, f"it cannot be observed inside its body: {error}"))
 
     def is_computed(self, tensor: Inner, run: int, index: tuple[int, ...]) -> bool:
         """Whether an iteration of the bodies takes place, and does not only fill up an axis."""
@@ -189,11 +245,6 @@ class _Bodies:
                     each[index] = array[index] if shapes is None else _cut(array[index], shapes[run][index])
             found.append(each)
         return found
-
-
-def _largest(shapes: Sequence[tuple[int, ...]]) -> int:
-    """The largest number of elements of a shape."""
-    return max(map(math.prod, shapes), default=0)
 
 
 def _cut(vector: np.ndarray, shape: np.ndarray) -> np.ndarray:

@@ -46,8 +46,7 @@ class TensorRow(Record):
 
     Attributes:
         a, b: its layers; a is None for recorded tensors.
-        how: the reason for the pair: "tensor name", "name", "map", "folded" for a Constant of A that B computes, or a
-            reason of structure.
+        how: the reason for the pair: "tensor name", "name", "map", "value", or a reason of structure.
         type, shape: type and shape in B, with NumPy's name of the type.
         agreement: agreement of B with A, in the first run and iteration with a difference.
         run: the run, from 1.

@@ -18,7 +18,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.schema.attributes import write_attribute
 from irexec.schema.registry import resolve
-from irexec.tools.compare.folded import COMMUTATIVE
+from irexec.tools.compare.layers import COMMUTATIVE
 
 _LISTED = 8
 """Maximum number of integers of an attribute or a constant that are changed one by one."""
@@ -26,10 +26,10 @@ _PARTS = 8
 """Maximum number of parts of one constant of A that are tried."""
 _OPERANDS = 28
 """Maximum number of pairs of inputs that are exchanged: all pairs of 8 inputs, such as the pads of 4 axes."""
-_ORDERS = 4
-"""Maximum number of axes of a Transpose for which all orders are tried; of more axes two are exchanged."""
 _SIZES = 64
 """Limit of the integers that are tried in place of a computed one."""
+_ORDERS = 4
+"""Maximum number of axes of a Transpose for which all orders are tried; of more axes two are exchanged."""
 _GIVEN = ("Parameter", "Constant", "Result", "ReadValue", "Assign")
 
 
@@ -78,7 +78,6 @@ def edits(node: Node, theirs: Theirs, constant: set[Node]) -> Iterator[Edit]:
             yield from _with_constant_of_a(node, i, value, theirs)
         if value is not None and value.node.constant is not None:
             yield from _with_other_integers(node, i, value.node)
-    yield from _left_out(node)
 
 
 def _with_exchanged_inputs(node: Node) -> Iterator[Edit]:
@@ -239,30 +238,6 @@ def edits_of_sizes(node: Node, sizes: Mapping[Value, np.ndarray]) -> Iterator[Ed
                     array = np.full_like(sizes[value], other)
                     change = partial(_replace, i=i, array=array, element=element)
                     yield Edit(node, f"{other} in place of {size} at input {i}", change)
-
-
-def is_integer(value: Value) -> bool:
-    """Whether a value is a single integer."""
-    fact = value.fact
-    if fact is None or fact.element is None or not fact.is_static or not fact.element.is_integer:
-        return False
-    return math.prod(fact.static_shape) == 1
-
-
-def _left_out(node: Node) -> Iterator[Edit]:
-    """The graph without the layer, whose first input has the shape of its output."""
-    source = node.inputs[0] if node.inputs else None
-    if source is None or source.fact is None or len(node.outputs) != 1 or node.outputs[0].fact is None:
-        return
-    if source.node.type != "Constant" and source.fact == node.outputs[0].fact:
-        yield Edit(node, "this layer left out", _leave_out)
-
-
-def _leave_out(node: Node, nodes: list[Node]) -> None:
-    for other in nodes:
-        for port in other.ports:
-            if port.source is node.outputs[0]:
-                port.source = node.ports[0].source
 
 
 def _element(value: Value) -> Element | None:

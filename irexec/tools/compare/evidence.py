@@ -1,309 +1,284 @@
-"""Evidence for and against pairs of tensors that differ.
+"""The evidence of a comparison: both sides with their runtimes and inputs, and the tensors that they compute.
 
-Names make a pair certain. A pair from structure is a guess: if its tensors differ, the guess may be wrong. It is wrong
-if all results agree, unless both layers read the same and an attribute or a constant differs: such a fault reaches no
-result. If results differ, the pair is kept with a confirmation: a later layer computes A's tensor from A's inputs, or
-both layers have one type and rank and read tensors that are pairs themselves.
+Nothing here changes once it is made. Tensors are observed when they are first asked for; a tensor that was observed
+before is the same array. Rows and trials of layers are kept by all that they rest on, so that none has to be forgotten.
 """
 
 from __future__ import annotations
 
-import itertools
+import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from irexec.ir.constants import Constant, constant_value
+from irexec.analysis.model import Model
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.dtypes.elements import BF16, F32, F64, Element
+from irexec.errors import IrexecError
+from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
-from irexec.tools.compare.constants import is_scaled
-from irexec.tools.compare.pairs import GUESSES, Pairs, TensorPair
-from irexec.tools.compare.rows import Ancestors, Found
+from irexec.tools.compare.alone import Alone, arranged
+from irexec.tools.compare.constants import KnownConstants, has_values
+from irexec.tools.compare.inputs import Inputs
+from irexec.tools.compare.layers import detection_layers, random_layers
+from irexec.tools.compare.observe import Observed, Tensor, observe
+from irexec.tools.compare.options import CompareOptions, Side, Tolerances, computed_from_bf16, opened_runtime
+from irexec.tools.compare.pairs import Pairs
+from irexec.tools.compare.sides import AnySide, Facts, ModelSide, RecordedSide
+from irexec.tools.engines.runtimes import Arrays, Runtime, runtime_kind
 
-_DISTINCTIVE = 8
-"""Minimum number of different elements of a tensor that is paired by its values."""
-_AXES = 5
-"""Maximum number of axes of a tensor whose orders are tried."""
-_EQUAL = 1e-4
-"""Maximum relative difference of two fingerprints of the same tensor."""
+Advance = Callable[[float], None]
+"""Called with each finished part of the work, as a fraction of it."""
 
-
-def wrong_pairs(
-    found: Sequence[Found],
-    pairs: Pairs,
-    ancestors: Ancestors,
-    follows: Mapping[Value, bool],
-    has_other_attributes: Callable[[Value, Value], bool],
-    has_unknown_constants: Callable[[Value], bool],
-    *,
-    results_agree: bool,
-) -> set[Value]:
-    """Values of B with a wrongly guessed partner.
-
-    Args:
-        found: all rows outside of bodies, in the order in which B computes them.
-        pairs: the pairs.
-        ancestors: ancestors of the values of the rows.
-        follows: the judgement of layers that differ or read a difference: whether they compute A's tensor from A's
-            inputs; see Judge.
-        has_other_attributes: whether the layer of a tensor of B has other attributes than that of its partner in A.
-        has_unknown_constants: whether the layer of a tensor of B reads constants that A does not have.
-        results_agree: whether all results agree.
-    """
-    rows = {one.value: one for one in found}
-    readers: dict[Value, list[Value]] = {}
-    for one in found:
-        for source in ancestors.of(one.value)[0]:
-            readers.setdefault(source, []).append(one.value)
-    wrong: set[Value] = set()
-    told: set[Value] = set()
-    for one in found:
-        if not is_suspicious(one) or follows.get(one.value):
-            continue
-        is_other_function = (
-            not one.has_another_shape
-            and _reads_the_same(one, rows, pairs, wrong)
-            and has_other_attributes(pairs.by_b[one.value], one.value)
-        )
-        if results_agree:
-            # A scale folded into weights: the next layer agrees, but would not if it read A's tensor.
-            is_refuted = any(follows.get(reader) is False for reader in readers.get(one.value, ()))
-            is_told = is_other_function or (
-                not one.has_another_shape
-                and _reads_the_same(one, rows, pairs, wrong)
-                and has_unknown_constants(one.value)
-            )
-            (told if is_told and not is_refuted else wrong).add(one.value)
-        elif is_other_function:
-            told.add(one.value)
-        elif _is_another_size(one) or (
-            not _reads_the_same(one, rows, pairs, wrong)
-            and not any(follows.get(reader) for reader in readers.get(one.value, ()))
-        ):
-            wrong.add(one.value)
-    for one in reversed(found):
-        if is_suspicious(one) and one.value not in wrong | told and _is_contradicted(one.value, readers, rows, wrong):
-            wrong.add(one.value)
-    return wrong
+_BUDGET = 1 << 30
+"""Maximum number of bytes of the tensors of one batch, unless less memory is left."""
+_UNKNOWN = 1 << 20
+"""Assumed number of bytes of a tensor of unknown shape."""
 
 
-def _is_another_size(one: Found) -> bool:
-    """Whether a tensor of integers has another shape in A: two exporters compute sizes in different layers."""
-    return one.row.type.startswith("int") and one.has_another_shape
-
-
-def is_suspicious(one: Found) -> bool:
-    """Whether a differing pair is a guess, or has only a common tensor name: exporters use numbers and "x" for many
-    tensors."""
-    if one.row.agreement.agrees:
-        return False
-    return one.row.how in GUESSES or (one.row.how == "tensor name" and _is_chance(one))
-
-
-def _is_chance(one: Found) -> bool:
-    of_a = one.row.a
-    return of_a is not None and of_a.type != one.row.b.type and (of_a.type == "Parameter" or one.row.b.tensor.isdigit())
-
-
-def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong: set[Value]) -> bool:
-    """Whether a layer and its partner have one type and rank, and all computed inputs are right pairs."""
-    partner = pairs.by_b.get(one.value)
-    if (
-        partner is None
-        or partner.node.type != one.value.node.type
-        or len(partner.node.inputs) != len(one.value.node.inputs)
-    ):
-        return False
-    if _rank(partner) != _rank(one.value):
-        return False
-    for mine, theirs in zip(one.value.node.inputs, partner.node.inputs, strict=True):
-        if mine is None or theirs is None:
-            return mine is theirs
-        if mine.node.constant is not None and theirs.node.constant is not None:
-            if is_scaled(mine.node, theirs.node):
-                # A scale after the layer of one model is folded into the weights of the other.
-                return False
-            if one.row.type.startswith("int") and not _are_equal_constants(mine.node.constant, theirs.node.constant):
-                # Two exporters compute sizes in different layers: one reads the height where the other reads the batch.
-                return False
-            continue
-        if pairs.by_b.get(mine) is not theirs or mine in wrong:
-            return False
-        if mine not in rows and mine.node.type != "Parameter":
-            return False
-    return True
-
-
-def _are_equal_constants(one: Constant, other: Constant) -> bool:
-    return np.array_equal(constant_value(one).ravel(), constant_value(other).ravel())
-
-
-def _rank(value: Value) -> int | None:
-    return None if value.fact is None or value.fact.shape is None else len(value.fact.shape)
-
-
-def _is_contradicted(
-    value: Value, readers: Mapping[Value, list[Value]], rows: Mapping[Value, Found], wrong: set[Value]
-) -> bool:
-    """Whether other tensors are computed from the value, and all of them agree."""
-    found: list[bool] = []
-    waiting, seen = [value], {value}
-    while waiting:
-        for reader in readers.get(waiting.pop(), []):
-            if reader in wrong:
-                if reader not in seen:
-                    seen.add(reader)
-                    waiting.append(reader)
-            else:
-                found.append(rows[reader].row.agreement.agrees)
-    return bool(found) and all(found)
-
-
-@dataclass(frozen=True)
-class Fingerprint:
-    """Figures that are equal for two tensors of the same values.
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Both sides of a comparison.
 
     Attributes:
-        shape: shape of the tensor.
-        kind: kind of its type.
-        sums: the maximum magnitude of each run, and sums with weights by position.
-        moments: the maximum magnitude of each run, and sums without an order.
+        a, b: the sides.
+        options: the options of the comparison.
+        run_a, run_b: their runtimes; None for recorded tensors.
+        inputs: the inputs of all runs.
+        tolerances: the tolerances of pairs.
+        advance: receives the progress.
+        rows, trials, prints: rows, trials of single layers and fingerprints of a side that were made before, by all
+            that they rest on.
     """
 
-    shape: tuple[int, ...]
-    kind: str
-    sums: tuple[float, ...]
-    moments: tuple[float, ...]
+    a: AnySide
+    b: ModelSide
+    options: CompareOptions
+    run_a: Runtime | None
+    run_b: Runtime
+    inputs: Inputs
+    tolerances: Tolerances
+    advance: Advance = lambda part: None
+    rows: dict[Any, Any] = field(default_factory=dict, repr=False)
+    trials: dict[Any, Any] = field(default_factory=dict, repr=False)
+    prints: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
-    def size(self) -> tuple[int, str]:
-        """The number of elements, and the kind of type."""
-        return math.prod(self.shape), self.kind
+    def runs(self) -> int:
+        """Number of runs."""
+        return len(self.inputs.b)
 
+    @property
+    def is_one_model(self) -> bool:
+        """Whether both sides are the same model."""
+        return isinstance(self.a, ModelSide) and self.a.model is self.b.model
 
-def fingerprint(arrays: Sequence[np.ndarray]) -> Fingerprint | None:
-    """The fingerprint of a tensor; None without distinctive elements.
+    @functools.cached_property
+    def facts_a(self) -> Facts:
+        """Facts of the values of A with the inputs of the first run; none for recorded tensors."""
+        return facts_of(self.a.model, self.inputs.a) if isinstance(self.a, ModelSide) else {}
 
-    Args:
-        arrays: the tensor in each run.
-    """
-    first = arrays[0]
-    if first.dtype.kind not in "fiu" or first.size < _DISTINCTIVE:
-        return None
-    sums: list[float] = []
-    moments: list[float] = []
-    for array in arrays:
-        values = array.astype(np.float64).ravel()
-        if values.size != first.size or not np.isfinite(values).all() or np.unique(values[:256]).size < _DISTINCTIVE:
-            return None
-        scale = float(np.abs(values).max())
-        places = np.arange(values.size, dtype=np.float64)
-        sums += [scale, *(float(values @ np.cos(places * step)) / np.sqrt(values.size) for step in (0.0, 0.7, 1.9))]
-        own = values / (scale or 1.0)
-        moments += [scale, *(scale * float((own**power).sum()) / np.sqrt(values.size) for power in (1, 2, 3))]
-    return Fingerprint(first.shape, first.dtype.kind, tuple(sums), tuple(moments))
+    @functools.cached_property
+    def facts_b(self) -> Facts:
+        """Facts of the values of B with the inputs of the first run."""
+        return self.facts_a if self.is_one_model else facts_of(self.b.model, self.inputs.b)
 
+    @functools.cached_property
+    def detections(self) -> set[Node]:
+        """Layers of B that return rows of detections, and the layers behind them."""
+        return detection_layers(self.b.model)
 
-def pair_by_value(
-    a: Mapping[Value, Fingerprint],
-    b: Mapping[Value, Fingerprint],
-    taken: Mapping[Value, Value],
-    order: Mapping[Node, int],
-) -> list[TensorPair]:
-    """Pairs of tensors with equal values, each tensor once; of several the first in the order of A.
+    @functools.cached_property
+    def random(self) -> dict[Node, Node]:
+        """The layers of B with random values, each with the layer that generates them.
 
-    Several tensors of one model may have the same values, such as a Reshape and its input: only the first is paired.
+        Layers with seeds have other values on the two sides too, if one of these is a runtime of ONNX.
+        """
+        runtimes = set(map(runtime_kind, (self.options.a_runtime, self.options.b_runtime)))
+        seeded = len(runtimes) > 1 and not runtimes.isdisjoint(("onnx", "onnxruntime"))
+        return random_layers(self.b.order, seeded=seeded)
 
-    Args:
-        a, b: fingerprints of the tensors.
-        taken: partners that values of B keep.
-        order: the positions of the layers of A.
-    """
-    by_size: dict[tuple[int, str], list[Value]] = {}
-    for value in sorted(a, key=lambda value: (order.get(value.node, 0), value.index)):
-        by_size.setdefault(a[value].size, []).append(value)
-    partners = set(taken.values())
-    seen: dict[tuple[int, str], list[Fingerprint]] = {}
-    found: list[TensorPair] = []
-    for value, own in b.items():
-        before = seen.setdefault(own.size, [])
-        is_first = not any(_are_equal(one.sums, own.sums) for one in before)
-        before.append(own)
-        if not is_first or value in taken:
-            continue
-        equal = (
-            other
-            for other in by_size.get(own.size, ())
-            if _are_equal(a[other].sums, own.sums) and _have_one_shape(a[other].shape, own.shape)
+    @functools.cached_property
+    def _rounded(self) -> set[Value]:
+        """The values of B that OpenVINO computes from bf16."""
+        is_rounded = "openvino" in map(runtime_kind, (self.options.a_runtime, self.options.b_runtime))
+        return computed_from_bf16(self.b.model) if is_rounded else set()
+
+    def elements(self, a: Tensor, b: Value) -> tuple[Element | None, Element | None]:
+        """The element types of a pair, which decide about its tolerance."""
+        of_b = self.facts_b[b].element if b in self.facts_b else None
+        of_b = BF16 if b in self._rounded and of_b in (F32, F64) else of_b
+        if isinstance(a, str):
+            return (self.a.elements.get(a) if isinstance(self.a, RecordedSide) else None), of_b
+        return (self.facts_a[a].element if a in self.facts_a else None), of_b
+
+    def tensors(self, side: Side, wanted: Iterable[Tensor]) -> Observed:
+        """Tensors of a side, by value or by recorded name; those that are asked for first are observed together."""
+        if side == "A" and isinstance(self.a, RecordedSide):
+            given = self.inputs.b[0]
+            names = [name for name in dict.fromkeys(wanted) if isinstance(name, str)]
+            return Observed({name: [self.a.read(name) if name in self.a.names else given[name]] for name in names})
+        of_side, runtime, runs = (
+            (self.a, self.run_a, self.inputs.a) if side == "A" else (self.b, self.run_b, self.inputs.b)
         )
-        partner = next(equal, None)
-        if partner is not None and partner not in partners:
-            partners.add(partner)
-            found.append(TensorPair(partner, value, "value"))
-    return found
+        if runtime is None or not isinstance(of_side, ModelSide):
+            raise AssertionError("a model has a runtime")
+        return self._kept[side].observed(runtime, runs, of_side, wanted)
+
+    def tensor(self, side: Side, wanted: Tensor) -> Sequence[np.ndarray] | None:
+        """A tensor of a side in each run; None if its runtime does not return it."""
+        return self.tensors(side, [wanted]).arrays.get(wanted)
+
+    @functools.cached_property
+    def _kept(self) -> Mapping[Side, _Kept]:
+        limit = min(_BUDGET, MemoryLimit(self.options.max_memory).left() // 6)
+        return {"A": _Kept(limit), "B": _Kept(limit)}
+
+    @property
+    def errors(self) -> list[IrexecError]:
+        """The errors of tensors that could not be observed."""
+        return [error for side in self._kept.values() for error in side.errors]
+
+    def unobserved(self, of_a: Sequence[Tensor], of_b: Sequence[Value]) -> tuple[Observed, Observed]:
+        """Results of A and of B from runs in which nothing else is observed: layers are fused as usual."""
+        values = [value for value in of_a if isinstance(value, Value)]
+        one = self.tensors("A", of_a) if self.run_a is None else observe(self.run_a, self.inputs.a, values)
+        return one, observe(self.run_b, self.inputs.b, of_b)
+
+    def alone(self, sources: Iterable[Value]) -> Alone:
+        """The layers of B, each to be run with these tensors given."""
+        return Alone(self.b, frozenset(sources), self.facts_b)
+
+    def opened(self, runtime: str) -> Callable[[Model], Runtime]:
+        """Opens a model in a runtime with the options of the comparison."""
+        return lambda model: opened_runtime(self.options, runtime, model)
+
+    def sources(self, pairs: Pairs) -> dict[Value, Tensor]:
+        """The observable tensor of A for each value of B, or the name of a recorded tensor."""
+        if self.run_a is not None:
+            return {
+                value: one
+                for value, one in pairs.by_b.items()
+                if value.node.type != "Constant" and (one.node.type == "Constant" or self.run_a.gives(one))
+            }
+        inputs: dict[Value, Tensor] = {port.node.outputs[0]: port.name for port in self.b.model.inputs}
+        return inputs | {pair.b: pair.a for pair in pairs.tensors}
+
+    def given(
+        self,
+        side: Side,
+        values: Sequence[Value],
+        pairs: Pairs,
+        shapes: Mapping[Value, tuple[int, ...]],
+        more: Sequence[Tensor] = (),
+    ) -> tuple[Observed, Observed]:
+        """The tensors of a side in place of values of B, and further tensors of the side, observed together.
+
+        Args:
+            side: A or B.
+            values: the values of B.
+            pairs: the pairs.
+            shapes: shapes of B's tensors; those of A are brought into them where only axes differ.
+            more: the further tensors.
+        """
+        sources: Mapping[Value, Tensor] = self.sources(pairs) if side == "A" else {value: value for value in values}
+        wanted = {value: sources[value] for value in values if value in sources}
+        seen = self.tensors(side, [*wanted.values(), *more])
+        if side == "B":
+            return seen, seen
+        arrays: dict[Tensor, Sequence[np.ndarray]] = {
+            value: [
+                arranged(one, shapes.get(value, one.shape), pairs.orders.get(value, ())) for one in seen.arrays[source]
+            ]
+            for value, source in wanted.items()
+            if source in seen.arrays
+        }
+        failures: dict[Tensor, str] = {
+            value: seen.failures[source] for value, source in wanted.items() if source in seen.failures
+        }
+        return Observed(arrays, failures), seen
+
+    def batches(self, values: Sequence[Value], facts: Facts) -> Iterator[list[Value]]:
+        """Values in batches whose tensors of both sides fit into the memory."""
+        budget = min(_BUDGET, MemoryLimit(self.options.max_memory).left() // 6) // (2 * self.runs)
+        batch: list[Value] = []
+        size = 0
+        for value in values:
+            fact = facts.get(value)
+            own = fact.nbytes if fact is not None and fact.is_static and fact.element is not None else _UNKNOWN
+            if batch and size + own > budget:
+                yield batch
+                batch, size = [], 0
+            batch.append(value)
+            size += own
+        if batch:
+            yield batch
+
+    @functools.cached_property
+    def unknown_constants(self) -> Mapping[Node, tuple[Node, ...]]:
+        """Constants without a counterpart in A, by the layers of B that read them; empty for one model or recorded
+        tensors."""
+        if isinstance(self.a, RecordedSide) or self.is_one_model:
+            return {}
+        found = KnownConstants(self.a.model).unknown(self.b.model)
+        sizes = {one.constant.count for leaves in found.values() for one in leaves if one.constant is not None}
+        values = [
+            value
+            for node in self.a.constant
+            for value in node.outputs
+            if (fact := value.fact) is not None and fact.is_static and math.prod(fact.static_shape) in sizes
+            if fact.element is not None and fact.element.is_float
+        ]
+        computed = [arrays[0] for arrays in self.tensors("A", values).arrays.values()]
+        left = {node: tuple(one for one in leaves if not has_values(one, computed)) for node, leaves in found.items()}
+        return {node: leaves for node, leaves in left.items() if leaves}
 
 
-def permuted_candidates(
-    a: Mapping[Value, Fingerprint], b: Mapping[Value, Fingerprint], taken: Mapping[Value, Value]
-) -> list[tuple[Value, Value]]:
-    """Tensors of A and B that may have the same values in another order of axes, if no third tensor has these values.
+class _Kept:
+    """The tensors of one side that were observed so far: each new set of tensors is another plan of the whole model.
 
     Args:
-        a, b: fingerprints of the tensors.
-        taken: partners of values of B.
+        limit: maximum number of bytes that are kept.
     """
-    partners = set(taken.values())
-    left_a = [value for value in a if value not in partners]
-    left_b = [value for value in b if value not in taken]
-    found = []
-    for value in left_b:
-        equal = [one for one in left_a if _are_permuted(a[one], b[value])]
-        if len(equal) == 1 and sum(_are_permuted(a[equal[0]], b[other]) for other in left_b) == 1:
-            found.append((equal[0], value))
-    return found
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._arrays: dict[Tensor, Sequence[np.ndarray]] = {}
+        self._failures: dict[Tensor, str] = {}
+        self.errors: list[IrexecError] = []
+
+    def observed(self, runtime: Runtime, runs: Sequence[Arrays], side: ModelSide, wanted: Iterable[Tensor]) -> Observed:
+        """The tensors that are values; names are left out."""
+        values = [value for value in dict.fromkeys(wanted) if isinstance(value, Value)]
+        fresh = [value for value in values if value not in self._arrays and value not in self._failures]
+        fresh.sort(key=lambda value: (side.positions.get(value.node, -1), value.index))
+        made = observe(runtime, runs, fresh) if fresh else Observed()
+        self._failures |= made.failures
+        self.errors += made.errors
+        arrays: dict[Tensor, Sequence[np.ndarray]] = {
+            **{value: self._arrays[value] for value in values if value in self._arrays},
+            **made.arrays,
+        }
+        for value, own in made.arrays.items():
+            size = sum(array.nbytes for array in own)
+            if size <= self._left:
+                self._arrays[value] = own
+                self._left -= size
+        return Observed(
+            arrays, {value: self._failures[value] for value in values if value in self._failures}, made.errors
+        )
 
 
-def _are_permuted(one: Fingerprint, other: Fingerprint) -> bool:
-    return (
-        one.kind == other.kind and sorted(one.shape) == sorted(other.shape) and _are_equal(one.moments, other.moments)
-    )
-
-
-def order_of_axes(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:
-    """The order of axes that makes one array the other, up to rounding; None if there is none."""
-    if a.ndim != b.ndim or not 2 <= a.ndim <= _AXES:
-        return None
-    scale = float(np.abs(b).max(initial=0.0))
-    for order in itertools.permutations(range(a.ndim)):
-        moved = a.transpose(order)
-        is_other = moved.shape == b.shape and order != tuple(range(a.ndim))
-        if is_other and np.allclose(moved, b, rtol=_EQUAL, atol=_EQUAL * scale):
-            return order
-    return None
-
-
-def have_same_elements(a: np.ndarray, b: np.ndarray) -> bool:
-    """True if two tensors have the same elements in any order, up to rounding."""
-    if a.size != b.size or a.dtype.kind != b.dtype.kind or a.dtype.kind not in "fiub":
-        return False
-    one, other = np.sort(a, axis=None), np.sort(b, axis=None)
-    scale = float(np.abs(other).max(initial=0.0))
-    return bool(np.allclose(one, other, rtol=_EQUAL, atol=_EQUAL * scale, equal_nan=True))
-
-
-def _have_one_shape(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether two shapes are equal, or of different ranks: exporters keep, merge and split axes."""
-    return one == other or len(one) != len(other)
-
-
-def _are_equal(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """Whether two fingerprints are equal up to rounding; each run has its scale first, then sums."""
-    if len(one) != len(other):
-        return False
-    return all(
-        abs(x - y) <= _EQUAL * scale
-        for start in range(0, len(one), 4)
-        for scale in (max(one[start], other[start]),)
-        for x, y in zip(one[start : start + 4], other[start : start + 4], strict=True)
-    )
+def facts_of(model: Model, runs: Sequence[Arrays]) -> Facts:
+    """Facts of every value for the inputs of the first run."""
+    given = {}
+    for port in model.inputs:
+        value = port.node.outputs[0]
+        if runs and port.name in runs[0] and port.element is not None:
+            element = value.fact.element if value.fact is not None else None
+            given[port.node] = Fact(element or port.element, runs[0][port.name].shape)
+    return infer_shapes(model, given, tolerant=True).facts

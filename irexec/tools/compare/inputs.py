@@ -1,92 +1,117 @@
-"""Inputs of both sides, run by run."""
+"""Inputs of both sides, run by run: given arrays, random arrays, or tensors of the whole model for a part of it."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from irexec.analysis.model import Port, find_port
+from irexec.analysis.model import Model, Port, find_port
 from irexec.analysis.open_sizes import sizes_for
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, OpError
 from irexec.ir.dims import PartialShape, meet_shapes
 from irexec.ir.find import values_by_name
-from irexec.ir.graph import Value
+from irexec.ir.graph import Node, Value
 from irexec.messages import listed
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.arrays.files import open_arrays
-from irexec.tools.compare.layouts import as_declared
+from irexec.tools.compare.observe import observe
 from irexec.tools.compare.options import CompareOptions, Side
-from irexec.tools.compare.pairs import Pairs
-from irexec.tools.compare.parts import inner_inputs
-from irexec.tools.compare.sides import ModelSide, RecordedSide
-from irexec.tools.engines.runtimes import Arrays
+from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, as_declared
+from irexec.tools.engines.runtimes import Arrays, Runtime
 from irexec.tools.images.files import Notify
+from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import STEP_SEED, InputSource, sample_inputs, sources_of_step
 from irexec.tools.run.shapes import Shapes
 
 Given = Mapping[str, np.ndarray]
+Partners = Mapping[Value, Value]
+"""Values of A by values of B."""
+_BOUNDARY = ("Parameter", "Constant", "Result")
 
 
-def shapes_of_b(shapes: Shapes | None, a: ModelSide, b: ModelSide, pairs: Pairs) -> Shapes:
-    """Shapes under the names of B's inputs, from shapes under the names of their partners in A."""
-    names = {port.name: other.name for port, other in paired_inputs(a.model.inputs, b.model.inputs, pairs)}
-    found: dict[str | None, PartialShape] = {}
-    for name, shape in (shapes or {}).items():
-        port = None if name is None else next((port for port in a.model.inputs if name in port.names), None)
-        if port is None:
-            found[name] = shape
-        elif port.name in names:
-            found[names[port.name]] = shape
-    return found
-
-
-def paired_inputs(a: Sequence[Port], b: Sequence[Port], pairs: Pairs) -> list[tuple[Port, Port]]:
-    """Inputs that both models share: by pairs, by name, or by position if none is left over."""
-    by_node = {port.node: port for port in a}
-    found: dict[str, tuple[Port, Port]] = {}
-    for port in b:
-        value = pairs.by_b.get(port.node.outputs[0])
-        if value is not None and value.node in by_node:
-            found[port.name] = (by_node.pop(value.node), port)
-    for port in b:
-        same = next((other for other in by_node.values() if set(other.names) & set(port.names)), None)
-        if port.name not in found and same is not None:
-            found[port.name] = (by_node.pop(same.node), port)
-    left = [port for port in b if port.name not in found]
-    if len(left) == len(by_node):
-        found |= {port.name: (other, port) for port, other in zip(left, by_node.values(), strict=True)}
-    return [found[port.name] for port in b if port.name in found]
-
-
+@dataclass(frozen=True)
 class Inputs:
     """The inputs of all runs.
 
     Attributes:
-        models: the models of both sides.
-        a, b: arrays of each run, by the names of the inputs of this model.
+        a, b: arrays of each run, by the names of the inputs of this side; A's are empty for recorded tensors.
+        partners: tensors of the whole model that are inputs of a part, as pairs.
+        whole: the side that has the other one as a part; None without such a side.
     """
 
-    def __init__(self, a: ModelSide | None, b: ModelSide, pairs: Pairs) -> None:
-        self.models = [b.model] if a is None else [a.model, b.model]
-        self._a_ports, self._b_ports = a.model.inputs if a else [], b.model.inputs
-        self._paired = paired_inputs(self._a_ports, self._b_ports, pairs)
-        self.a: list[Arrays] = []
-        self.b: list[Arrays] = []
+    a: Sequence[Arrays]
+    b: Sequence[Arrays]
+    partners: Partners
+    whole: Side | None = None
 
-    def ports(self) -> list[Port]:
+
+@dataclass(frozen=True)
+class Ports:
+    """The inputs of both models.
+
+    Attributes:
+        a, b: the sides; no A for recorded tensors, or for one model alone.
+        partners: the pairs of values.
+    """
+
+    a: ModelSide | None
+    b: ModelSide
+    partners: Partners
+
+    @functools.cached_property
+    def paired(self) -> list[tuple[Port, Port]]:
+        """Inputs that both models share: by pairs, by name, or by position if none is left over."""
+        by_node = {port.node: port for port in self._of_a}
+        found: dict[str, tuple[Port, Port]] = {}
+        for port in self.b.model.inputs:
+            value = self.partners.get(port.node.outputs[0])
+            if value is not None and value.node in by_node:
+                found[port.name] = (by_node.pop(value.node), port)
+        for port in self.b.model.inputs:
+            same = next((other for other in by_node.values() if set(other.names) & set(port.names)), None)
+            if port.name not in found and same is not None:
+                found[port.name] = (by_node.pop(same.node), port)
+        left = [port for port in self.b.model.inputs if port.name not in found]
+        if len(left) == len(by_node):
+            found |= {port.name: (other, port) for port, other in zip(left, by_node.values(), strict=True)}
+        return [found[port.name] for port in self.b.model.inputs if port.name in found]
+
+    @property
+    def _of_a(self) -> list[Port]:
+        return self.a.model.inputs if self.a else []
+
+    @property
+    def models(self) -> list[Model]:
+        """The models of both sides."""
+        return [side.model for side in (self.a, self.b) if side is not None]
+
+    def all(self) -> list[Port]:
         """Inputs that need arrays: each input of A with the shape that its partner accepts too, then the inputs of B
         alone.
 
         Raises:
             InputError: partners have no common shape.
         """
-        partner = {port.name: other for port, other in self._paired}
-        common = {other.name for _, other in self._paired}
-        merged = [_merged(port, partner.get(port.name)) for port in self._a_ports]
-        return [*merged, *(port for port in self._b_ports if port.name not in common)]
+        partner = {port.name: other for port, other in self.paired}
+        common = {other.name for _, other in self.paired}
+        merged = [_merged(port, partner.get(port.name)) for port in self._of_a]
+        return [*merged, *(port for port in self.b.model.inputs if port.name not in common)]
+
+    def shapes_of_b(self, shapes: Shapes) -> Shapes:
+        """Shapes under the names of B's inputs, from shapes under the names of their partners in A."""
+        names = {port.name: other.name for port, other in self.paired}
+        found: dict[str | None, PartialShape] = {}
+        for name, shape in shapes.items():
+            port = None if name is None else next((port for port in self._of_a if name in port.names), None)
+            if port is None:
+                found[name] = shape
+            elif port.name in names:
+                found[names[port.name]] = shape
+        return found
 
     def require_partners(self, named: Collection[str]) -> None:
         """Refuse random values for an input of one side alone, unless the user names it.
@@ -94,8 +119,8 @@ class Inputs:
         Raises:
             InputError: there is such an input.
         """
-        paired = {port.node for both in self._paired for port in both}
-        for side, other, ports in (("A", "B", self._a_ports), ("B", "A", self._b_ports)):
+        paired = {port.node for both in self.paired for port in both}
+        for side, other, ports in (("A", "B", self._of_a), ("B", "A", self.b.model.inputs)):
             lone = [port for port in ports if port.node not in paired and not set(port.names) & set(named)]
             if lone:
                 names = ", ".join(repr(port.name) for port in lone)
@@ -105,24 +130,54 @@ class Inputs:
                     f"-i {lone[0].name}=SOURCE gives one of them values, -i random gives all of them random ones"
                 )
 
-    def add(self, arrays: Given) -> None:
-        """Add the inputs of one run, by the names of ``ports``."""
-        own = {port.name: arrays[port.name] for port in self._a_ports if port.name in arrays}
-        names = {other.name: port.name for port, other in self._paired}
+    def bound(self, arrays: Given) -> tuple[Arrays, Arrays]:
+        """The inputs of A and of B in one run, from arrays by the names of ``all``."""
+        own = {port.name: arrays[port.name] for port in self._of_a if port.name in arrays}
+        names = {other.name: port.name for port, other in self.paired}
         of_b = {
             port.name: arrays[names.get(port.name, port.name)]
-            for port in self._b_ports
+            for port in self.b.model.inputs
             if names.get(port.name, port.name) in arrays
         }
-        self.a.append(_bound(self._a_ports, own, "A") if self._a_ports else {})
-        self.b.append(_bound(self._b_ports, of_b, "B"))
+        return (_bound(self._of_a, own, "A") if self._of_a else {}), _bound(self.b.model.inputs, of_b, "B")
 
-    def others(self, seed: int) -> list[Given]:
-        """Random arrays with the shapes of each run, by the names of ``ports``."""
+    def filled(
+        self,
+        given: Sequence[Given],
+        sources: Sequence[InputSource],
+        options: CompareOptions,
+        count: int,
+        notify: Notify,
+    ) -> Inputs:
+        """The inputs of ``count`` runs; random ones differ from run to run.
+
+        Args:
+            given: arrays by the names of inputs, for each run, or one mapping for all runs.
+            sources: sources of other arrays.
+            options: options with the seed.
+            count: number of runs.
+            notify: receives unexpected facts.
+        """
+        ports, runs = self.all(), []
+        for run in range(count):
+            named = given[min(run, len(given) - 1)].items()
+            known = {find_port(ports, name).name: np.asarray(array) for name, array in named}
+            sizes = sizes_for(*self.models, known={name: array.shape for name, array in known.items()})
+            quiet = notify if run == 0 else lambda text: None
+            left = [port for port in ports if port.name not in known]
+            own = sources if options.runs is None else sources_of_step(sources, run + 1, count)
+            # Every run of random inputs has a seed of its own.
+            seed, memory = options.seed + STEP_SEED * run, MemoryLimit(options.max_memory)
+            arrays = sample_inputs(own, left, seed, quiet, memory, sizes) if left else {}
+            runs.append(self.bound({**known, **arrays}))
+        return Inputs([of_a for of_a, _ in runs], [of_b for _, of_b in runs], {})
+
+    def others(self, inputs: Inputs, seed: int) -> list[Given]:
+        """Random arrays with the shapes of each run, by the names of ``all``."""
         found: list[Given] = []
-        for run, (of_a, of_b) in enumerate(zip(self.a, self.b, strict=True)):
+        for run, (of_a, of_b) in enumerate(zip(inputs.a, inputs.b, strict=True)):
             known = {**of_b, **of_a}
-            ports = [replace(port, shape=known[port.name].shape) for port in self.ports()]
+            ports = [replace(port, shape=known[port.name].shape) for port in self.all()]
             found.append(sample_inputs([InputSource(None, "random")], ports, seed + STEP_SEED * run, lambda text: None))
         return found
 
@@ -148,40 +203,61 @@ def _merged(port: Port, other: Port | None) -> Port:
     return replace(port, shape=shape, names=names)
 
 
-def random_or_given(
-    inputs: Inputs,
-    sources: Sequence[InputSource],
+def inputs_of_runs(
+    a: AnySide,
+    b: ModelSide,
+    partners: Partners,
+    runtimes: tuple[Runtime | None, Runtime],
+    given: GivenInputs,
     options: CompareOptions,
     count: int,
     notify: Notify,
-    given: Sequence[Given],
-) -> None:
-    """Add the inputs of ``count`` runs; random ones differ from run to run.
+) -> Inputs:
+    """The inputs of both sides.
 
     Args:
-        inputs: the inputs to add to.
-        sources: sources of arrays.
-        options: options with the seed.
+        a, b: the sides.
+        partners: the pairs of values so far.
+        runtimes: of A and of B; None for recorded tensors.
+        given: the given arrays of each run, and the sources of others.
+        options, notify: as for ``compare``.
         count: number of runs.
-        notify: receives unexpected facts.
-        given: arrays by the names of inputs, for each run, or one mapping for all runs.
+
+    Raises:
+        InputError: an input is missing, or a given array does not fit.
     """
-    ports = inputs.ports()
-    for run in range(count):
-        known = {
-            find_port(ports, name).name: np.asarray(array) for name, array in given[min(run, len(given) - 1)].items()
-        }
-        sizes = sizes_for(*inputs.models, known={name: array.shape for name, array in known.items()})
-        quiet = notify if run == 0 else lambda text: None
-        left = [port for port in ports if port.name not in known]
-        own = sources if options.runs is None else sources_of_step(sources, run + 1, count)
-        # Every run of random inputs has a seed of its own.
-        arrays = (
-            sample_inputs(own, left, options.seed + STEP_SEED * run, quiet, MemoryLimit(options.max_memory), sizes)
-            if left
-            else {}
-        )
-        inputs.add({**known, **arrays})
+    arrays, sources = list(given.arrays) or [{}], given.sources
+    if isinstance(a, RecordedSide):
+        known = {**recorded_inputs(a, b), **arrays[0]}
+        missing = [str(port) for port in b.model.inputs if port.name not in known]
+        if missing and not sources:
+            raise InputError(
+                f"{a.label} does not hold the inputs of its tensors ({', '.join(missing)}): give them with -i"
+            )
+        return Ports(None, b, partners).filled([known], sources, options, 1, notify)
+    named = _named(arrays, sources if options.runs is None else sources_of_step(sources, 1, count))
+    whole = options.inputs_of or (None if a.model is b.model else _whole(a, b, named, notify))
+    if whole is None:
+        ports = Ports(a, b, partners)
+        if not sources:
+            ports.require_partners(named)
+        return ports.filled(arrays, sources, options, count, notify)
+    outer, part, runtime = (a, b, runtimes[0]) if whole == "A" else (b, a, runtimes[1])
+    if runtime is None:
+        raise AssertionError("both sides are models")
+    tensors = _same_tensors(outer, part, partners)
+    of_whole = Ports(None, outer, partners).filled(arrays, sources, options, count, notify).b
+    found = observe(runtime, of_whole, tensors.values())
+    for value in tensors.values():
+        if value in found.failures:
+            raise InputError(
+                f"{value.name!r}, which is an input of {part.label}, cannot be had: {found.failures[value]}"
+            )
+    of_part = [{name: found.arrays[value][run] for name, value in tensors.items()} for run in range(count)]
+    both = {port.node.outputs[0]: tensors[port.name] for port in part.model.inputs}
+    if whole == "A":
+        return Inputs(of_whole, of_part, both, whole)
+    return Inputs(of_part, of_whole, {value: own for own, value in both.items()}, whole)
 
 
 def recorded_inputs(a: RecordedSide, b: ModelSide) -> dict[str, np.ndarray]:
@@ -194,7 +270,7 @@ def recorded_inputs(a: RecordedSide, b: ModelSide) -> dict[str, np.ndarray]:
     return found
 
 
-def named_inputs(given: Sequence[Given], sources: Sequence[InputSource]) -> set[str]:
+def _named(given: Sequence[Given], sources: Sequence[InputSource]) -> set[str]:
     """Names of the inputs with values from the user, one by one."""
     names = {name for arrays in given for name in arrays} | {
         source.name for source in sources if source.name is not None
@@ -206,7 +282,7 @@ def named_inputs(given: Sequence[Given], sources: Sequence[InputSource]) -> set[
     return names
 
 
-def whole_side(a: ModelSide, b: ModelSide, named: Collection[str], notify: Notify) -> Side | None:
+def _whole(a: ModelSide, b: ModelSide, named: Collection[str], notify: Notify) -> Side | None:
     """The side that has the other one as a part: an input of the part has the name of an inner tensor of the whole.
 
     Args:
@@ -223,14 +299,14 @@ def whole_side(a: ModelSide, b: ModelSide, named: Collection[str], notify: Notif
     return None
 
 
-def same_tensors(whole: ModelSide, part: ModelSide, pairs: Pairs) -> dict[str, Value]:
+def _same_tensors(whole: ModelSide, part: ModelSide, pairs: Partners) -> dict[str, Value]:
     """The tensor of the whole model for each input of a part: the tensor of the same name, or the paired input.
 
     Raises:
         InputError: an input has no such tensor.
     """
     named = values_by_name(whole.model)
-    partners = {one: other for both in pairs.by_b.items() for one, other in (both, both[::-1])}
+    partners = {one: other for both in pairs.items() for one, other in (both, both[::-1])}
     inputs = {port.node for port in whole.model.inputs}
     found: dict[str, Value] = {}
     for port in part.model.inputs:
@@ -243,3 +319,56 @@ def same_tensors(whole: ModelSide, part: ModelSide, pairs: Pairs) -> dict[str, V
         else:
             raise InputError(f"{whole.label} has no tensor with the name of input {port} of {part.label}")
     return found
+
+
+def inner_inputs(whole: Model, part: Model) -> list[Port]:
+    """Inputs of a part that the whole model computes, with a fitting name, type and shape; none unless it is a part.
+
+    Names of tensors alone are little evidence: exporters call many tensors "x". At least half of the layers of a part
+    have names and types of layers of the whole model, and the layers that compute its inputs are not in the part.
+    """
+    named = values_by_name(whole)
+    common = {name for port in whole.inputs for name in port.names}
+    found = [
+        (port, value)
+        for port in part.inputs
+        if not common & set(port.names)
+        for value in [_inner(port, named)]
+        if value is not None
+    ]
+    if not found:
+        return []
+    layers = [node for node in part.nodes if node.type not in _BOUNDARY]
+    kept = {
+        named[name].node
+        for node in layers
+        for name in _names(node)
+        if name in named and named[name].node.type == node.type
+    }
+    shared = sum(any(name in named and named[name].node in kept for name in _names(node)) for node in layers)
+    if 2 * shared < len(layers) or any(value.node in kept for _, value in found):
+        return []
+    return [port for port, _ in found]
+
+
+def _names(node: Node) -> list[str]:
+    return [node.name, *(name for value in node.outputs for name in value.names)]
+
+
+def _inner(port: Port, named: dict[str, Value]) -> Value | None:
+    """The inner tensor of a model that an input may be."""
+    for name in port.names:
+        value = named.get(name)
+        if value is not None and value.node.type not in _BOUNDARY and _fits(value, port):
+            return value
+    return None
+
+
+def _fits(value: Value, port: Port) -> bool:
+    if value.fact is None:
+        return True
+    try:
+        meet_shapes(value.fact.shape, port.shape)
+    except OpError:
+        return False
+    return value.fact.element in (None, port.element)

@@ -1,62 +1,78 @@
-"""Known reasons for differing layers: the table of portability for OpenVINO, exact products of bytes for ONNX
-Runtime."""
+"""Known reasons for differing layers: the table of portability for OpenVINO, and products of bytes in ONNX Runtime.
+
+ONNX Runtime computes QLinearConv, QLinearMatMul, MatMulInteger and fused DequantizeLinear and QuantizeLinear with
+vpmaddubsw on x86 processors without VNNI: neighbouring products of an unsigned and a signed byte are added in 16 bits
+with saturation (Intel's manual of instructions). 255 * 127 twice is 64,770, and the sum is 32,767. Weights of 7 bits
+avoid it: 255 * 64 twice is 32,640.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
 
 from irexec.analysis.model import Model
 from irexec.analysis.portability import DIFFERENCES
 from irexec.analysis.portability.findings import differences
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.bounds import EDGES, Interval, arithmetic, graph_bounds
-from irexec.errors import IrexecError, RunTimeoutError
+from irexec.dtypes.elements import I8, U8
 from irexec.ir.constants import constant_value
-from irexec.ir.graph import Node
+from irexec.ir.graph import Node, Value
 from irexec.messages import counted
 from irexec.tools.compare.comparison import ComparedLayer, Divergence, Known, TensorRow
-from irexec.tools.compare.int8 import explain
-from irexec.tools.compare.open_sides import OpenSides
-from irexec.tools.compare.rows import layer, paths_of
-from irexec.tools.compare.sides import ModelSide, RecordedSide
+from irexec.tools.compare.evidence import Evidence
+from irexec.tools.compare.layers import layer
+from irexec.tools.compare.options import Side
+from irexec.tools.compare.pairs import Pairs
+from irexec.tools.compare.sides import Facts, ModelSide, RecordedSide
 from irexec.tools.engines.runtimes import OWN
 
+SATURATION = (
+    "ONNX Runtime adds neighbouring products of bytes in 16 bits on x86 processors without VNNI, such as this one: "
+    "sums beyond 32,767 are cut off"
+)
+_SEVEN_BITS = 64
+"""Largest magnitude of weights of which two products with an unsigned byte fit in 16 bits."""
 _VISIBLE = [row for row in DIFFERENCES.values() if row.effect != "fails"]
 """Differences that change tensors."""
 
 
 def known_reasons(
-    context: OpenSides, first: Divergence | None, independent: Sequence[ComparedLayer], results: Sequence[TensorRow]
+    evidence: Evidence,
+    pairs: Pairs,
+    first: Divergence | None,
+    independent: Sequence[ComparedLayer],
+    results: Sequence[TensorRow],
 ) -> tuple[Known, ...]:
     """Known reasons for a difference.
 
     Args:
-        context: the comparison.
+        evidence, pairs: both sides, and their pairs.
         first, independent, results: as in Comparison.
-
-    Raises:
-        RunTimeoutError: a run takes longer than the timeout.
     """
     differing = [row for row in results if row.is_fault]
     if first is None and not differing:
         return ()
-    found = list(_of_openvino(context, _suspects(context.b.model, first, independent, differing)))
-    product = _of_onnxruntime(context, 0 if first is None else first.row.run - 1)
-    edge = None if first is None else _at_edges(context, first)
-    return (*found, *(one for one in (product, edge) if one is not None))
+    suspects = _suspects(evidence.b, first, independent, differing)
+    found = (*_of_openvino(evidence, pairs, suspects), *_of_onnxruntime(evidence, pairs, suspects))
+    edge = None if first is None else _at_edges(evidence, pairs, first)
+    return found if edge is None else (*found, edge)
 
 
-def _at_edges(context: OpenSides, first: Divergence) -> Known | None:
+def _at_edges(evidence: Evidence, pairs: Pairs, first: Divergence) -> Known | None:
     """A layer that jumps, such as a FakeQuantize, with values in A and in B that both lie in their interval."""
-    named = {node.name: node for node in context.b.model.nodes if node.type in EDGES}
+    named = {node.name: node for node in evidence.b.model.nodes if node.type in EDGES}
     node = named.get(first.row.b.name)
-    partner = None if node is None else context.pairs.layer_of_a(node)
+    partner = None if node is None else pairs.layer_of_a(node)
     if node is None or partner is None or partner.type != node.type or first.inputs_agree is not True:
         return None
-    facts, result = infer_shapes(context.b.model, tolerant=True).facts, node.outputs[0]
-    for side, observed in ((partner, context.observed_a), (node, context.observed_b)):
-        asked = [value for value in (*side.inputs, side.outputs[0]) if value is not None]
-        found = observed([value for value in asked if value.node.constant is None]).arrays
+    result = node.outputs[0]
+    sides: tuple[tuple[Node, Side], ...] = ((partner, "A"), (node, "B"))
+    for own, side in sides:
+        asked = [value for value in (*own.inputs, own.outputs[0]) if value is not None]
+        found = evidence.tensors(side, [value for value in asked if value.node.constant is None]).arrays
         arrays = [
             found[value][first.row.run - 1] if constant is None else constant_value(constant)
             for value in asked if (constant := value.node.constant) is not None or value in found
@@ -64,7 +80,7 @@ def _at_edges(context: OpenSides, first: Divergence) -> Known | None:
         if len(arrays) != len(asked) or len(asked) != len(node.inputs) + 1:
             return None
         sources = {value: array for value, array in zip(node.inputs, arrays, strict=False) if value is not None}
-        bound = graph_bounds([node], sources, facts, arithmetic("f32"))[result]
+        bound = graph_bounds([node], sources, evidence.facts_b, arithmetic("f32"))[result]
         if not isinstance(bound, Interval) or bound.exact.shape != arrays[-1].shape or bound.outside(arrays[-1]).any():
             return None
     count = counted(first.row.agreement.differing, "value")
@@ -72,10 +88,10 @@ def _at_edges(context: OpenSides, first: Divergence) -> Known | None:
 
 
 def _suspects(
-    model: Model, first: Divergence | None, independent: Sequence[ComparedLayer], results: Sequence[TensorRow]
+    b: ModelSide, first: Divergence | None, independent: Sequence[ComparedLayer], results: Sequence[TensorRow]
 ) -> dict[Node, str]:
     """Layers of B that may be the reason, with the paths of their bodies."""
-    paths = paths_of(model)
+    paths = b.paths
     by_name = {(f"{path}{node.name}", node.id): node for node, path in paths.items()}
     if first is not None:
         layers = [first.suspect.layer, *(one.layer for one in first.between), *independent]
@@ -100,16 +116,16 @@ def _suspects(
     return found
 
 
-def _of_openvino(context: OpenSides, suspects: Mapping[Node, str]) -> Iterator[Known]:
+def _of_openvino(evidence: Evidence, pairs: Pairs, suspects: Mapping[Node, str]) -> Iterator[Known]:
     """Known differences of OpenVINO at these layers."""
-    options, is_recorded = context.options, isinstance(context.a, RecordedSide)
+    options, is_recorded = evidence.options, isinstance(evidence.a, RecordedSide)
     right = next((name for name in (options.b_runtime, options.a_runtime) if name in OWN), "")
     if options.b_runtime == "openvino" or (is_recorded and options.b_runtime in OWN):
         condition = "if A was recorded from OpenVINO: " if is_recorded and options.b_runtime in OWN else ""
-        model, of_b = context.b.model, {node: node for node in suspects}
-    elif isinstance(context.a, ModelSide) and options.a_runtime == "openvino":
-        condition, model = "", context.a.model
-        of_b = {of_a: node for node in suspects if (of_a := context.pairs.layer_of_a(node)) is not None}
+        model, of_b = evidence.b.model, {node: node for node in suspects}
+    elif isinstance(evidence.a, ModelSide) and options.a_runtime == "openvino":
+        condition, model = "", evidence.a.model
+        of_b = {of_a: node for node in suspects if (of_a := pairs.layer_of_a(node)) is not None}
     else:
         return
     for node, row in differences(model, infer_shapes(model, tolerant=True), _VISIBLE):
@@ -118,24 +134,51 @@ def _of_openvino(context: OpenSides, suspects: Mapping[Node, str]) -> Iterator[K
             yield Known(row.code, layer(known.outputs[0], suspects[known]), f"{condition}{row.does}", right)
 
 
-def _of_onnxruntime(context: OpenSides, run: int) -> Known | None:
-    """The first product of bytes with different values in ONNX Runtime and irexec."""
-    options, a = context.options, context.a
-    if options.b_runtime == "onnxruntime" and options.a_runtime in OWN:
-        model, runtime, inputs = context.b.model, context.run_b, context.inputs.b
-    elif (
-        options.a_runtime == "onnxruntime"
-        and options.b_runtime in OWN
-        and isinstance(a, ModelSide)
-        and context.run_a is not None
-    ):
-        model, runtime, inputs = a.model, context.run_a, context.inputs.a
-    else:
-        return None
-    try:
-        return explain(model, runtime, inputs[run], options)
-    except RunTimeoutError:
-        raise
-    except IrexecError:
-        # The reason stays unknown if ONNX Runtime does not run the model again, or irexec not in parts.
-        return None
+def _of_onnxruntime(evidence: Evidence, pairs: Pairs, suspects: Mapping[Node, str]) -> Iterator[Known]:
+    """Products of bytes at these layers, or in front of them, that ONNX Runtime may saturate."""
+    options = evidence.options
+    names = {options.a_runtime, options.b_runtime}
+    if "onnxruntime" not in names or names.isdisjoint(OWN):
+        return
+    right = next(name for name in (options.b_runtime, options.a_runtime) if name in OWN)
+    for node in products_of_bytes(evidence.b.model, suspects):
+        yield saturated(node, suspects[node], right)
+
+
+def saturated(node: Node, path: str = "", right: str = "irexec") -> Known:
+    """The known reason at a product of bytes."""
+    return Known("", layer(node.outputs[0], path), SATURATION, right)
+
+
+def products_of_bytes(model: Model, suspects: Iterable[Node]) -> Iterator[Node]:
+    """The layers among some whose products of bytes ONNX Runtime may saturate on this processor.
+
+    Both operands come from bytes, and weights of i8 have 8 bits.
+    """
+    if not _saturates():
+        return
+    facts = infer_shapes(model, tolerant=True).facts
+    for node in suspects:
+        if node.type in ("Convolution", "GroupConvolution", "MatMul") and len(node.inputs) == 2:
+            integers = [None if value is None else _integers(value, facts) for value in node.inputs]
+            weights = integers[1]
+            if integers[0] is None or weights is None or facts[weights].element is not I8:
+                continue
+            constant = weights.node.constant
+            if constant is None or np.abs(constant_value(constant).astype(int)).max(initial=0) > _SEVEN_BITS:
+                yield node
+
+
+def _saturates() -> bool:
+    """Whether this processor adds products of bytes in 16 bits: x86 without VNNI."""
+    found = getattr(getattr(np, "_core", None), "_multiarray_umath", None)
+    features: Mapping[str, bool] = getattr(found, "__cpu_features__", {})
+    return bool(features.get("SSE42")) and not features.get("AVX512VNNI")
+
+
+def _integers(value: Value, facts: Facts) -> Value | None:
+    """The bytes that an operand is computed from, as ``(bytes - zero) * scale``; None if it is not."""
+    for type in ("Reshape", "Multiply", "Reshape", "Subtract", "Convert"):
+        source = value.node.inputs[0] if value.node.type == type else None
+        value = source or value
+    return value if value in facts and facts[value].element in (I8, U8) else None

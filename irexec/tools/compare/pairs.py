@@ -1,11 +1,11 @@
-"""Pairs of tensors of A and B."""
+"""Pairs of tensors of A and B: from names, from structure, and from the positions of inputs and results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import functools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.matching import Matching, match_graphs, value_pairs
 from irexec.analysis.model import Port
 from irexec.errors import InputError, OpError
@@ -13,18 +13,16 @@ from irexec.ir.dims import meet_shapes
 from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Node, Value
 from irexec.messages import listed
-from irexec.tools.compare.comparison import Uncompared
-from irexec.tools.compare.constants import same_weights
+from irexec.tools.compare.comparison import ONLY_B, Uncompared
 from irexec.tools.compare.exposed import Inner, Levels
-from irexec.tools.compare.parts import inner_inputs
-from irexec.tools.compare.sides import ModelSide, RecordedSide, computed, ordered
+from irexec.tools.compare.inputs import inner_inputs
+from irexec.tools.compare.observe import Tensor
+from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, computed, ordered
 
-FOLDED = "folded"
-"""Reason of a pair of a computed tensor of B and a Constant of A."""
-GUESSES = frozenset({"structure", "contents", "neighbours", "order", "through", "replaced", "value", FOLDED})
+VALUE = "value"
+"""Reason of a pair of equal values in one order, whatever the axes are."""
+GUESSES = frozenset({"structure", "contents", "neighbours", "order", "through", "replaced", VALUE})
 """Reasons of a guessed pair."""
-VALUES = ("value", "what follows", FOLDED)
-"""Reasons of a pair with values in one order, whatever the axes are."""
 RESULT = ("name of the result", "position of the result")
 """Reasons of a certain pair: both models are asked for the same result."""
 
@@ -40,7 +38,7 @@ class TensorPair:
         order: the order of A's axes that gives those of B; () for equal axes.
     """
 
-    a: Value | str
+    a: Tensor
     b: Value
     how: str
     order: tuple[int, ...] = ()
@@ -55,25 +53,28 @@ class InnerPair:
     how: str
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Pairs:
-    """The pairs of one comparison.
+    """The pairs of a comparison.
 
     Attributes:
         tensors: the pairs to compare, in the order in which B computes them.
-        inner: the pairs inside bodies.
         by_b: the values of A by values of B, Parameters and Constants included.
-        orders: the orders of A's axes by values of B, for tensors with other axes.
+        inner: the pairs inside bodies.
         layers: the layers of A by layers of B, bodies included.
-        uncompared: tensors without a partner.
+        uncompared: tensors that are not compared.
     """
 
-    tensors: list[TensorPair] = field(default_factory=list)
-    inner: list[InnerPair] = field(default_factory=list)
-    by_b: dict[Value, Value] = field(default_factory=dict)
-    orders: dict[Value, tuple[int, ...]] = field(default_factory=dict)
-    layers: dict[Node, Node] = field(default_factory=dict)
-    uncompared: list[Uncompared] = field(default_factory=list)
+    tensors: tuple[TensorPair, ...] = ()
+    by_b: Mapping[Value, Value] = field(default_factory=dict)
+    inner: tuple[InnerPair, ...] = ()
+    layers: Mapping[Node, Node] = field(default_factory=dict)
+    uncompared: tuple[Uncompared, ...] = ()
+
+    @functools.cached_property
+    def orders(self) -> dict[Value, tuple[int, ...]]:
+        """The orders of A's axes by values of B, for tensors with other axes."""
+        return {pair.b: pair.order for pair in self.tensors if pair.order}
 
     def layer_of_a(self, node: Node) -> Node | None:
         """The partner of a layer of B."""
@@ -82,85 +83,93 @@ class Pairs:
         value = next((self.by_b[value] for value in node.outputs if value in self.by_b), None)
         return None if value is None else value.node
 
+    def without(self, values: Collection[Value], uncompared: Iterable[Uncompared] = ()) -> Pairs:
+        """The pairs without those of some values of B."""
+        nodes = {value.node for value in values}
+        return replace(
+            self,
+            tensors=tuple(pair for pair in self.tensors if pair.b not in values),
+            by_b={value: one for value, one in self.by_b.items() if value not in values},
+            layers={node: one for node, one in self.layers.items() if node not in nodes},
+            uncompared=(*self.uncompared, *uncompared),
+        )
 
-def pair_models(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]], known: Sequence[TensorPair] = ()) -> Pairs:
-    """The pairs of two models.
+    def with_others(self, added: Sequence[TensorPair], position: Mapping[Node, int]) -> Pairs:
+        """The pairs with others in place of those of the same tensors.
+
+        Args:
+            added: the other pairs.
+            position: position of the layers of B in topological order.
+        """
+        new = {pair.b: pair.a for pair in added if isinstance(pair.a, Value)}
+        partners = set(new.values())
+        left = self.without({value for value, one in self.by_b.items() if value in new or one in partners})
+        named = {("A", pair.a.name) for pair in added if isinstance(pair.a, Value)} | {("B", one.name) for one in new}
+        return replace(
+            left,
+            tensors=tuple(
+                sorted([*left.tensors, *added], key=lambda pair: (position.get(pair.b.node, 0), pair.b.index))
+            ),
+            by_b={**left.by_b, **new},
+            uncompared=tuple(one for one in left.uncompared if (one.side, one.name) not in named),
+        )
+
+    def difference(self, before: Pairs) -> str:
+        """The change from other pairs, as one sentence; "" if nothing changed."""
+        one, other = set(before.tensors), set(self.tensors)
+        new, old = (
+            [pair for pair in of.tensors if pair in only] for of, only in ((self, other - one), (before, one - other))
+        )
+        texts = [
+            f"{word} {listed([f'{_name(pair.a)} = {pair.b.name} ({pair.how})' for pair in pairs], 5)}"
+            for word, pairs in (("paired", new), ("dropped", old))
+            if pairs
+        ]
+        return "; ".join(texts)
+
+
+def _name(tensor: Tensor) -> str:
+    return tensor if isinstance(tensor, str) else tensor.name
+
+
+def first_pairs(a: AnySide, b: ModelSide, maps: Sequence[tuple[str, str]]) -> Pairs:
+    """The pairs that follow from the sides alone.
 
     Args:
-        a, b: both models.
-        maps: pairs of names of tensors.
-        known: pairs of tensors with equal values.
+        a, b: the sides.
+        maps: pairs of names of tensors, which overrule all others.
 
     Raises:
-        InputError: a tensor of ``maps`` does not exist, or is given twice.
+        InputError: a tensor of ``maps`` does not exist or is given twice, or no recorded tensor has the name of one of
+            the model.
     """
+    if isinstance(a, RecordedSide):
+        return _recorded(a, b, maps)
     if a.model is b.model:
-        found = Pairs(by_b={value: value for node in b.model.walk() for value in node.outputs})
-        found.layers = {node: node for node in b.model.walk()}
-        found.tensors = [TensorPair(value, value, "same model") for value in computed(b.order)]
-        found.inner = [InnerPair(inner, inner, "same model") for inner in _inner_tensors(b.order, ())]
-        return found
-    same = {pair.b: pair.a for pair in known if isinstance(pair.a, Value)}
-    reasons = {pair.b: pair.how for pair in known}
-    if same:
-        _pair_readers(a, b, same, reasons)
-    layers = [*_same_inputs(a, b), *((one.node, value.node) for value, one in same.items())]
-    if same:
-        layers += [*_same_results(a, b), *same_weights(a.model, b.model)]
-    matching = match_graphs(a.model, b.model, layers)
-    values = set(same.values())
-    found_pairs = [pair for pair in value_pairs(matching) if pair.b not in same and pair.a not in values]
-    how = {pair.b: pair.reason for pair in found_pairs} | reasons
-    by_b = {pair.b: pair.a for pair in found_pairs} | same
+        return Pairs(
+            tuple(TensorPair(value, value, "same model") for value in computed(b.order)),
+            {value: value for node in b.model.walk() for value in node.outputs},
+            tuple(InnerPair(inner, inner, "same model") for inner in _inner_tensors(b.order, ())),
+            {node: node for node in b.model.walk()},
+        )
+    matching = match_graphs(a.model, b.model, _same_inputs(a, b))
+    pairs = value_pairs(matching)
+    by_b, how = {pair.b: pair.a for pair in pairs}, {pair.b: pair.reason for pair in pairs}
     _pair_results(a, b, by_b, how)
     for one, other in maps:
         _map(by_b, how, find_value(a.model, one), find_value(b.model, other))
-    found = Pairs(by_b=by_b, layers={pair.b: pair.a for pair in matching.pairs})
-    found.orders = {pair.b: pair.order for pair in known if pair.order and by_b.get(pair.b) is pair.a}
-    found.tensors = [
-        TensorPair(by_b[value], value, how[value], found.orders.get(value, ()))
-        for value in computed(b.order)
-        if value in by_b
-    ]
-    matched = set(by_b.values())
-    found.uncompared = [
-        *_only("A", a, matched),
-        *_only("B", b, set(by_b)),
-    ]
-    _pair_bodies(matching, (), (), found)
-    return found
-
-
-def _pair_readers(a: ModelSide, b: ModelSide, by_b: dict[Value, Value], how: dict[Value, str]) -> None:
-    """Pair layers without a partner that have one type and read the same tensors, if A has only one such layer."""
-    constant = constant_layers(a.model) | constant_layers(b.model)
-    users: dict[Value, dict[Node, None]] = {}
-    for node in a.order:
-        for value in node.inputs:
-            if value is not None:
-                users.setdefault(value, {})[node] = None
-    partners = set(by_b.values())
-    for node in b.order:
-        read = [
-            (i, value) for i, value in enumerate(node.inputs) if value is not None and not _is_constant(value, constant)
-        ]
-        if not read or not node.outputs or node.outputs[0] in by_b or any(value not in by_b for _, value in read):
-            continue
-        found = [
-            other
-            for other in users.get(by_b[read[0][1]], ())
-            if (other.type, len(other.inputs), len(other.outputs)) == (node.type, len(node.inputs), len(node.outputs))
-            and all(other.inputs[i] is by_b[value] for i, value in read)
-            and partners.isdisjoint(other.outputs)
-        ]
-        if len(found) == 1:
-            for value, partner in zip(node.outputs, found[0].outputs, strict=True):
-                by_b[value], how[value] = partner, "neighbours"
-                partners.add(partner)
-
-
-def _is_constant(value: Value, constant: set[Node]) -> bool:
-    return value.node.constant is not None or value.node in constant
+    inner = list(_of_bodies(matching, (), ()))
+    return Pairs(
+        tuple(TensorPair(by_b[value], value, how[value]) for value in computed(b.order) if value in by_b),
+        by_b | {pair.b: pair.a for one in inner for pair in value_pairs(one.matching)},
+        tuple(pair for one in inner for pair in one.pairs),
+        {pair.b: pair.a for of in (matching, *(one.matching for one in inner)) for pair in of.pairs},
+        (
+            *_only("A", a, set(by_b.values())),
+            *_only("B", b, set(by_b)),
+            *(alone for one in inner for alone in one.uncompared),
+        ),
+    )
 
 
 def _pair_results(a: ModelSide, b: ModelSide, by_b: dict[Value, Value], how: dict[Value, str]) -> None:
@@ -238,30 +247,31 @@ def _by_names(results_a: Sequence[Node], results_b: Sequence[Node]) -> list[tupl
     return [(next(iter(others)), mine) for mine, others in found]
 
 
-def _pair_bodies(matching: Matching, levels_a: Levels, levels_b: Levels, found: Pairs) -> None:
-    """Add the pairs of the bodies of paired layers."""
+@dataclass(frozen=True)
+class _OfBody:
+    """The body of a paired layer: the matching of its layers, pairs of its tensors, and tensors without a partner."""
+
+    matching: Matching
+    pairs: list[InnerPair]
+    uncompared: list[Uncompared]
+
+
+def _of_bodies(matching: Matching, levels_a: Levels, levels_b: Levels) -> Iterator[_OfBody]:
+    """The bodies of paired layers, at all levels."""
     for (node, name), inner in matching.bodies.items():
         other = matching.in_b(node)
         if other is None:
             continue
         own_a, own_b = (*levels_a, (node, name)), (*levels_b, (other, name))
-        pairs = {pair.b: pair for pair in value_pairs(inner)}
-        found.by_b |= {pair.b: pair.a for pair in pairs.values()}
-        found.layers |= {pair.b: pair.a for pair in inner.pairs}
-        for value in computed(ordered(inner.b)):
-            if value in pairs:
-                found.inner.append(InnerPair(Inner(pairs[value].a, own_a), Inner(value, own_b), pairs[value].reason))
-            else:
-                found.uncompared.append(
-                    Uncompared("B", f"{Inner(value, own_b).path}{value.name}", value.node.type, "only B has it")
-                )
-        partners = {pair.a for pair in pairs.values()}
-        for value in computed(ordered(inner.a)):
-            if value not in partners:
-                found.uncompared.append(
-                    Uncompared("A", f"{Inner(value, own_a).path}{value.name}", value.node.type, "only A has it")
-                )
-        _pair_bodies(inner, own_a, own_b, found)
+        of_b = {pair.b: pair for pair in value_pairs(inner)}
+        partners = {pair.a for pair in of_b.values()}
+        tensors = [Inner(value, own_b) for value in computed(ordered(inner.b))]
+        paired = [(of_b[one.value], one) for one in tensors if one.value in of_b]
+        lone = [inner_uncompared("B", one, ONLY_B) for one in tensors if one.value not in of_b]
+        of_a = [Inner(value, own_a) for value in computed(ordered(inner.a)) if value not in partners]
+        lone += [inner_uncompared("A", one, "only A has it") for one in of_a]
+        yield _OfBody(inner, [InnerPair(Inner(pair.a, own_a), one, pair.reason) for pair, one in paired], lone)
+        yield from _of_bodies(inner, own_a, own_b)
 
 
 def inner_uncompared(side: str, tensor: Inner, reason: str) -> Uncompared:
@@ -291,12 +301,8 @@ def _map(by_b: dict[Value, Value], how: dict[Value, str], one: Value, other: Val
     by_b[other], how[other] = one, "map"
 
 
-def pair_recorded(a: RecordedSide, b: ModelSide, maps: Sequence[tuple[str, str]]) -> Pairs:
-    """The pairs of recorded tensors and a model: by the names of tensors and layers.
-
-    Raises:
-        InputError: no recorded tensor has the name of one of the model, or ``maps`` names one that does not exist.
-    """
+def _recorded(a: RecordedSide, b: ModelSide, maps: Sequence[tuple[str, str]]) -> Pairs:
+    """The pairs of recorded tensors and a model: by the names of tensors and layers."""
     named = values_by_name(b.model)
     chosen: dict[Value, tuple[str, str]] = {}
     for one, other in maps:
@@ -312,21 +318,21 @@ def pair_recorded(a: RecordedSide, b: ModelSide, maps: Sequence[tuple[str, str]]
         raise InputError(
             f"no tensor of {a.label} ({names}) has the name of a tensor or layer of {b.label}: --map a=b pairs two"
         )
-    found = Pairs()
-    found.tensors = [
-        TensorPair(chosen[value][0], value, chosen[value][1]) for value in computed(b.order) if value in chosen
-    ]
     used = {name for name, _ in chosen.values()} | set(named)
-    found.uncompared = [Uncompared("A", name, "", "only A has it") for name in a.names if name not in used]
-    found.uncompared += _without(
-        "B", (value for value in computed(b.order) if value not in chosen), "it is not recorded"
+    return Pairs(
+        tuple(
+            TensorPair(*chosen[value][:1], value, chosen[value][1]) for value in computed(b.order) if value in chosen
+        ),
+        uncompared=(
+            *(Uncompared("A", name, "", "only A has it") for name in a.names if name not in used),
+            *_without("B", (value for value in computed(b.order) if value not in chosen), "it is not recorded"),
+        ),
     )
-    return found
 
 
 def _only(side: str, model: ModelSide, matched: set[Value]) -> Iterator[Uncompared]:
     """Tensors of one side without a partner; tensors from constants alone, such as unpacked weights, come last."""
-    constant = constant_layers(model.model) | {node for node in model.order if node.type == "Constant"}
+    constant = model.constant | {node for node in model.order if node.type == "Constant"}
     alone = [value for value in computed(model.order) if value not in matched]
     yield from _without(side, (value for value in alone if value.node not in constant), f"only {side} has it")
     yield from _without(

@@ -1,35 +1,34 @@
-"""Rows of a comparison, made of arrays, and the order between them."""
+"""Rows of a comparison: each pair of tensors with the agreement of its arrays."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from irexec.dtypes.elements import Element
-from irexec.ir.graph import Body, Graph, Node, Value
+from irexec.analysis.f32_arithmetic import HALVES
+from irexec.ir.graph import Graph, Value
 from irexec.messages import counted
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
-from irexec.tools.compare.comparison import ComparedLayer, TensorRow
-from irexec.tools.compare.detections import as_rows, returns_detections
-from irexec.tools.compare.pairs import FOLDED, VALUES, InnerPair, TensorPair
-from irexec.tools.compare.sides import ordered
-from irexec.tools.compare.tolerances import Tolerances
+from irexec.tools.compare.alone import Alone, arranged
+from irexec.tools.compare.comparison import TensorRow, Uncompared
+from irexec.tools.compare.evidence import Evidence
+from irexec.tools.compare.layers import DETECTIONS, Ancestors, layer
+from irexec.tools.compare.observe import Observed
+from irexec.tools.compare.pairs import VALUE, Pairs, TensorPair
 
 _VARIED = 7
 """Minimum number of elements other than the most frequent one of a tensor that confirms a trial."""
 _SHAPED = ("Broadcast", "ReadValue")
 """Layers with results that are often filled with one value."""
-
-ElementOf = Callable[[Value], Element | None]
-
-
-def layer(value: Value, path: str = "") -> ComparedLayer:
-    """The layer of a value, for reports."""
-    node = value.node
-    return ComparedLayer(f"{path}{node.name}", node.type, node.id, node.line, f"{path}{value.name}")
+_SCORE = 2
+"""The column of the score in rows of DetectionOutput and of selected_scores."""
+_PART = 0.7
+"""Fraction of the work that the first rows are, for the progress."""
+_MOST = 1 << 13
+"""Maximum number of rows of detections that are paired one by one."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,7 @@ class Found:
         positions: positions of the layers around its bodies, from the outermost on, and of its own layer.
         path: the path of the bodies.
         is_reshaped: whether A has the values in another shape.
-        is_other_values: whether a tensor that A has as a Constant has other values in any order: moved elements alone
-            are not the reason.
+        is_reordered: whether the tensor agrees as rows of detections alone, see ``as_rows``.
     """
 
     row: TensorRow
@@ -50,7 +48,7 @@ class Found:
     positions: tuple[int, ...]
     path: str = ""
     is_reshaped: bool = False
-    is_other_values: bool = False
+    is_reordered: bool = False
 
     @property
     def has_another_shape(self) -> bool:
@@ -74,112 +72,194 @@ class Found:
         return (self.row.run, *inside, own, self.value.index)
 
 
+@dataclass(frozen=True, eq=False)
 class Rows:
-    """All rows found so far.
+    """All rows of a comparison.
 
-    Args:
-        tolerances: tolerances of pairs.
-        a_element, b_element: the element types of values of A and B.
-        position: position of each layer of B in the topological order of its graph, bodies included.
-        detections: layers that return rows of detections, and layers behind them.
+    Attributes:
+        pairs: the pairs.
+        graph: the graph of B.
+        found: the rows, in the order in which B computes their tensors.
+        uncompared: all tensors without a row.
     """
 
-    def __init__(
-        self,
-        tolerances: Tolerances,
-        a_element: Callable[[Value | str], Element | None],
-        b_element: ElementOf,
-        position: Mapping[Node, int],
-        detections: Set[Node] = frozenset(),
-    ) -> None:
-        self._detections, self._are_reordered = detections, False
-        self._tolerances, self._a_element, self._b_element = tolerances, a_element, b_element
-        self._position = position
-        self.found: list[Found] = []
+    pairs: Pairs
+    graph: Graph
+    found: tuple[Found, ...] = ()
+    uncompared: tuple[Uncompared, ...] = ()
 
-    def add(self, pair: TensorPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> None:
-        """Add the row of a pair: of the first run with a difference, else of the run with the largest one."""
-        is_reshaped = any(one.shape != other.shape for one, other in zip(a, b, strict=True))
-        row = self.row(pair, a, b)
-        is_other = pair.how == FOLDED and not row.agreement.agrees and _are_other_values(a[row.run - 1], b[row.run - 1])
-        self.found.append(Found(row, pair.b, (self._position[pair.b.node],), "", is_reshaped, is_other))
+    def with_found(self, found: Iterable[Found], uncompared: Iterable[Uncompared] = ()) -> Rows:
+        """The rows with others in their place, and with further tensors that are not compared."""
+        ordered = tuple(sorted(found, key=lambda one: one.position))
+        return replace(self, found=ordered, uncompared=(*self.uncompared, *uncompared))
 
-    def row(self, pair: TensorPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> TensorRow:
-        """The row of a pair, without adding it."""
-        a, b = zip(*(in_one_shape(pair, one, other) for one, other in zip(a, b, strict=True)), strict=True)
-        agreements = [self.agreement(pair.a, pair.b, *arrays) for arrays in zip(a, b, strict=True)]
-        run, agreement = worst(agreements)
-        of_a = layer(pair.a) if isinstance(pair.a, Value) else None
-        is_blind = agreement.agrees and pair.b.node.type not in _SHAPED and all(map(_is_constant, (*a, *b)))
-        return TensorRow(
-            of_a, layer(pair.b), pair.how, type_name(b[run]), b[run].shape, agreement, run + 1, is_blind=is_blind
-        )
+    @functools.cached_property
+    def by_value(self) -> dict[Value, Found]:
+        """The rows by their values of B."""
+        return {one.value: one for one in self.found}
 
-    def add_inner(self, pair: InnerPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> bool:
-        """Add the row of a tensor inside bodies; False if no iteration computed it.
+    @functools.cached_property
+    def outer(self) -> list[Found]:
+        """The rows outside of bodies."""
+        return [one for one in self.found if not one.path]
 
-        The arrays have one axis for each body in front. Their elements are arrays if shapes or numbers of iterations
-        change, None where there is no iteration.
-        """
-        depth = len(pair.b.levels)
-        found: list[tuple[int, tuple[int, ...], Agreement, np.ndarray]] = []
-        for run, (one, other) in enumerate(zip(a, b, strict=True)):
-            for index in np.ndindex(*map(max, one.shape[:depth], other.shape[:depth])):
-                of_a, of_b = _at(one, index), _at(other, index)
-                if of_a is not None and of_b is not None:
-                    found.append((run, index, self.agreement(pair.a.value, pair.b.value, of_a, of_b), of_b))
-                elif of_a is not None or of_b is not None:
-                    text = f"B computes it {_times(other, depth)}, A {_times(one, depth)}"
-                    example = np.asarray(of_a if of_b is None else of_b)
-                    found.append((run, index, Agreement(pair.b.value.name, False, None, text), example))
-                if found and not found[-1][2].agrees:
-                    break
-            if found and not found[-1][2].agrees:
-                break
-        if not found:
-            return False
-        chosen, agreement = worst([one[2] for one in found])
-        run, index, _, array = found[chosen]
-        loops = tuple(i for i, (node, _) in zip(index, pair.b.levels, strict=True) if len(node.bodies) == 1)
-        a_layer, b_layer = layer(pair.a.value, pair.a.path), layer(pair.b.value, pair.b.path)
-        row = TensorRow(a_layer, b_layer, pair.how, type_name(array), array.shape, agreement, run + 1, loops)
-        positions = (*(self._position[node] for node, _ in pair.b.levels), self._position[pair.b.value.node])
-        self.found.append(Found(row, pair.b.value, positions, pair.b.path))
-        return True
+    @functools.cached_property
+    def shapes(self) -> dict[Value, tuple[int, ...]]:
+        """The shapes of B's tensors."""
+        return {one.value: one.row.shape for one in self.found}
 
-    def agreement(self, one: Value | str, other: Value, a: np.ndarray, b: np.ndarray) -> Agreement:
-        """The agreement of two arrays of a pair, within the tolerance of their types."""
-        tolerance = self.tolerance(one, other)
-        found = agreement_of(other.name, b, a, tolerance, "A")
-        orders_rows = returns_detections(other.node)
-        if not found.agrees and (orders_rows or (self._are_reordered and other.node in self._detections)):
-            found = as_rows(found, a, b, tolerance)
-            self._are_reordered |= found.agrees and orders_rows
-        return found
-
-    def tolerance(self, one: Value | str, other: Value) -> Tolerance:
-        """The tolerance of a pair."""
-        return self._tolerances.of(self._b_element(other), self._a_element(one))
+    @functools.cached_property
+    def ancestors(self) -> Ancestors:
+        """The nearest compared tensors in front of a tensor."""
+        return Ancestors(self.by_value, self.graph)
 
     @property
     def agree(self) -> bool:
         """Whether all rows agree."""
         return all(one.row.agreement.agrees for one in self.found)
 
-    @property
-    def unreadable(self) -> set[Value]:
-        """Values of B that A has as Constants of another shape: layers of B read what B computes in their place."""
-        return {one.value for one in self.found if one.row.how == FOLDED and one.is_reshaped}
-
-    def sort(self) -> None:
-        """Bring the rows into the order in which B computes them."""
-        self.found.sort(key=lambda found: found.position)
+    @functools.cached_property
+    def are_reordered(self) -> bool:
+        """Whether rows of detections agree in another order, so that layers behind them compute rows too."""
+        return any(one.is_reordered for one in self.found)
 
 
-def _are_other_values(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two tensors differ in the set of their values, up to rounding."""
-    a, b = np.unique(one), np.unique(other)
-    return a.dtype.kind in "fiu" and (a.shape != b.shape or not np.allclose(a, b, rtol=1e-5))
+def compared(evidence: Evidence, pairs: Pairs) -> Rows:
+    """The rows of pairs; a pair that was compared before has the same row."""
+    known, are_reordered = evidence.rows, False
+    share = 0.0 if known else _PART
+    alone = evidence.alone(evidence.sources(pairs)) if evidence.options.isolate else None
+    of_b = {pair.b: pair for pair in pairs.tensors}
+    outcomes: list[Found | Uncompared] = []
+    for batch in evidence.batches(list(of_b), evidence.facts_b):
+        # A layer behind detections has a row of its own where these are in another order.
+        both = [(of_b[value], flag) for value in batch for flag in {False, value.node in evidence.detections}]
+        fresh = list(dict.fromkeys(pair for pair, flag in both if (pair, flag) not in known))
+        of_a, seen = _observed(evidence, pairs, fresh, alone, share * len(batch) / len(of_b))
+        for value in batch:
+            key = of_b[value], are_reordered and value.node in evidence.detections
+            if key not in known:
+                known[key] = _outcome(evidence, of_b[value], of_a, seen, key[1])
+            outcomes.append(known[key])
+            are_reordered = are_reordered or (isinstance(known[key], Found) and known[key].is_reordered)
+    rows = Rows(pairs, evidence.b.model, uncompared=pairs.uncompared)
+    return rows.with_found(
+        (one for one in outcomes if isinstance(one, Found)), (one for one in outcomes if isinstance(one, Uncompared))
+    )
+
+
+def _observed(
+    evidence: Evidence, pairs: Pairs, batch: Sequence[TensorPair], alone: Alone | None, share: float
+) -> tuple[Observed, Observed]:
+    """The tensors of A and of B for a batch, which is ``share`` of the work."""
+    values, sources = [pair.b for pair in batch], [pair.a for pair in batch]
+    if alone is None:
+        of_a = evidence.tensors("A", sources)
+        evidence.advance(share / 2)
+        of_b = evidence.tensors("B", values)
+    else:
+        given, of_a = evidence.given("A", alone.inputs(values), pairs, {}, sources)
+        evidence.advance(share / 2)
+        of_b = alone.observed(values, given, evidence.runs, evidence.opened(evidence.options.b_runtime))
+        if evidence.is_one_model and _read_halves(values):
+            # Tensors of f16 are rounded as B's inputs; inside of a run in f32 they are not.
+            again = alone.observed_each(values, given, evidence.runs, evidence.opened(evidence.options.a_runtime))
+            own = {pair.a: again.arrays[pair.b] for pair in batch if pair.b in again.arrays}
+            of_a = replace(of_a, arrays={**of_a.arrays, **own})
+    evidence.advance(share / 2)
+    return of_a, of_b
+
+
+def _read_halves(values: Sequence[Value]) -> bool:
+    """Whether layers of some values read f16 or bf16."""
+    read = (source for value in values for source in value.node.inputs if source is not None)
+    return any(source.fact is not None and source.fact.element in HALVES for source in read)
+
+
+def _outcome(
+    evidence: Evidence, pair: TensorPair, of_a: Observed, of_b: Observed, are_reordered: bool
+) -> Found | Uncompared:
+    """The row of a pair, or why there is none."""
+    for side, one, observed in (("A", pair.a, of_a), ("B", pair.b, of_b)):
+        if one not in observed.arrays:
+            return Uncompared(side, pair.b.name, pair.b.node.type, observed.failures[one])
+    a, b = of_a.arrays[pair.a], of_b.arrays[pair.b]
+    row, is_reordered = row_of(evidence, pair, a, b, are_reordered)
+    is_reshaped = any(one.shape != other.shape for one, other in zip(a, b, strict=True))
+    return Found(row, pair.b, (evidence.b.positions[pair.b.node],), "", is_reshaped, is_reordered)
+
+
+def row_of(
+    evidence: Evidence, pair: TensorPair, a: Sequence[np.ndarray], b: Sequence[np.ndarray], are_reordered: bool
+) -> tuple[TensorRow, bool]:
+    """The row of a pair: of the first run with a difference, else of the run with the largest one. Also whether its
+    layer returns detections that agree as rows alone."""
+    if pair.how == VALUE:
+        a = [arranged(one, other.shape, pair.order) for one, other in zip(a, b, strict=True)]
+    agreements = [agreement(evidence, pair, one, other, are_reordered) for one, other in zip(a, b, strict=True)]
+    run, chosen = worst(agreements)
+    of_a = layer(pair.a) if isinstance(pair.a, Value) else None
+    is_blind = chosen.agrees and pair.b.node.type not in _SHAPED and all(map(_is_constant, (*a, *b)))
+    row = TensorRow(of_a, layer(pair.b), pair.how, type_name(b[run]), b[run].shape, chosen, run + 1, is_blind=is_blind)
+    # Agreeing elements have no message.
+    is_reordered = pair.b.node.type in DETECTIONS and any(one.agrees and one.message for one in agreements)
+    return row, is_reordered
+
+
+def tolerance_of(evidence: Evidence, pair: TensorPair) -> Tolerance:
+    """The tolerance of a pair."""
+    return evidence.tolerances.of(*evidence.elements(pair.a, pair.b))
+
+
+def agreement(
+    evidence: Evidence, pair: TensorPair, a: np.ndarray, b: np.ndarray, are_reordered: bool = False
+) -> Agreement:
+    """The agreement of two arrays of a pair, within the tolerance of their types.
+
+    Args:
+        are_reordered: whether rows of detections in front of the tensor agree in another order.
+    """
+    tolerance = tolerance_of(evidence, pair)
+    found = agreement_of(pair.b.name, b, a, tolerance, "A")
+    if pair.b.node.type in DETECTIONS or (are_reordered and pair.b.node in evidence.detections):
+        return as_rows(found, a, b, tolerance)
+    return found
+
+
+def as_rows(found: Agreement, a: np.ndarray, b: np.ndarray, tolerance: Tolerance) -> Agreement:
+    """The agreement of two tensors as sets of rows, if that of their elements is a difference; else the same.
+
+    Each row has a partner within the tolerance. Rows without a partner have equal scores: one of two rows is kept, and
+    either may be.
+    """
+    if found.agrees or tolerance.metric != "max" or a.shape != b.shape or a.ndim == 0 or a.dtype.kind not in "fiub":
+        return found
+    one, other = (
+        np.asarray(array, np.float64).reshape(-1, array.shape[-1] if array.ndim > 1 else 1) for array in (a, b)
+    )
+    with np.errstate(invalid="ignore"):
+        scale = float(np.sqrt(np.mean(np.square(one)))) if tolerance.scaled and one.size else 1.0
+        limits = tolerance.atol * scale + tolerance.rtol * np.abs(one)
+        left = np.flatnonzero(~(np.abs(one - other) <= limits).all(axis=1))
+        if left.size > _MOST:
+            return found
+        free = list(left)
+        lonely = []
+        for i in left:
+            gaps = np.abs(other[free] - one[i])
+            fitting = np.flatnonzero((gaps <= limits[i]).all(axis=1))
+            if fitting.size:
+                del free[int(fitting[0])]
+            else:
+                lonely.append(int(i))
+    if lonely:
+        if one.shape[1] <= _SCORE or len(lonely) * 2 > len(left):
+            return found
+        scores, others = np.sort(one[lonely, _SCORE]), np.sort(other[free, _SCORE])
+        if not np.allclose(scores, others, rtol=tolerance.rtol, atol=tolerance.atol):
+            return found
+    text = f"{counted(len(left), 'row')} of {len(one)} in another order, with equal scores"
+    return replace(found, agrees=True, message=text, differing=0)
 
 
 def is_varied(array: np.ndarray) -> bool:
@@ -191,78 +271,9 @@ def is_varied(array: np.ndarray) -> bool:
     return bool(np.count_nonzero(array != median) >= min(_VARIED, array.size - 1))
 
 
-def noisy(array: np.ndarray) -> np.ndarray:
-    """Other values for every element."""
-    scale = float(np.abs(array).max(initial=0.0)) or 1.0
-    noise = np.random.default_rng(0).uniform(0.5, 1.0, array.shape) * scale
-    return (array + noise).astype(array.dtype)
-
-
-def _broadcast(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Two arrays in one shape; unchanged if they have none."""
-    try:
-        shape = np.broadcast_shapes(one.shape, other.shape)
-    except ValueError:
-        return one, other
-    return np.broadcast_to(one, shape), np.broadcast_to(other, shape)
-
-
-def in_one_shape(pair: TensorPair, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The arrays of a pair in one shape, if its values come in one order and only the axes differ."""
-    return fitted(pair, a, b) if pair.how in VALUES else (a, b)
-
-
-def fitted(pair: TensorPair, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The arrays of a pair in one shape: that of A arranged as B's."""
-    a = arranged(a, b.shape, pair.order)
-    # A Constant may have been broadcast already, or not yet.
-    return _broadcast(a, b) if pair.how == FOLDED else (a, b)
-
-
-def in_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """An array in the shape of its partner: exporters keep, merge and split axes. Unchanged for as many axes."""
-    return array.reshape(shape) if array.ndim != len(shape) and array.size == math.prod(shape) else array
-
-
-def arranged(array: np.ndarray, shape: tuple[int, ...], order: tuple[int, ...]) -> np.ndarray:
-    """An array of A in B's form: with its axes in another order, or in the shape of its partner."""
-    return array.transpose(order) if order and array.ndim == len(order) else in_shape(array, shape)
-
-
 def _is_constant(array: np.ndarray) -> bool:
     """Whether all elements of a floating-point tensor are equal."""
     return array.dtype.kind == "f" and array.size > 1 and bool((array == array.flat[0]).all())
-
-
-def _at(array: np.ndarray, index: tuple[int, ...]) -> np.ndarray | None:
-    """The tensor of an iteration; None if there is no such iteration."""
-    if any(i >= size for i, size in zip(index, array.shape, strict=False)):
-        return None
-    found: np.ndarray | None = array[index]
-    return found
-
-
-def _times(array: np.ndarray, depth: int) -> str:
-    """The number of iterations that compute a tensor, whose array has ``depth`` axes for the bodies."""
-    return counted(sum(_at(array, index) is not None for index in np.ndindex(array.shape[:depth])), "time")
-
-
-def positions(order: Sequence[Node]) -> dict[Node, int]:
-    """Position of each layer in the topological order of its graph, bodies included."""
-    found = {node: i for i, node in enumerate(order)}
-    for node in order:
-        for body in node.bodies.values():
-            found |= positions(ordered(body.graph))
-    return found
-
-
-def paths_of(graph: Graph, path: str = "") -> dict[Node, str]:
-    """Path of the bodies around each layer, layers of bodies included."""
-    found = dict.fromkeys(graph.nodes, path)
-    for node in graph.nodes:
-        for name, body in node.bodies.items():
-            found |= paths_of(body.graph, f"{path}{node.name}/{name}/")
-    return found
 
 
 def worst(agreements: Sequence[Agreement]) -> tuple[int, Agreement]:
@@ -277,74 +288,3 @@ def worst(agreements: Sequence[Agreement]) -> tuple[int, Agreement]:
 def type_name(array: np.ndarray) -> str:
     """NumPy's name of the type, or "string"."""
     return "string" if array.dtype.kind in "OU" else array.dtype.name
-
-
-class Ancestors:
-    """The nearest compared tensors in front of a tensor.
-
-    Args:
-        compared: the compared values of B.
-        graph: the graph of B.
-    """
-
-    def __init__(self, compared: Iterable[Value], graph: Graph) -> None:
-        self._compared = set(compared)
-        self._assigned: dict[str, list[Value]] = {}
-        self._bodies: dict[Node, tuple[Node, Body]] = {}
-        for node in graph.walk():
-            if node.type == "Assign":
-                self._assigned.setdefault(node.attributes.get("variable_id", ""), []).extend(_sources(node))
-            for body in node.bodies.values():
-                self._bodies |= dict.fromkeys(body.graph.parameters, (node, body))
-
-    def of(self, value: Value) -> tuple[list[Value], list[Node]]:
-        """The compared tensors, and the layers between without a compared tensor. Inputs of a ShapeOf do not count."""
-        found: dict[Value, None] = {}
-        between: dict[Node, None] = {}
-        waiting = self._read(value)[::-1]
-        seen: set[Value] = set()
-        while waiting:
-            source = waiting.pop()
-            if source in self._compared:
-                found[source] = None
-            elif source not in seen:
-                seen.add(source)
-                if source.node.type not in ("Parameter", "Constant"):
-                    between[source.node] = None
-                waiting += [] if source.node.type == "ShapeOf" else self._read(source)[::-1]
-        return list(found), list(between)
-
-    def _read(self, value: Value) -> list[Value]:
-        """The values in front of a value: for a layer with bodies the results of these, for a Parameter of a body its
-        arguments."""
-        node = value.node
-        if node in self._bodies:
-            return self._given(node)
-        sources = _sources(node)
-        if node.type == "ReadValue":
-            sources += self._assigned.get(node.attributes.get("variable_id", ""), [])
-        for body in node.bodies.values():
-            results = {result.id: result for result in body.graph.results}
-            inner = [
-                e.internal
-                for e in body.port_maps
-                if e.kind == "output" and node.output_index(e.external) == value.index
-            ]
-            sources += [source for number in inner if number in results for source in _sources(results[number])]
-        return sources
-
-    def _given(self, parameter: Node) -> list[Value]:
-        """Arguments of a Parameter of a body: an input of the layer, and a result of the iteration before."""
-        node, body = self._bodies[parameter]
-        inputs = [
-            node.input_index(e.external) for e in body.port_maps if e.kind == "input" and e.internal == parameter.id
-        ]
-        found = [node.inputs[i] for i in inputs if i is not None and i < len(node.inputs)]
-        results = {result.id: result for result in body.graph.results}
-        left = [edge.source for edge in body.back_edges if edge.target == parameter.id]
-        found += [source for number in left if number in results for source in _sources(results[number])]
-        return [value for value in found if value is not None]
-
-
-def _sources(node: Node) -> list[Value]:
-    return [value for value in node.inputs if value is not None]

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NoReturn
 
+from irexec.analysis.model import Model
 from irexec.api import ModelLike
 from irexec.compile.memory_limit import MemoryLimit
-from irexec.errors import InputError
-from irexec.tools.compare.comparing import Comparing
+from irexec.errors import InputError, NodeError
+from irexec.messages import counted
+from irexec.tools.compare.blame import without_followers
+from irexec.tools.compare.bodies import with_bodies
 from irexec.tools.compare.comparison import Comparison
-from irexec.tools.compare.inputs import Given
-from irexec.tools.compare.open_sides import Advance
-from irexec.tools.compare.options import CompareOptions
-from irexec.tools.compare.sides import ModelSide, RecordedSide, open_side
-from irexec.tools.compare.tries import tried
+from irexec.tools.compare.divergence import independent, without_reordering
+from irexec.tools.compare.evidence import Advance, Evidence, facts_of
+from irexec.tools.compare.inputs import Given, Ports, inputs_of_runs
+from irexec.tools.compare.options import CompareOptions, Tolerances, opened_runtime, weight_precision
+from irexec.tools.compare.pairing import Change, corrected
+from irexec.tools.compare.pairs import Pairs, first_pairs
+from irexec.tools.compare.rows import Found, Rows, compared
+from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, open_side
+from irexec.tools.compare.summary import summary
 from irexec.tools.engines.runtimes import require_runtime
 from irexec.tools.images.files import Notify
 from irexec.tools.run.given_inputs import GivenInputs, given_runs
 from irexec.tools.run.input_sources import InputSource
+from irexec.tools.run.shapes import refused, reshape
 from irexec.tools.run.states import read_state, with_state
+
+_PART = 0.08
+"""Fraction of the work that precedes each pass over the rows, for the progress; most of it is ``compared``."""
+PASSES: tuple[Callable[[Evidence, Rows], Rows], ...] = (with_bodies, without_followers, without_reordering)
+"""Passes over the rows, in the order in which they run."""
 
 
 def compare(
@@ -53,23 +67,56 @@ def compare(
         RunTimeoutError: a run takes longer than the timeout.
     """
     options = options or CompareOptions()
-    runs = given_runs(inputs)
     with ExitStack() as stack:
-        made = comparing(stack, a, b, GivenInputs(sources, runs, steps=options.runs), options, notify, advance)
-        if options.tries > 1 and isinstance(made.a, RecordedSide):
-            raise InputError(f"{made.a.label} holds tensors of one run: --tries needs two models")
-        found = made.compared()
-
-    def again(number: int) -> Comparison:
+        given = GivenInputs(sources, given_runs(inputs), steps=options.runs)
+        made = compared_models(stack, a, b, given, options, notify, advance)
+        if options.tries > 1 and isinstance(made.evidence.a, RecordedSide):
+            raise InputError(f"{made.evidence.a.label} holds tensors of one run: --tries needs two models")
+        found = summary(made.evidence, made.rows, made.layouts)
+    blind = {row.b for row in found.blind}
+    for number in range(1, options.tries if found.agrees else 1):
         seed = options.seed + number
-        others = GivenInputs([InputSource(None, "random")], [] if made.whole else made.inputs.others(seed))
+        others = [] if made.evidence.inputs.whole else made.ports.others(made.evidence.inputs, seed)
         with ExitStack() as stack:
-            return comparing(stack, a, b, others, replace(options, seed=seed)).compared()
+            given = GivenInputs([InputSource(None, "random")], others)
+            again = compared_models(stack, a, b, given, replace(options, seed=seed))
+            other = summary(again.evidence, again.rows, again.layouts)
+        if not other.agrees:
+            note = f"found with other inputs: those of try {number + 1} of {options.tries}, which are random"
+            return replace(other, notes=(note, *other.notes))
+        blind &= {row.b for row in other.blind}
+    if options.tries == 1 or not found.agrees:
+        return found
+    rows = tuple(replace(row, is_blind=row.b in blind) for row in found.rows)
+    note = f"{options.tries} tries agree, all but the first with random inputs"
+    return replace(found, rows=rows, notes=(*found.notes, note))
 
-    return tried(found, again, options.tries)
+
+@dataclass(frozen=True, eq=False)
+class ComparedModels:
+    """Two models with their rows.
+
+    Attributes:
+        evidence: both sides.
+        ports: their inputs.
+        rows: the rows, each with the verdict on its layer.
+        layouts: sentences about recorded tensors in another layout.
+        changes: the changes of the passes over the pairs.
+    """
+
+    evidence: Evidence
+    ports: Ports
+    rows: Rows
+    layouts: Sequence[str]
+    changes: Sequence[Change]
+
+    @property
+    def independent(self) -> list[Found]:
+        """Tensors that differ by themselves, in the order of their computation."""
+        return independent(self.evidence, self.rows)
 
 
-def comparing(
+def compared_models(
     stack: ExitStack,
     a: ModelLike,
     b: ModelLike | None,
@@ -77,8 +124,8 @@ def comparing(
     options: CompareOptions,
     notify: Notify = lambda text: None,
     advance: Advance = lambda part: None,
-) -> Comparing:
-    """A comparison with both sides open until the stack is closed; errors are those of ``compare``."""
+) -> ComparedModels:
+    """Two models, compared, with both sides open until the stack is closed; errors are those of ``compare``."""
     if b is None and options.a_runtime == options.b_runtime:
         raise InputError(
             "one model in one runtime has nothing to be compared with: give a second model, or another runtime"
@@ -101,4 +148,79 @@ def comparing(
             other = ModelSide(other.label, with_state(other.model, state), other.runtime)
     if b is None and isinstance(one, ModelSide):
         other = ModelSide(one.label, one.model, options.b_runtime)
-    return Comparing(one, other, given, options, stack, notify, advance)
+    _check(one, other, options)
+    pairs = first_pairs(one, other, options.maps)
+    _reshape(one, other, pairs, options)
+    model = one.model if isinstance(one, ModelSide) else None
+    run_a = None if model is None else stack.enter_context(opened_runtime(options, options.a_runtime, model))
+    run_b = stack.enter_context(opened_runtime(options, options.b_runtime, other.model))
+    count = _runs(one, other, given, options)
+    inputs = inputs_of_runs(one, other, pairs.by_b, (run_a, run_b), given, options, count, notify)
+    pairs = replace(pairs, by_b={**pairs.by_b, **inputs.partners})
+    layouts: list[str] = []
+    if isinstance(one, RecordedSide):
+        facts = facts_of(other.model, inputs.b)
+        one, layouts = one.arranged([(pair.a, pair.b) for pair in pairs.tensors if isinstance(pair.a, str)], facts)
+    precisions = weight_precision(model), weight_precision(None if model is None else other.model)
+    evidence = Evidence(one, other, options, run_a, run_b, inputs, Tolerances(options, *precisions), advance)
+    ports = Ports(one if isinstance(one, ModelSide) else None, other, pairs.by_b)
+    pairs, changes = corrected(evidence, pairs)
+    rows = compared(evidence, pairs)
+    if not rows.found:
+        _raise_nothing(evidence, rows)
+    for one_pass in PASSES:
+        evidence.advance(_PART)
+        rows = one_pass(evidence, rows)
+    return ComparedModels(evidence, ports, rows, layouts, changes)
+
+
+def _runs(a: AnySide, b: ModelSide, given: GivenInputs, options: CompareOptions) -> int:
+    """The number of runs."""
+    has_state = isinstance(a, ModelSide) and (a.has_state or b.has_state)
+    count, arrays = options.runs or (2 if has_state else 1), len(given.arrays)
+    if isinstance(a, RecordedSide) and count > 1:
+        raise InputError("recorded tensors are of one run")
+    if arrays > 1 and options.runs not in (None, arrays):
+        raise InputError(f"inputs are given for {counted(arrays, 'run')}, and runs is {options.runs}")
+    return arrays if arrays > 1 else count
+
+
+def _check(a: AnySide, b: ModelSide, options: CompareOptions) -> None:
+    if isinstance(a, RecordedSide):
+        if options.a_runtime != "irexec":
+            raise InputError(f"{a.label} holds recorded tensors, which nothing runs: --a-runtime is for a model")
+        if options.inputs_of is not None or options.isolate:
+            raise InputError(f"{a.label} holds recorded tensors: --from-inputs-of and --isolate need two models")
+    if options.isolate and options.b_runtime in ("onnx", "onnxruntime"):
+        raise InputError(
+            f"--isolate runs each layer of B as a model of its own, and {options.b_runtime} runs whole .onnx files"
+        )
+    if _is_empty(b.model) and not (isinstance(a, ModelSide) and _is_empty(a.model)):
+        raise InputError(f"{b.label} has no layers but inputs and results: there is nothing to compare")
+
+
+def _is_empty(model: Model) -> bool:
+    return all(node.type in ("Parameter", "Result") for node in model.nodes)
+
+
+def _reshape(a: AnySide, b: ModelSide, pairs: Pairs, options: CompareOptions) -> None:
+    """Give both models the shapes of the options."""
+    shapes = options.shapes or {}
+    if shapes and isinstance(a, ModelSide) and a.model is not b.model:
+        of_b = Ports(a, b, pairs.by_b).shapes_of_b(shapes)
+        reshape(a.model, shapes, tolerant=True)
+        reshape(b.model, of_b, tolerant=True)
+    elif shapes:
+        reshape(b.model, shapes, tolerant=True)
+
+
+def _raise_nothing(evidence: Evidence, rows: Rows) -> NoReturn:
+    """Raise the reason for a comparison without rows."""
+    error = next(iter(evidence.errors), None)
+    if isinstance(error, NodeError) and evidence.options.shapes:
+        raise refused(evidence.options.shapes, error)
+    if error is not None:
+        raise error
+    reasons = "; ".join(dict.fromkeys(one.reason for one in rows.uncompared)) or "they compute none"
+    names = f"{evidence.a.label} and {evidence.b.label}"
+    raise InputError(f"{names} have no tensor in common that can be compared ({reasons})")

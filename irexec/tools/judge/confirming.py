@@ -22,7 +22,7 @@ import numpy as np
 from irexec.bounds import Interval, Unbounded
 from irexec.ir.graph import Value
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
-from irexec.tools.compare.tolerances import RTOL
+from irexec.tools.compare.options import RTOL
 from irexec.tools.judge.evidence import Beside, Evidence
 from irexec.tools.judge.judgement import JudgedLayer
 from irexec.tools.judge.opponent import Tensors

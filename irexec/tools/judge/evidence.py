@@ -21,10 +21,10 @@ from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.schema.moves import MOVES
-from irexec.tools.compare.isolate import Isolated
+from irexec.tools.compare.alone import Alone
+from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.compare.observe import Observed
-from irexec.tools.compare.pairs import TensorPair
-from irexec.tools.compare.rows import layer as compared_layer
+from irexec.tools.compare.options import opened_runtime
 from irexec.tools.compare.sides import ModelSide
 from irexec.tools.judge.judgement import JudgedLayer, State
 from irexec.tools.judge.opponent import Opponent, Tensors
@@ -236,11 +236,11 @@ class Evidence:
         name = runtime or self.opponent.options.runtime
         if not values or (runtime is None and self.opponent.runtime is None):
             return {}
-        isolated = Isolated(self.side, {source: source for source in given}, self.opponent.options.running)
-        seen = Observed()
-        seen.arrays = {source: [array] for source, array in given.items()}
-        pairs = isolated.chosen([TensorPair(value, value, "same model") for value in values], [])
-        found = isolated.observed_each(pairs, seen, name, 1).arrays
+        alone = Alone(self.side, given, self.facts)
+        seen = Observed({source: [array] for source, array in given.items()})
+        running = self.opponent.options.running
+        chosen = [value for value in values if not alone.refusal(value)]
+        found = alone.observed_each(chosen, seen, 1, lambda model: opened_runtime(running, name, model)).arrays
         return {value: found[value][0] for value in values if value in found}
 
     def _held(self, value: Value, array: np.ndarray, rough: bool) -> Interval:

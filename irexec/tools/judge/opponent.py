@@ -16,10 +16,8 @@ from irexec.errors import InputError, IrexecError
 from irexec.ir.facts import Fact
 from irexec.ir.find import values_by_name
 from irexec.ir.graph import Value
-from irexec.tools.compare.layouts import arrange_recorded, as_declared
 from irexec.tools.compare.observe import observe
-from irexec.tools.compare.pairs import TensorPair
-from irexec.tools.compare.sides import RecordedSide
+from irexec.tools.compare.sides import RecordedSide, as_declared
 from irexec.tools.engines.runtimes import Arrays, Runtime, default_functions, open_runtime, runtime_kind
 from irexec.tools.judge.options import JudgeOptions
 
@@ -76,8 +74,8 @@ class Opponent:
         if self.recorded is None:
             return []
         named = values_by_name(self.model)
-        pairs = [TensorPair(name, named[name], "same name") for name in self.recorded.names if name in named]
-        texts = arrange_recorded(self.recorded, pairs, facts)
+        pairs = [(name, named[name]) for name in self.recorded.names if name in named]
+        self.recorded, texts = self.recorded.arranged(pairs, facts)
         return [text.replace("A's tensors are B's", "the recorded tensors are the model's") for text in texts]
 
     def require_inputs(self, given: Mapping[str, np.ndarray]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from irexec.bounds import Interval, arithmetic
 from irexec.bounds.algebra import Algebra
 from irexec.ir.graph import Value
-from irexec.tools.compare.rows import layer as compared_layer
+from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.judge.evidence import ROUGH, with_worst
 from irexec.tools.judge.judgement import JudgedLayer
 

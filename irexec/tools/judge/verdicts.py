@@ -15,8 +15,8 @@ from irexec.bounds import Interval
 from irexec.bounds.readings import READINGS
 from irexec.ir.graph import Value
 from irexec.messages import counted
-from irexec.tools.compare.rows import layer as compared_layer
-from irexec.tools.compare.tolerances import RTOL
+from irexec.tools.compare.layers import layer as compared_layer
+from irexec.tools.compare.options import RTOL
 from irexec.tools.judge.causes import amplification, condition, first_not_finite, is_finite
 from irexec.tools.judge.confirming import differ
 from irexec.tools.judge.edges import Noise, at_edges

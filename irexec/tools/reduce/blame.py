@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 from irexec.ir.graph import Node, Value
 from irexec.records import Record
-from irexec.tools.compare.comparing import Comparing
 from irexec.tools.compare.comparison import ComparedLayer, Suspect
 from irexec.tools.compare.divergence import suspect
-from irexec.tools.compare.rows import Found, layer
+from irexec.tools.compare.layers import layer
+from irexec.tools.compare.rows import Found
+from irexec.tools.compare.run import ComparedModels
 from irexec.tools.compare.sides import ModelSide
 
 
@@ -32,7 +33,7 @@ class Blame(Record):
 
 
 def blame(
-    kept: Sequence[Node], results: Sequence[Value], agreeing: Collection[Value], first: Found, made: Comparing
+    kept: Sequence[Node], results: Sequence[Value], agreeing: Collection[Value], first: Found, made: ComparedModels
 ) -> Blame:
     """The layers at fault in the smallest model.
 
@@ -43,10 +44,12 @@ def blame(
         first: the tensor that differs.
         made: the comparison.
     """
-    found = [suspect(node, first, made.rows, made) for node in kept]
-    own = [one for one, node in zip(found, kept, strict=True) if one.differs or made.pairs.layer_of_a(node) is None]
+    found = [suspect(node, first, made.evidence, made.rows) for node in kept]
+    own = [
+        one for one, node in zip(found, kept, strict=True) if one.differs or made.rows.pairs.layer_of_a(node) is None
+    ]
     return Blame(
-        made.a.label,
+        made.evidence.a.label,
         tuple(own if own and len(own) < len(kept) else found),
         tuple(
             {
@@ -59,18 +62,18 @@ def blame(
     )
 
 
-def _outer(found: Found, made: Comparing) -> Node:
+def _outer(found: Found, made: ComparedModels) -> Node:
     """The layer of the model itself around a tensor."""
-    return made.b.order[found.positions[0]]
+    return made.evidence.b.order[found.positions[0]]
 
 
 def _absent(
-    kept: Sequence[Node], results: Sequence[Value], agreeing: Collection[Value], made: Comparing
+    kept: Sequence[Node], results: Sequence[Value], agreeing: Collection[Value], made: ComparedModels
 ) -> list[ComparedLayer]:
     """Layers of A without a partner, in front of the partners of the results."""
-    by_b = made.pairs.by_b
+    by_b = made.rows.pairs.by_b
     known = {by_b[value] for value in agreeing if value in by_b}
-    partners = {made.pairs.layer_of_a(node) for node in kept} | set(made.pairs.layers.values())
+    partners = {made.rows.pairs.layer_of_a(node) for node in kept} | set(made.rows.pairs.layers.values())
     waiting = [by_b[value] for value in results if value in by_b]
     start, seen, found = set(waiting), set(waiting), dict[Node, Value]()
     while waiting:
@@ -82,5 +85,5 @@ def _absent(
         fresh = [source for source in value.node.inputs if source is not None and source not in seen]
         seen.update(fresh)
         waiting += fresh
-    order = {node: i for i, node in enumerate(made.a.order)} if isinstance(made.a, ModelSide) else {}
+    order = {node: i for i, node in enumerate(made.evidence.a.order)} if isinstance(made.evidence.a, ModelSide) else {}
     return [layer(found[node]) for node in sorted(found, key=lambda node: order.get(node, 0))]

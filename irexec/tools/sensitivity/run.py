@@ -17,7 +17,7 @@ from irexec.api import ModelLike, as_model
 from irexec.errors import InputError
 from irexec.ir.graph import Node, Value
 from irexec.records import Records
-from irexec.tools.compare.rows import layer as compared_layer
+from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.engines.runtimes.own import OwnRuntime
 from irexec.tools.images.files import Notify

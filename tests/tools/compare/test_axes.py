@@ -10,10 +10,10 @@ from irexec.analysis.builder import packed
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Value
 from irexec.tools.compare import CompareOptions, compare
+from irexec.tools.compare.alone import Alone
 from irexec.tools.compare.constants import KnownConstants
-from irexec.tools.compare.isolate import Isolated
 from irexec.tools.compare.observe import Observed
-from irexec.tools.compare.pairs import TensorPair
+from irexec.tools.compare.options import opened_runtime
 from irexec.tools.compare.sides import ModelSide
 from tests.tools.compare.test_evidence import likely
 
@@ -152,11 +152,12 @@ def test_a_layer_that_does_not_fit_hides_no_other() -> None:
     b.result(bad)
     side = ModelSide("m", b.model(), "irexec")
     copies = {node.name: node.outputs[0] for node in side.model.nodes if node.outputs}
-    inputs: dict[Value, Value | str] = {copies[name]: copies[name] for name in ("x", "other")}
-    given = Observed()
-    given.arrays = {copies["x"]: [np.ones((2, 3), np.float32)], copies["other"]: [np.ones(5, np.float32)]}
-    pairs = [TensorPair(copies[name], copies[name], "") for name in ("good", "bad")]
-    found = Isolated(side, inputs, CompareOptions()).observed_each(pairs, given, "irexec", 1)
+    arrays = {copies["x"]: [np.ones((2, 3), np.float32)], copies["other"]: [np.ones(5, np.float32)]}
+    alone = Alone(side, set(arrays), {})
+    asked = [copies["good"], copies["bad"]]
+    found = alone.observed_each(
+        asked, Observed(arrays), 1, lambda model: opened_runtime(CompareOptions(), "irexec", model)
+    )
     assert list(found.arrays) == [copies["good"]] and list(found.failures) == [copies["bad"]]
 
 

@@ -180,7 +180,7 @@ def test_a_branch_that_is_not_taken_is_listed() -> None:
 def test_batches_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = compare(chain(), chain(w2=changed(W2)))
     parts: list[float] = []
-    monkeypatch.setattr("irexec.tools.compare.open_sides._BUDGET", 1)
+    monkeypatch.setattr("irexec.tools.compare.evidence._BUDGET", 1)
     apart = compare(chain(), chain(w2=changed(W2)), advance=parts.append)
     assert apart.rows == whole.rows
     assert len(parts) > 2 * len(whole.rows)

@@ -10,13 +10,14 @@ from irexec.analysis.builder import packed
 from irexec.dtypes.elements import F32
 from irexec.ir.graph import Node, Value
 from irexec.tools.arrays.agreement import Agreement
-from irexec.tools.compare import Comparison, compare, comparing
+from irexec.tools.compare import Comparison, compare, summary
 from irexec.tools.compare.comparison import ComparedLayer, Divergence, TensorRow
-from irexec.tools.compare.constants import KnownConstants, is_scaled, same_weights
-from irexec.tools.compare.evidence import order_of_axes, wrong_pairs
-from irexec.tools.compare.open_sides import OpenSides
+from irexec.tools.compare.constants import KnownConstants
+from irexec.tools.compare.evidence import Evidence
+from irexec.tools.compare.layers import layer
+from irexec.tools.compare.pairing import order_of_axes, wrong_pairs
 from irexec.tools.compare.pairs import Pairs
-from irexec.tools.compare.rows import Ancestors, Found, Rows, layer
+from irexec.tools.compare.rows import Found, Rows
 
 RNG = np.random.default_rng(3)
 KERNELS = [RNG.normal(size=size).astype(np.float32) for size in ((6, 3, 3, 3), (5, 6, 3, 3))]
@@ -80,15 +81,6 @@ def test_a_fault_beside_folded_scales_is_traced(fault: str, names: set[str]) -> 
     named = likely(compare(scaled(), folded(fault)))
     own = fault.replace("weight", "B").replace("pad", "B").replace("shift", "S")
     assert own in named and set(named) <= names
-
-
-def test_a_multiple_is_known_whatever_its_factors_are() -> None:
-    node = constant(KERNELS[0])
-    assert is_scaled(constant(KERNELS[0] * SCALES[0].reshape(-1, 1, 1, 1)), node)
-    assert not is_scaled(constant(KERNELS[0]), node)
-    assert not is_scaled(constant(RNG.normal(size=KERNELS[0].shape).astype(np.float32)), node)
-    matrix = RNG.normal(size=(8, 6)).astype(np.float32)
-    assert is_scaled(constant(matrix.T * np.arange(1, 7, dtype=np.float32)[:, None]), constant(matrix))
 
 
 def test_constants_that_were_folded_are_not_unknown() -> None:
@@ -193,11 +185,8 @@ def test_another_shape_is_evidence_of_floats_alone_and_only_where_results_differ
     )
     agreement = Agreement("y", False, largest, "differs")
     found = Found(TensorRow(layer(one), layer(other), "order", kind, (8,), agreement), other, (1,))
-    pairs = Pairs(by_b={other: one, y: x})
-    ancestors = Ancestors([other], b)
-    wrong = wrong_pairs(
-        [found], pairs, ancestors, {}, lambda one, other: False, lambda value: True, results_agree=results_agree
-    )
+    rows = Rows(Pairs(by_b={other: one, y: x}), b, (found,))
+    wrong = wrong_pairs(rows, {}, lambda one, other: False, lambda value: True, results_agree=results_agree)
     assert (other in wrong) is is_wrong
 
 
@@ -215,30 +204,9 @@ def test_another_size_of_a_tensor_is_no_pair(index: int) -> None:
         [node.outputs[0] for node in m.nodes if node.type in ("Gather", "Parameter")][::-1] for m in (a, b)
     )
     row = TensorRow(layer(one), layer(other), "neighbours", "int64", (), Agreement("size", False, 1.0, "differs"))
-    pairs, ancestors = Pairs(by_b={other: one, y: x}), Ancestors([other], b)
-    wrong = wrong_pairs(
-        [Found(row, other, (1,))], pairs, ancestors, {}, lambda one, other: False, lambda value: False,
-        results_agree=False,
-    )  # fmt: skip
+    rows = Rows(Pairs(by_b={other: one, y: x}), b, (Found(row, other, (1,)),))
+    wrong = wrong_pairs(rows, {}, lambda one, other: False, lambda value: False, results_agree=False)
     assert (other in wrong) is (index != 0)
-
-
-def test_layers_are_paired_by_weights_in_any_order_of_elements() -> None:
-    """Weights that two layers read, and the weights of layers of another type, pair nothing."""
-    weights = [RNG.normal(size=(9, 9)).astype(np.float32) for _ in range(3)]
-
-    def model(order: list[int], moved: bool) -> Model:
-        b = Builder("m")
-        x = b.parameter("f32", (9, 9), "x")
-        for i in order:
-            w = b.constant(weights[i].T.copy() if moved else weights[i])
-            y = b.emit("MatMul", x, w, transpose_b=moved, name=f"w{i}")
-            b.result(b.emit("MatMul", y, w, name="again") if i == 1 else y)
-        b.result(b.emit("Add" if moved else "Multiply", x, weights[2] + 1, name="sum"))
-        return b.model()
-
-    pairs = same_weights(model([0, 1, 2], False), model([2, 0, 1], True))
-    assert sorted((one.name, other.name) for one, other in pairs) == [("w0", "w0"), ("w2", "w2")]
 
 
 def test_constants_that_a_has_in_several_layers_are_known() -> None:
@@ -264,11 +232,11 @@ def test_constants_that_a_has_in_several_layers_are_known() -> None:
 def test_a_constant_that_layers_of_a_compute_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bias of B has the values of a Sigmoid of A; only the changed weights are unknown."""
     table, weights = (RNG.normal(size=(6, 6)).astype(np.float32) for _ in range(2))
-    described, seen = comparing.describe_first, []
+    described, seen = summary.first_divergence, []
 
-    def spy(rows: Rows, context: OpenSides) -> tuple[Divergence | None, tuple[ComparedLayer, ...]]:
-        seen.append({node.name for node in context.unknown_constants})
-        return described(rows, context)
+    def spy(evidence: Evidence, rows: Rows) -> tuple[Divergence | None, tuple[ComparedLayer, ...]]:
+        seen.append({node.name for node in evidence.unknown_constants})
+        return described(evidence, rows)
 
     def model(name: str) -> Model:
         b = Builder(name)
@@ -278,6 +246,6 @@ def test_a_constant_that_layers_of_a_compute_is_known(monkeypatch: pytest.Monkey
         b.result(b.emit("Add", y, bias, name="bias"))
         return b.model()
 
-    monkeypatch.setattr(comparing, "describe_first", spy)
+    monkeypatch.setattr(summary, "first_divergence", spy)
     compare(model("A"), model("B"))
     assert seen == [{"product"}]

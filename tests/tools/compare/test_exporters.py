@@ -17,7 +17,7 @@ import irexec
 from irexec.analysis.builder import packed
 from irexec.ir.constants import constant_value
 from irexec.tools.compare import CompareOptions, compare
-from irexec.tools.compare.evidence import fingerprint
+from irexec.tools.compare.pairing import fingerprint
 from tests.support.paths import DATA
 
 pytest.importorskip("onnx")

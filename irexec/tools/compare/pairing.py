@@ -1,0 +1,488 @@
+"""Passes that correct pairs: each is a function of the evidence and the pairs, and returns other pairs.
+
+Names make a pair certain. A pair from structure is a guess: if its tensors differ, the guess may be wrong. It is wrong
+if all results agree, unless both layers read the same and an attribute or a constant differs: such a fault reaches no
+result. If results differ, the pair is kept with a confirmation: a later layer computes A's tensor from A's inputs, or
+both layers have one type and rank and read tensors that are pairs themselves.
+
+A pass can be left out or run alone: ``PASSES`` is the order of all, and ``corrected`` says what each of them changed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from irexec.ir.constants import Constant, constant_value
+from irexec.ir.graph import Node, Value
+from irexec.tools.compare.blame import trials
+from irexec.tools.compare.comparison import ONLY_B, Uncompared
+from irexec.tools.compare.evidence import Evidence
+from irexec.tools.compare.layers import differing_attributes
+from irexec.tools.compare.options import Side
+from irexec.tools.compare.pairs import GUESSES, VALUE, Pairs, TensorPair
+from irexec.tools.compare.rows import Found, Rows, compared
+from irexec.tools.compare.sides import ModelSide, computed
+
+_DISTINCTIVE = 8
+"""Minimum number of different elements of a tensor that is paired by its values."""
+_AXES = 5
+"""Maximum number of axes of a tensor whose orders are tried."""
+_EQUAL = 1e-4
+"""Maximum relative difference of two fingerprints of the same tensor."""
+_MAX_ROUNDS = 20
+"""Maximum number of rounds in which wrong pairs are dropped: dropped pairs reveal other wrong ones."""
+
+Pass = Callable[[Evidence, Pairs], Pairs]
+
+
+def without_random(evidence: Evidence, pairs: Pairs) -> Pairs:
+    """Leave out tensors with random values: two runs differ."""
+    left = []
+    for pair in pairs.tensors:
+        source = evidence.random.get(pair.b.node)
+        if source is not None:
+            is_own = source is pair.b.node
+            reason = "its values are random" if is_own else f"it depends on {source.name!r}, whose values are random"
+            left.append(Uncompared("B", pair.b.name, pair.b.node.type, reason))
+    names = {pair.b for pair in pairs.tensors if pair.b.node in evidence.random}
+    return replace(
+        pairs,
+        tensors=tuple(pair for pair in pairs.tensors if pair.b not in names),
+        uncompared=(*pairs.uncompared, *left),
+    )
+
+
+def with_layers_that_run_alone(evidence: Evidence, pairs: Pairs) -> Pairs:
+    """Leave out tensors of layers that cannot be run alone, where each is to be."""
+    if not evidence.options.isolate:
+        return pairs
+    alone = evidence.alone(evidence.sources(pairs))
+    reasons = {pair.b: reason for pair in pairs.tensors if (reason := alone.refusal(pair.b))}
+    return replace(
+        pairs,
+        tensors=tuple(pair for pair in pairs.tensors if pair.b not in reasons),
+        uncompared=(
+            *pairs.uncompared,
+            *(Uncompared("B", value.name, value.node.type, reason) for value, reason in reasons.items()),
+        ),
+    )
+
+
+def by_values(evidence: Evidence, pairs: Pairs) -> Pairs:
+    """Pair tensors of equal values: without a partner so far, or of a guessed pair that differs."""
+    rows = _doubtful_rows(evidence, pairs)
+    if rows is None or not isinstance(evidence.a, ModelSide):
+        return pairs
+    taken = _taken(rows)
+    added = pair_by_value(_prints(evidence, "A"), _prints(evidence, "B"), taken, evidence.a.positions)
+    return pairs.with_others(added, evidence.b.positions)
+
+
+def by_values_in_another_order(evidence: Evidence, pairs: Pairs) -> Pairs:
+    """Pair tensors with the same values in another order of axes, such as with channels last."""
+    rows = _doubtful_rows(evidence, pairs)
+    if rows is None:
+        return pairs
+    candidates = permuted_candidates(_prints(evidence, "A"), _prints(evidence, "B"), _taken(rows))
+    added = []
+    for one, other in candidates:
+        a, b = evidence.tensor("A", one), evidence.tensor("B", other)
+        order = None if a is None or b is None else order_of_axes(a[0], b[0])
+        added += [] if order is None else [TensorPair(one, other, VALUE, order)]
+    return pairs.with_others(added, evidence.b.positions)
+
+
+def without_wrong_guesses(evidence: Evidence, pairs: Pairs) -> Pairs:
+    """Drop wrongly guessed pairs until none is found."""
+    for _ in range(_MAX_ROUNDS):
+        rows = _doubtful_rows(evidence, pairs)
+        wrong = set() if rows is None else _wrong(evidence, rows)
+        if not wrong:
+            break
+        lone = (Uncompared("B", pair.b.name, pair.b.node.type, ONLY_B) for pair in pairs.tensors if pair.b in wrong)
+        pairs = pairs.without(wrong, lone)
+    return pairs
+
+
+PASSES: tuple[Pass, ...] = (
+    without_random, with_layers_that_run_alone, by_values, by_values_in_another_order, without_wrong_guesses,
+)  # fmt: skip
+"""All passes, in the order in which they run."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The change that a pass made.
+
+    Attributes:
+        name: the name of the pass.
+        text: the new pairs, and the dropped ones.
+    """
+
+    name: str
+    text: str
+
+
+def corrected(evidence: Evidence, pairs: Pairs, passes: Iterable[Pass] = PASSES) -> tuple[Pairs, tuple[Change, ...]]:
+    """The pairs after some passes, and what these changed."""
+    changes = []
+    for one in passes:
+        made = one(evidence, pairs)
+        if text := made.difference(pairs):
+            changes.append(Change(one.__name__, text))
+        pairs = made
+    return pairs, tuple(changes)
+
+
+def _doubtful_rows(evidence: Evidence, pairs: Pairs) -> Rows | None:
+    """The rows of two models of which some differ; None where no pair is in doubt."""
+    if evidence.options.isolate or evidence.options.strict:
+        return None
+    if evidence.is_one_model or not isinstance(evidence.a, ModelSide):
+        return None
+    rows = compared(evidence, pairs)
+    return None if rows.agree else rows
+
+
+def _taken(rows: Rows) -> dict[Value, Value]:
+    """The partners that values of B keep: all but those of guessed pairs that differ."""
+    doubtful = {one.value for one in rows.found if is_suspicious(one)}
+    return {value: partner for value, partner in rows.pairs.by_b.items() if value not in doubtful}
+
+
+def _prints(evidence: Evidence, side: Side) -> dict[Value, Fingerprint]:
+    """Fingerprints of the tensors of a side with distinctive elements."""
+    if side not in evidence.prints:
+        of_side, facts = (evidence.a, evidence.facts_a) if side == "A" else (evidence.b, evidence.facts_b)
+        assert isinstance(of_side, ModelSide)
+        left_out = set() if side == "A" else evidence.b.constant | evidence.random.keys()
+        found: dict[Value, Fingerprint] = {}
+        for batch in evidence.batches([one for one in computed(of_side.order) if one.node not in left_out], facts):
+            arrays = evidence.tensors(side, batch).arrays
+            found |= {value: made for value in batch if value in arrays and (made := fingerprint(arrays[value]))}
+        evidence.prints[side] = found
+    return evidence.prints[side]
+
+
+def _wrong(evidence: Evidence, rows: Rows) -> set[Value]:
+    """Values of B with a wrong partner, judged by the other pairs."""
+    moved = _moved(evidence, [one for one in rows.outer if is_suspicious(one) and one.has_another_shape], rows)
+    if moved:
+        return moved
+    agree = results_agree(evidence, rows)
+    doubtful = {one.value for one in rows.outer if is_suspicious(one)} if agree else set()
+    asked = [
+        one
+        for one in rows.outer
+        if not one.row.agreement.agrees or not doubtful.isdisjoint(rows.ancestors.of(one.value)[0])
+    ]
+    follows = {value: trial.agreement.agrees for value, trial in trials(evidence, rows, asked).items()}
+    unknown = evidence.unknown_constants
+    return wrong_pairs(
+        rows,
+        follows,
+        lambda one, other: bool(differing_attributes(one.node, other.node)),
+        lambda value: value.node in unknown,
+        results_agree=agree,
+    )
+
+
+def _moved(evidence: Evidence, suspicious: Sequence[Found], rows: Rows) -> set[Value]:
+    """Values of B that have the elements of their guessed partners in another order, or other axes of size 1.
+
+    One exporter transposes the keys of an attention, the other tells the product to read them so: such a pair is a
+    wrong guess, whether the results agree or not. Another number of axes is a difference of its own.
+    """
+    of_b = {pair.b: pair for pair in rows.pairs.tensors}
+    asked = [of_b[one.value] for one in suspicious if one.value in of_b]
+    a = evidence.tensors("A", [pair.a for pair in asked]).arrays
+    b = evidence.tensors("B", [pair.b for pair in asked]).arrays
+    both = [(pair.b, a[pair.a], b[pair.b]) for pair in asked if pair.a in a and pair.b in b]
+    return {
+        value for value, one, other in both if one[0].ndim == other[0].ndim and all(map(have_same_elements, one, other))
+    }
+
+
+def results_agree(evidence: Evidence, rows: Rows) -> bool:
+    """Whether all computed results are compared and agree."""
+    asked = [value for value in evidence.b.results if value.node.type not in ("Parameter", "Constant")]
+    found = {one.value: one.row.agreement.agrees for one in rows.found}
+    return bool(asked) and all(found.get(value, False) for value in asked)
+
+
+def wrong_pairs(
+    given: Rows,
+    follows: Mapping[Value, bool],
+    has_other_attributes: Callable[[Value, Value], bool],
+    has_unknown_constants: Callable[[Value], bool],
+    *,
+    results_agree: bool,
+) -> set[Value]:
+    """Values of B with a wrongly guessed partner.
+
+    Args:
+        given: the rows.
+        follows: whether layers that differ or read a difference compute A's tensor from A's inputs.
+        has_other_attributes: whether the layer of a tensor of B has other attributes than that of its partner in A.
+        has_unknown_constants: whether the layer of a tensor of B reads constants that A does not have.
+        results_agree: whether all results agree.
+    """
+    found, pairs, ancestors = given.outer, given.pairs, given.ancestors
+    rows = {one.value: one for one in found}
+    readers: dict[Value, list[Value]] = {}
+    for one in found:
+        for source in ancestors.of(one.value)[0]:
+            readers.setdefault(source, []).append(one.value)
+    wrong: set[Value] = set()
+    told: set[Value] = set()
+    for one in found:
+        if not is_suspicious(one) or follows.get(one.value):
+            continue
+        is_other_function = (
+            not one.has_another_shape
+            and _reads_the_same(one, rows, pairs, wrong)
+            and has_other_attributes(pairs.by_b[one.value], one.value)
+        )
+        if results_agree:
+            # A scale folded into weights: the next layer agrees, but would not if it read A's tensor.
+            is_refuted = any(follows.get(reader) is False for reader in readers.get(one.value, ()))
+            is_told = is_other_function or (
+                not one.has_another_shape
+                and _reads_the_same(one, rows, pairs, wrong)
+                and has_unknown_constants(one.value)
+            )
+            (told if is_told and not is_refuted else wrong).add(one.value)
+        elif is_other_function:
+            told.add(one.value)
+        elif _is_another_size(one) or (
+            not _reads_the_same(one, rows, pairs, wrong)
+            and not any(follows.get(reader) for reader in readers.get(one.value, ()))
+        ):
+            wrong.add(one.value)
+    for one in reversed(found):
+        if is_suspicious(one) and one.value not in wrong | told and _is_contradicted(one.value, readers, rows, wrong):
+            wrong.add(one.value)
+    return wrong
+
+
+def _is_another_size(one: Found) -> bool:
+    """Whether a tensor of integers has another shape in A: two exporters compute sizes in different layers."""
+    return one.row.type.startswith("int") and one.has_another_shape
+
+
+def is_suspicious(one: Found) -> bool:
+    """Whether a differing pair is a guess, or has only a common tensor name: exporters use numbers and "x" for many
+    tensors."""
+    if one.row.agreement.agrees:
+        return False
+    return one.row.how in GUESSES or (one.row.how == "tensor name" and _is_chance(one))
+
+
+def _is_chance(one: Found) -> bool:
+    of_a = one.row.a
+    return of_a is not None and of_a.type != one.row.b.type and (of_a.type == "Parameter" or one.row.b.tensor.isdigit())
+
+
+def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong: set[Value]) -> bool:
+    """Whether a layer and its partner have one type and rank, and all computed inputs are right pairs."""
+    partner = pairs.by_b.get(one.value)
+    if (
+        partner is None
+        or partner.node.type != one.value.node.type
+        or len(partner.node.inputs) != len(one.value.node.inputs)
+    ):
+        return False
+    if _rank(partner) != _rank(one.value):
+        return False
+    for mine, theirs in zip(one.value.node.inputs, partner.node.inputs, strict=True):
+        if mine is None or theirs is None:
+            return mine is theirs
+        if mine.node.constant is not None and theirs.node.constant is not None:
+            if one.row.type.startswith("int") and not _are_equal_constants(mine.node.constant, theirs.node.constant):
+                # Two exporters compute sizes in different layers: one reads the height where the other reads the batch.
+                return False
+            continue
+        if pairs.by_b.get(mine) is not theirs or mine in wrong:
+            return False
+        if mine not in rows and mine.node.type != "Parameter":
+            return False
+    return True
+
+
+def _are_equal_constants(one: Constant, other: Constant) -> bool:
+    return np.array_equal(constant_value(one).ravel(), constant_value(other).ravel())
+
+
+def _rank(value: Value) -> int | None:
+    return None if value.fact is None or value.fact.shape is None else len(value.fact.shape)
+
+
+def _is_contradicted(
+    value: Value, readers: Mapping[Value, list[Value]], rows: Mapping[Value, Found], wrong: set[Value]
+) -> bool:
+    """Whether other tensors are computed from the value, and all of them agree."""
+    found: list[bool] = []
+    waiting, seen = [value], {value}
+    while waiting:
+        for reader in readers.get(waiting.pop(), []):
+            if reader in wrong:
+                if reader not in seen:
+                    seen.add(reader)
+                    waiting.append(reader)
+            else:
+                found.append(rows[reader].row.agreement.agrees)
+    return bool(found) and all(found)
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Figures that are equal for two tensors of the same values.
+
+    Attributes:
+        shape: shape of the tensor.
+        kind: kind of its type.
+        sums: the maximum magnitude of each run, and sums with weights by position.
+        moments: the maximum magnitude of each run, and sums without an order.
+    """
+
+    shape: tuple[int, ...]
+    kind: str
+    sums: tuple[float, ...]
+    moments: tuple[float, ...]
+
+    @property
+    def size(self) -> tuple[int, str]:
+        """The number of elements, and the kind of type."""
+        return math.prod(self.shape), self.kind
+
+
+def fingerprint(arrays: Sequence[np.ndarray]) -> Fingerprint | None:
+    """The fingerprint of a tensor; None without distinctive elements.
+
+    Args:
+        arrays: the tensor in each run.
+    """
+    first = arrays[0]
+    if first.dtype.kind not in "fiu" or first.size < _DISTINCTIVE:
+        return None
+    sums: list[float] = []
+    moments: list[float] = []
+    for array in arrays:
+        values = array.astype(np.float64).ravel()
+        if values.size != first.size or not np.isfinite(values).all() or np.unique(values[:256]).size < _DISTINCTIVE:
+            return None
+        scale = float(np.abs(values).max())
+        places = np.arange(values.size, dtype=np.float64)
+        sums += [scale, *(float(values @ np.cos(places * step)) / np.sqrt(values.size) for step in (0.0, 0.7, 1.9))]
+        own = values / (scale or 1.0)
+        moments += [scale, *(scale * float((own**power).sum()) / np.sqrt(values.size) for power in (1, 2, 3))]
+    return Fingerprint(first.shape, first.dtype.kind, tuple(sums), tuple(moments))
+
+
+def pair_by_value(
+    a: Mapping[Value, Fingerprint],
+    b: Mapping[Value, Fingerprint],
+    taken: Mapping[Value, Value],
+    order: Mapping[Node, int],
+) -> list[TensorPair]:
+    """Pairs of tensors with equal values, each tensor once; of several the first in the order of A.
+
+    Several tensors of one model may have the same values, such as a Reshape and its input: only the first is paired.
+
+    Args:
+        a, b: fingerprints of the tensors.
+        taken: partners that values of B keep.
+        order: the positions of the layers of A.
+    """
+    by_size: dict[tuple[int, str], list[Value]] = {}
+    for value in sorted(a, key=lambda value: (order.get(value.node, 0), value.index)):
+        by_size.setdefault(a[value].size, []).append(value)
+    partners = set(taken.values())
+    seen: dict[tuple[int, str], list[Fingerprint]] = {}
+    found: list[TensorPair] = []
+    for value, own in b.items():
+        before = seen.setdefault(own.size, [])
+        is_first = not any(_are_equal(one.sums, own.sums) for one in before)
+        before.append(own)
+        if not is_first or value in taken:
+            continue
+        equal = (
+            other
+            for other in by_size.get(own.size, ())
+            if _are_equal(a[other].sums, own.sums) and _have_one_shape(a[other].shape, own.shape)
+        )
+        partner = next(equal, None)
+        if partner is not None and partner not in partners:
+            partners.add(partner)
+            found.append(TensorPair(partner, value, VALUE))
+    return found
+
+
+def permuted_candidates(
+    a: Mapping[Value, Fingerprint], b: Mapping[Value, Fingerprint], taken: Mapping[Value, Value]
+) -> list[tuple[Value, Value]]:
+    """Tensors of A and B that may have the same values in another order of axes, if no third tensor has these values.
+
+    Args:
+        a, b: fingerprints of the tensors.
+        taken: partners of values of B.
+    """
+    partners = set(taken.values())
+    left_a = [value for value in a if value not in partners]
+    left_b = [value for value in b if value not in taken]
+    found = []
+    for value in left_b:
+        equal = [one for one in left_a if _are_permuted(a[one], b[value])]
+        if len(equal) == 1 and sum(_are_permuted(a[equal[0]], b[other]) for other in left_b) == 1:
+            found.append((equal[0], value))
+    return found
+
+
+def _are_permuted(one: Fingerprint, other: Fingerprint) -> bool:
+    return (
+        one.kind == other.kind and sorted(one.shape) == sorted(other.shape) and _are_equal(one.moments, other.moments)
+    )
+
+
+def order_of_axes(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:
+    """The order of axes that makes one array the other, up to rounding; None if there is none."""
+    if a.ndim != b.ndim or not 2 <= a.ndim <= _AXES:
+        return None
+    scale = float(np.abs(b).max(initial=0.0))
+    for order in itertools.permutations(range(a.ndim)):
+        moved = a.transpose(order)
+        is_other = moved.shape == b.shape and order != tuple(range(a.ndim))
+        if is_other and np.allclose(moved, b, rtol=_EQUAL, atol=_EQUAL * scale):
+            return order
+    return None
+
+
+def have_same_elements(a: np.ndarray, b: np.ndarray) -> bool:
+    """True if two tensors have the same elements in any order, up to rounding."""
+    if a.size != b.size or a.dtype.kind != b.dtype.kind or a.dtype.kind not in "fiub":
+        return False
+    one, other = np.sort(a, axis=None), np.sort(b, axis=None)
+    scale = float(np.abs(other).max(initial=0.0))
+    return bool(np.allclose(one, other, rtol=_EQUAL, atol=_EQUAL * scale, equal_nan=True))
+
+
+def _have_one_shape(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether two shapes are equal, or of different ranks: exporters keep, merge and split axes."""
+    return one == other or len(one) != len(other)
+
+
+def _are_equal(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    """Whether two fingerprints are equal up to rounding; each run has its scale first, then sums."""
+    if len(one) != len(other):
+        return False
+    return all(
+        abs(x - y) <= _EQUAL * scale
+        for start in range(0, len(one), 4)
+        for scale in (max(one[start], other[start]),)
+        for x, y in zip(one[start : start + 4], other[start : start + 4], strict=True)
+    )
