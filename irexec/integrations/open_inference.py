@@ -53,7 +53,13 @@ Ran = Callable[[int, int, float], None]
 """Receives the requests, items and seconds of each run."""
 
 # Without so_reuseport two servers can listen on one port, and share its requests.
-_GRPC_OPTIONS = (("grpc.so_reuseport", 0), ("grpc.server_handshake_timeout_ms", 30_000))
+# A peer that is gone in the middle of a message answers no ping.
+_GRPC_OPTIONS = (
+    ("grpc.so_reuseport", 0),
+    ("grpc.server_handshake_timeout_ms", 30_000),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+)
 
 _GRACE = 30
 """Seconds that requests under way have to be answered when the server ends."""
