@@ -48,6 +48,7 @@ def _results(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(("type", "since"), sorted(REWRITES))
+@pytest.mark.sampled(2)
 def test_a_rewrite_computes_the_same(type: str, since: int) -> None:
     """In the release before the first that has the version; version 10 gives fewer types, so that values are compared."""
     first = first_release(type, since)
@@ -83,6 +84,7 @@ _OF_OTHER_INPUTS = {"Concat", "Eye", "BitwiseLeftShift", "BitwiseRightShift", "S
 
 
 @pytest.mark.parametrize("type", sorted(RESPELLINGS.keys() - _OF_OTHER_INPUTS))
+@pytest.mark.sampled(2)
 def test_another_form_computes_the_same(type: str) -> None:
     changed = 0
     for row in (row for (name, _), rows in _CASES.items() for row in rows if name == type):

@@ -30,6 +30,7 @@ Capture = pytest.CaptureFixture[str]
         ["--version"],
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_full_disk_behind_stdout_is_one_line(arguments: list[object]) -> None:
     full = Path("/dev/full")
     if not full.exists():
@@ -74,6 +75,7 @@ main()
 @pytest.mark.parametrize(
     "module", ["numpy", "irexec.tools.operations", "irexec.cli.main", "click", "irexec.ops.gather"]
 )
+@pytest.mark.sampled(2)
 def test_an_interrupt_while_modules_are_imported_is_one_line(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _INTERRUPTED.format(module=module)], capture_output=True, text=True, check=False
@@ -343,6 +345,7 @@ main()
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("line", range(7, 46, 3))
+@pytest.mark.sampled(5)
 def test_a_signal_while_handlers_are_installed_or_removed(line: int, number: signal.Signals) -> None:
     """It ends the process, or is ignored when the work is done already; there is never a traceback. Before line 7 there are no handlers."""
     program = _AT_EVERY_LINE.format(

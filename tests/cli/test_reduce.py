@@ -76,6 +76,7 @@ def builder_result(builder: irexec.Builder, value: irexec.Value) -> irexec.Model
 
 
 @pytest.mark.parametrize("type", ["Convolution", "MaxPool", "Softmax", "Reshape"])
+@pytest.mark.sampled(3)
 def test_a_command(type: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written = {"Softmax": "SoftMax"}.get(type, type)
     command = check(tmp_path, f"""sys.exit(3 if 'type="{written}"' in text else 0)""")
@@ -203,6 +204,7 @@ def test_recorded_layers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "does not fail" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_compare_as_a_check(tmp_path: Path) -> None:
     """compare feeds each part from the whole, and says with exit code 2 where there is nothing to compare."""
     output = tmp_path / "min.xml"

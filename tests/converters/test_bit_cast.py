@@ -28,6 +28,7 @@ def _cast(x: np.ndarray, kind: np.dtype) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", _FLOATS)
+@pytest.mark.sampled(2)
 def test_floats_to_bits_and_back(name: str) -> None:
     floats, integers = np.dtype(name.strip()), np.dtype(_FLOATS[name])
     limits = np.finfo(floats)

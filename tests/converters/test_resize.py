@@ -47,6 +47,7 @@ def _ties(transformation: str, rounding: str) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("by", ["sizes", "scales"])
 @pytest.mark.parametrize("rounding", list(_ROUNDING))
 @pytest.mark.parametrize("transformation", list(_POSITION))
+@pytest.mark.sampled(2)
 def test_ties_are_exact(transformation: str, rounding: str, by: str) -> None:
     """As in ONNX Runtime since 1.31 (onnxruntime#28291) and onnx.reference. Opset 11 has all of these transformations."""
     attributes = f'mode = "nearest", coordinate_transformation_mode = "{transformation}", nearest_mode = "{rounding}"'

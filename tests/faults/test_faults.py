@@ -17,6 +17,7 @@ def _figures(*words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_signals_at_renames() -> None:
     """Of 20 signals at the two renames of a pair, SIGKILL alone leaves one new file, after the first and before the second."""
     (figures,) = _figures("renames", "--operation", "irexec convert")

@@ -41,6 +41,7 @@ def _case(*types: str) -> Case:
         ("output", "output", "text on stdout"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_each_kind_of_fault_is_found(plant: str, kind: str, what: str) -> None:
     settings = Settings(0.5, 256 << 20, grace=0.5, plant=f"tests.fuzz.planted:{plant}")
     with Pool(1, settings) as pool:

@@ -79,10 +79,8 @@ def test_a_file_that_is_no_library_is_not_loaded(tmp_path: Path) -> None:
 def test_a_library_of_other_sources_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its structures may be others than those of Python."""
     monkeypatch.setattr("irexec.native.build.levels", lambda machine="": (PORTABLE,))
-    (path,) = build(tmp_path, ("-O0",))
-    assert _described(str(tmp_path)) == "C kernels for portable"
     monkeypatch.setattr("irexec.native.build.sources_hash", lambda: 1)
-    assert build(tmp_path, ("-O0",)) == [path]
+    build(tmp_path, ("-O0",))
     assert "were built from other sources: python -m irexec.native.build" in _described(str(tmp_path))
 
 

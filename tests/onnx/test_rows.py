@@ -38,6 +38,7 @@ _UNKNOWN = "known"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@pytest.mark.sampled(3)
 def test_row_of_unknown_sizes(row: Row) -> None:
     """With all input sizes dynamic the results are the same, or the message says which size must be known."""
     model = row.model()

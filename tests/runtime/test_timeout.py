@@ -127,6 +127,7 @@ def _texts(type: str, *constants: Any, **attributes: Any) -> Any:
         _texts("RegexFullMatch", "1*"), _texts("StringTokenizer", ["1"], "", mode="separators"),
     ],
 )  # fmt: skip
+@pytest.mark.sampled(2)
 def test_a_long_kernel_ends_before_it_is_done(build: Any, clock: itertools.count[int]) -> None:
     builder = irexec.Builder("m")
     results = build(builder)

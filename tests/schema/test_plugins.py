@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -73,13 +74,20 @@ def _result(folder: Path) -> np.ndarray:
         return results[name]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a plug-in, and a model that needs it."""
-    (tmp_path / "ops.py").write_text(OPERATION)
-    (tmp_path / "make.py").write_text(MODEL)
-    _call(tmp_path, "make.py", IREXEC_PLUGINS="ops.py")
-    return tmp_path
+    folder = tmp_path_factory.mktemp("plugin")
+    (folder / "ops.py").write_text(OPERATION)
+    (folder / "make.py").write_text(MODEL)
+    _call(folder, "make.py", IREXEC_PLUGINS="ops.py")
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return shutil.copytree(made, tmp_path, dirs_exist_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -98,6 +106,7 @@ def folder(tmp_path: Path) -> Path:
     ],
     ids=" ".join,
 )
+@pytest.mark.sampled(3)
 def test_a_command_takes_a_plugin(folder: Path, arguments: list[str]) -> None:
     _irexec(folder, *arguments, "--plugin", "ops.py")
 
@@ -107,6 +116,7 @@ def test_a_command_takes_a_plugin(folder: Path, arguments: list[str]) -> None:
     [({}, ["--plugin", "ops.py"], " --plugin=ops.py"), ({"IREXEC_PLUGINS": "ops.py"}, [], "")],
     ids=["option", "variable"],
 )
+@pytest.mark.sampled(2)
 def test_a_next_command_has_the_plugin(
     folder: Path, variables: dict[str, str], options: list[str], ending: str
 ) -> None:
@@ -277,6 +287,7 @@ _FAULTS = {
 
 
 @pytest.mark.parametrize("source", _FAULTS)
+@pytest.mark.sampled(4)
 def test_a_fault_of_a_plugin_is_one_sentence(folder: Path, source: str) -> None:
     (folder / "bad.py").write_text(source)
     error = _irexec(folder, "validate", "m.xml", "--plugin", "ops.py", "--plugin", "bad.py", code=3)[1]
@@ -301,6 +312,7 @@ def test_a_plugin_that_does_not_exist(folder: Path) -> None:
         ("(data, data)", "returns 2 outputs, its shape rule 1"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_a_fault_of_a_kernel_is_located(folder: Path, result: str, message: str) -> None:
     (folder / "ops.py").write_text(OPERATION.replace("(data / 2**times).astype(data.dtype)", result))
     error = _irexec(folder, "infer", "m.xml", "-i", "x.npy", "--plugin", "ops.py", code=3)[1]
@@ -324,6 +336,7 @@ _RULE = "return Fact(data.element, data.shape)"
         ("return data.none", "raises AttributeError: 'Fact' object has no attribute 'none'"),
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_fault_of_a_shape_rule_is_located(folder: Path, result: str, message: str) -> None:
     (folder / "ops.py").write_text(OPERATION.replace(_RULE, result))
     found = _irexec(folder, "validate", "m.xml", "--format", "github", "--plugin", "ops.py", code=1)[0]

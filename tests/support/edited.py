@@ -15,8 +15,8 @@ from tests.support.networks import difference, feeds, unpacked
 NAMES = (
     "resnet18", "mobilenet_v3", "unet", "yolo", "convnext", "swin", "vit_sdpa", "bert_sdpa", "gpt2_sdpa", "t5", "rnn_tagger", "whisper_encoder", "segformer",
 )  # fmt: skip
-DEFAULT = ("mobilenet_v3", "bert_sdpa")
-"""Networks of the default tier."""
+DEFAULT = ("bert_sdpa",)
+"""The network of the default tier."""
 IMAGES = (
     "resnet18", "mobilenet_v3", "unet", "yolo", "convnext", "swin", "vit_sdpa", "segformer", "ssd", "super_resolution", "resnet50",
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -42,8 +43,26 @@ def _combinations(row: Sequence[Hashable], strength: int) -> Iterable[tuple[tupl
     return itertools.combinations(enumerate(row), min(strength, len(row)))
 
 
-def mark_slow(items: Iterable[pytest.Item]) -> None:
-    """Mark the cases of tests with the marker ``covering(strength)`` as slow that are not needed to cover its parameters."""
+def mark_slow(items: Sequence[pytest.Item]) -> None:
+    """Mark cases as slow by the markers of their tests.
+
+    Of ``covering(strength)``: those that are not needed to cover its parameters. Of ``sampled(count)``: all but one in
+    ``count``, which the hash of a case's id chooses, and which stays the same whatever other cases there are; one at least.
+    """
+    _mark_covered(items)
+    sampled: dict[tuple[str, int], list[pytest.Item]] = {}
+    for item in items:
+        if (marker := item.get_closest_marker("sampled")) is not None:
+            sampled.setdefault((item.nodeid.partition("[")[0], *marker.args), []).append(item)
+    for (_, count), cases in sampled.items():
+        by_hash = {item: zlib.crc32(item.nodeid.encode()) for item in cases}
+        least = min(cases, key=lambda item: by_hash[item])
+        for item in cases:
+            if item is not least and by_hash[item] % count:
+                item.add_marker(pytest.mark.slow)
+
+
+def _mark_covered(items: Sequence[pytest.Item]) -> None:
     cases: dict[tuple[str, int], list[pytest.Function]] = {}
     for item in items:
         marker = item.get_closest_marker("covering")

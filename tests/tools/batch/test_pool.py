@@ -73,6 +73,7 @@ def test_a_process_that_dies_once_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.sampled(2)
 def test_the_item_of_which_processes_die_is_an_error_and_no_other(tmp_path: Path, jobs: int) -> None:
     found = results("1.3", tmp_path, jobs)
     assert [(number, i) for number, each in found.items() for i, error in enumerate(each.errors) if error] == [(1, 3)]

@@ -114,6 +114,7 @@ def _first(found: Comparison) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize(("first", "grows"), [(1, False), (0, False), (1, True)])
+@pytest.mark.sampled(2)
 def test_an_inner_loop_whose_number_of_iterations_changes(runtime: str, first: int, grows: bool) -> None:
     model = nested(first=first, grows=grows)
     found = compare(model, model, ONES, options=_options(runtime))
@@ -123,6 +124,7 @@ def test_an_inner_loop_whose_number_of_iterations_changes(runtime: str, first: i
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.sampled(2)
 def test_a_layer_of_an_inner_loop(runtime: str) -> None:
     """A row of ones is 4, 10 and 20, 42 and 84 and 168 in the iterations: above 60 in (2, 1)."""
     options = _options(runtime)

@@ -313,6 +313,7 @@ def test_a_planted_fault_in_a_network(network: str, plant: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("plant", ["refused", "division", "wrong-attribute-openvino"])
+@pytest.mark.sampled(2)
 def test_a_fault_that_openvino_shows(plant: str, tmp_path: Path) -> None:
     pytest.importorskip("openvino")
     from tests import reduce_sweep
