@@ -270,6 +270,7 @@ _EXPLAINED: list[tuple[set[str], Callable[[Draw, dict[str, Any]], bool], str]] =
     ({"Resize"}, lambda d, a: np.dtype(d.types.get("T", d.types.get("T1"))).kind != "f", "cubic curves of integers beyond their range"),
     ({"BlackmanWindow", "HannWindow", "HammingWindow"}, lambda d, a: d.shape != (), "a size that is not a scalar"),
     ({"LabelEncoder"}, lambda d, a: True, "keys of another type than the input"),
+    ({"Resize"}, lambda d, a: a.get("exclude_outside") == 1 and a.get("mode", "nearest") != "cubic", "exclude_outside belongs to cubic; ONNX Runtime refuses it with another mode"),
     ({"GRU"}, lambda d, a: len(a.get("activation_alpha", ())) > 0 or len(a.get("activation_beta", ())) > 0, "parameters of activations without activations"),
     ({"MaxPool", "AveragePool", "LpPool"}, lambda d, a: a.get("auto_pad", "").startswith("SAME") and any(s > k for s, k in zip(a.get("strides", ()), a["kernel_shape"], strict=False)), "onnx.reference pads by a negative number, which ONNX Runtime refuses"),
     ({"TreeEnsembleRegressor", "TreeEnsembleClassifier"}, lambda d, a: len(a.get("base_values", ())) > 1, "ONNX Runtime leaves out the base value of a target without a weight"),
