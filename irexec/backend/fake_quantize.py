@@ -87,9 +87,9 @@ def _add_levels(task: Task) -> BlockOperation:
 
 
 def levels_of(grid: Grid, rank: int) -> _Levels | None:
-    """The levels of a grid for data of a rank; None if an index would differ from the reference kernel."""
+    """The indices of levels of a grid for data of a rank; None if one would differ from the reference kernel."""
     bounds = (grid.input_low, grid.input_high, grid.output_low, grid.output_high)
-    return _Levels.of([np.asarray(grid.along(bound, rank)) for bound in bounds], grid.levels)
+    return _Levels.of([np.asarray(grid.along(bound, rank)) for bound in bounds], grid.levels, values=False)
 
 
 def _by_ranges(levels: int, method: Callable[..., None]) -> BlockFunction:
@@ -105,7 +105,7 @@ def _by_ranges(levels: int, method: Callable[..., None]) -> BlockFunction:
         if of_block is None:
             if len(known) == _KEPT:
                 known.clear()
-            of_block = _Levels.of(bounds, levels)
+            of_block = _Levels.of(bounds, levels, values=method is _Levels.quantize)
             if of_block is None:
                 raise AssertionError("the levels of all ranges have been checked")
             known[key] = of_block
@@ -138,17 +138,21 @@ class _Levels:
     is_exact: bool
 
     @staticmethod
-    def of(bounds: Sequence[np.ndarray], levels: int) -> _Levels | None:
-        """The levels of finite bounds; None if a value of the data would differ from the reference kernel."""
+    def of(bounds: Sequence[np.ndarray], levels: int, *, values: bool = True) -> _Levels | None:
+        """The levels of finite bounds; None if a value of the data would differ from the reference kernel.
+
+        Args:
+            values: whether the values of levels are asked for, and not their indices alone.
+        """
         ranges = np.broadcast_arrays(*bounds)
         # Copies, since bounds of a block may lie in the scratch of the thread that asks first.
         low, high, out_low, out_high = (values.flatten().reshape(-1, 1) for values in ranges)
         begin, step = low.astype(_F64), np.subtract(out_high, out_low, dtype=_F64) / (levels - 1)
         offset, index = out_low.astype(_F64), np.arange(levels, dtype=_F64)
-        values, linear = level_values(index, out_low, out_high, levels), (index * step + offset).astype(low.dtype)
         zero = zero_level(out_low, out_high, levels)
+        linear = np.where(index == zero, 0, (index * step + offset).astype(low.dtype))
         factor = _factors(low, high, levels)
-        if not np.array_equal(np.where(index == zero, 0, linear), values) or not factor.all():
+        if not factor.all() or (values and not np.array_equal(linear, level_values(index, out_low, out_high, levels))):
             return None
         scale = (levels - 1) / (np.subtract(high, low, dtype=_F64) * factor)
         several = factor if (factor != 1).any() else None

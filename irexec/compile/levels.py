@@ -14,7 +14,7 @@ import numpy as np
 from irexec.dtypes.elements import F32, U8
 from irexec.ir.facts import Fact
 from irexec.reference.convolution import convolve, convolve_transposed
-from irexec.reference.levels import Grid
+from irexec.reference.levels import Grid, Scores
 from irexec.reference.quantization import nearest_levels
 from irexec.schema.convolution import BackpropAttributes, ConvolutionAttributes
 from irexec.schema.inputs import AnyTensor, FloatTensor
@@ -83,6 +83,25 @@ def _matmul(
     return (sums * (scale.astype(np.float64) * grid.step)).astype(np.float32)
 
 
+def _attention(
+    query: AnyTensor,
+    key: AnyTensor,
+    value: FloatTensor,
+    attention_mask: AnyTensor | None = None,
+    scale: FloatTensor | None = None,
+    sink: FloatTensor | None = None,
+    *,
+    causal: bool,
+    scores: Scores,
+) -> np.ndarray:
+    """ScaledDotProductAttention of levels of queries and of keys."""
+    queries = ((query.astype(np.float64) - scores.query_zero) * scores.step).astype(np.float32)
+    keys = (key.astype(np.int64) - scores.key_zero).astype(np.float32)
+    attention = resolve("ScaledDotProductAttention", "opset13")
+    result: np.ndarray = attention.kernel(queries, keys, value, attention_mask, scale, sink, causal=causal)
+    return result
+
+
 QUANTIZE = OpDef("Quantize", SPACE, _quantize)
 DEQUANTIZE = OpDef("Dequantize", SPACE, _dequantize)
 ADD_LEVELS = OpDef("AddLevels", SPACE, _add_levels)
@@ -90,6 +109,7 @@ CONVOLUTION = OpDef("IntegerConvolution", SPACE, _convolution, tolerance=1e-5)
 GROUP_CONVOLUTION = OpDef("IntegerGroupConvolution", SPACE, _group_convolution, tolerance=1e-5)
 BACKPROP = OpDef("IntegerConvolutionBackpropData", SPACE, _backprop, tolerance=1e-5)
 MATMUL = OpDef("IntegerMatMul", SPACE, _matmul, tolerance=1e-5)
+ATTENTION = OpDef("IntegerAttention", SPACE, _attention, tolerance=1e-5)
 
 
 @QUANTIZE.shape_rule
@@ -131,6 +151,13 @@ def _of_backprop(data: Fact, filter: Fact, scale: Fact, *, attributes: BackpropA
 @MATMUL.shape_rule
 def _of_matmul(data: Fact, matrix: Fact, scale: Fact, *, transpose_a: bool, transpose_b: bool) -> Fact:
     return _floats("MatMul", data, matrix, transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+@ATTENTION.shape_rule
+def _of_attention(query: Fact, key: Fact, *others: Fact | None, causal: bool) -> Fact:
+    whole = (Fact(F32, query.shape), Fact(F32, key.shape), *others)
+    found: Fact = resolve("ScaledDotProductAttention", "opset13").facts(whole, {"causal": causal})
+    return found
 
 
 PRODUCTS: Mapping[str, OpDef] = {

@@ -74,3 +74,17 @@ class Grid:
     def is_whole(self) -> bool:
         """Whether the data 0 is a level but for the rounding of the bounds, so that it may be taken for one."""
         return bool((np.abs(self.origin - np.rint(self.origin)) <= _ROUNDED).all())
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The numbers that make scores of attention of the levels of queries and keys.
+
+    Attributes:
+        query_zero, key_zero: the levels whose values are 0.
+        step: the product of the distances of two levels of each.
+    """
+
+    query_zero: int
+    key_zero: int
+    step: float

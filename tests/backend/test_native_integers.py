@@ -108,12 +108,12 @@ class Network:
         if self.pick(0, 0, 0, 1):
             return self.transposed(x, exact)
         rank, channels = exact.ndim - 2, exact.shape[1]
-        kernel = tuple(int(self.pick(1, 3, 3, 2)) for _ in range(rank))
+        kernel = tuple(int(self.pick(1, 3, 3, 2, 5)) for _ in range(rank))
         attributes: dict[str, Any] = {
-            "strides": tuple(int(self.pick(1, 1, 2)) for _ in range(rank)),
+            "strides": tuple(int(self.pick(1, 1, 2, 3)) for _ in range(rank)),
             "pads_begin": tuple(int(self.rng.integers(0, size)) for size in kernel),
             "pads_end": tuple(int(self.rng.integers(0, size)) for size in kernel),
-            "dilations": tuple(int(self.pick(1, 1, 2)) for _ in range(rank)),
+            "dilations": tuple(int(self.pick(1, 1, 2, 4)) for _ in range(rank)),
         }
         reach = [d * (k - 1) + 1 for d, k in zip(attributes["dilations"], kernel, strict=True)]
         if any(size < r for size, r in zip(exact.shape[2:], reach, strict=True)):
@@ -311,6 +311,64 @@ def test_a_window_in_the_padding_alone_has_no_level() -> None:
     (expected,) = irexec.compile_model(b.model(), optimize=False)(data).values()
     assert "Integer" not in str(compiled.plan)
     np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_attention_to_levels(seed: int) -> None:
+    """Scores of quantised queries and keys, beside f64: zero points, sizes that are no whole words, masks, heads."""
+    network = Network(seed, smooth=False)
+    b, pick, rng = network.builder, network.pick, network.rng
+    heads, rows, columns, width = pick(1, 3), pick(1, 7, 60), pick(1, 5, 33, 600), pick(1, 3, 16, 64, 70)
+    values, is_causal, mask = pick(1, 16, 33), bool(pick(0, 0, 1)), pick(None, "f32", "boolean")
+    given, exact = [], []
+    for size, name in ((rows, "q"), (columns, "k")):
+        data = rng.normal(size=(2, size, heads * width))
+        made, levels, _ = network.quantise(b.parameter(F32, data.shape, name), data, 2.0)
+        network.feeds[name] = levels.astype(np.float32)
+        made = b.emit("Reshape", made, np.array([2, size, heads, width]), special_zero=False)
+        given.append(b.emit("Transpose", made, np.array([0, 2, 1, 3])))
+        exact.append(levels.reshape(2, size, heads, width).transpose(0, 2, 1, 3))
+    exact.append(rng.normal(size=(2, heads, columns, values)).astype(np.float32).astype(float))
+    network.feeds["v"] = exact[2].astype(np.float32)
+    inputs = [*given, b.parameter(F32, exact[2].shape, "v")]
+    if mask is not None:
+        drawn = rng.normal(size=(rows, columns)).astype(np.float32)
+        whole = np.concatenate([np.ones((rows, 1), bool), drawn[:, 1:] > 0], 1) if mask == "boolean" else drawn
+        inputs.append(b.constant(whole))
+        exact.append(whole)
+        if pick(0, 1):
+            more = [np.array(0.2, np.float32), rng.normal(size=(1, heads, 1, 1)).astype(np.float32)]
+            inputs += map(b.constant, more)
+            exact += more
+    attention = resolve("ScaledDotProductAttention", "opset13")
+    expected = attention.kernel(*exact, causal=is_causal)
+    b.result(b.emit("ScaledDotProductAttention", *inputs, causal=is_causal))
+    results = []
+    for threads in (1, 3):
+        compiled = irexec.compile_model(b.model(), threads=threads)
+        assert "IntegerAttention" in str(compiled.plan)
+        results.append(next(iter(compiled(network.feeds).values())))
+        np.testing.assert_allclose(
+            results[-1], expected, atol=2e-6 * max(1.0, float(np.abs(exact[2]).max())), rtol=1e-5
+        )
+    np.testing.assert_array_equal(*results)
+
+
+def test_attention_of_primitives_reads_levels() -> None:
+    """Two products and a Softmax are one attention; a NaN of the queries repeats the run in f32."""
+    b, bounds = Builder("m"), np.array([-2, 2 * 127 / 128] * 2, np.float32)
+    query, key, value = (b.parameter(F32, (1, 2, 6, 8), name) for name in "qkv")
+    quantised = [b.emit("FakeQuantize", x, *bounds, levels=256) for x in (query, key)]
+    scores = b.emit("MatMul", b.emit("Multiply", quantised[0], np.float32(0.25)), quantised[1], transpose_b=True)
+    b.result(b.emit("MatMul", b.emit("Softmax", scores, version="opset8", axis=-1), value))
+    rng = np.random.default_rng(0)
+    feeds = {name: rng.normal(size=(1, 2, 6, 8)).astype(np.float32) for name in "qkv"}
+    compiled, reference = irexec.compile_model(b.model()), irexec.compile_model(b.model(), optimize=False)
+    assert "IntegerAttention" in str(compiled.plan)
+    for _ in range(2):
+        (result,), (expected,) = (one(feeds).values() for one in (compiled, reference))
+        np.testing.assert_allclose(result, expected, atol=1e-6)
+        feeds["q"][0, 1, 2, 3] = np.nan
 
 
 def test_nan_and_infinities_are_those_of_floats() -> None:

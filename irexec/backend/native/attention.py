@@ -15,9 +15,11 @@ from irexec.backend.calls import Binding, NativeKernel, is_available, loaded, me
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.convolution import STEP
 from irexec.backend.native.following import can_follow, followed
+from irexec.backend.native.integers import unit
 from irexec.backend.native.panels import padded, panel_of, product_cost
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import BOOLEAN, F32
+from irexec.reference.levels import Scores
 
 # Bytes of the scores of a group of rows, its rows, and columns of a block, at most.
 _SCORES, _GROUP, _COLUMNS = 1 << 16, 48, 512
@@ -41,7 +43,8 @@ class AttentionParameters(ctypes.Structure):
         ("out", Matrices), ("scale", c_void_p), ("factor", c_double), ("outer", c_int64), ("inner", c_int64),
         ("shared", c_int64), ("rows", c_int64), ("columns", c_int64), ("width", c_int64), ("values", c_int64),
         ("row_block", c_int64), ("group", c_int64), ("column_block", c_int64), ("key_panel", c_int64),
-        ("value_panel", c_int64), ("mask_kind", c_int64), ("causal", c_int64),
+        ("value_panel", c_int64), ("mask_kind", c_int64), ("causal", c_int64), ("unit", c_int64),
+        ("query_zero", c_int64), ("key_zero", c_int64), ("step", c_double),
     )  # fmt: skip
 
 
@@ -66,8 +69,8 @@ class AttentionBlocks:
         group = min(_GROUP, max(8, _SCORES // (4 * pitch) // 8 * 8), -(-s.rows // 8) * 8)
         self.sizes = row_block, group, columns, panel_of(columns), panel_of(s.values)
         rows, packed = group + 8, pitch * s.width + padded(s.values) * columns
-        sums = row_block * (2 + padded(s.values))
-        self.workspace = 8 * rows + 4 * (packed + rows * (s.width + pitch + padded(s.values)) + sums)
+        sums = row_block * (2 + padded(s.values)) + pitch
+        self.workspace = 8 * rows + 4 * (packed + rows * (s.width + pitch + padded(s.values) + 1) + sums)
 
 
 def _even(size: int, most: int, multiple: int) -> int:
@@ -84,9 +87,10 @@ class NativeAttention(NativeKernel):
         self.causal = task.attributes["causal"]
         mask = task.inputs[3].element if task.has_input(3) and not self.causal else None
         self.mask_kind = 0 if mask is None else 2 if mask is BOOLEAN else 1
+        self.scores: Scores | None = task.attributes.get("scores")
         parts = 1 if task.threads == 1 else max(1, min(4 * task.threads // s.matrices, s.rows // 64))
         self.blocks = AttentionBlocks(s, parts)
-        self.algorithm = "C, attention by blocks of rows"
+        self.algorithm = "C, attention by blocks of rows" if self.scores is None else "C, attention to levels"
         self.workspace = self.blocks.workspace
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
@@ -94,6 +98,10 @@ class NativeAttention(NativeKernel):
         s = self.sizes
         query, key, value, mask, scale, sink = (*inputs, None, None, None)[:6]
         out, strides = binding.written(outputs[0], self._axes())
+        levels: tuple[float, ...] = (0, 0, 0, 0.0)
+        if self.scores is not None:
+            query, key = binding.with_stride(query, -1), binding.with_stride(key, -1)
+            levels = unit(), self.scores.query_zero, self.scores.key_zero, self.scores.step
         scale = None if scale is None else binding.in_order(scale)
         parameters = AttentionParameters(
             self._matrices(query, (s.rows, s.width), binding), self._matrices(key, (s.columns, s.width), binding),
@@ -102,7 +110,7 @@ class NativeAttention(NativeKernel):
             self._matrices(sink, (s.rows, 1), binding), Matrices(binding.address(out), *strides),
             None if scale is None else binding.address(scale), 1 / math.sqrt(s.width), math.prod(s.leading[:-1]),
             s.leading[-1], 1, s.rows, s.columns, s.width, s.values, *self.blocks.sizes, self.mask_kind,
-            int(self.causal),
+            int(self.causal), *levels,
         )  # fmt: skip
         binding.call("irx_attention", parameters, s.matrices * self.blocks.row_parts)
 
@@ -123,9 +131,11 @@ class NativeAttention(NativeKernel):
 
 
 @kernels("ScaledDotProductAttention", since=13)
+@kernels("IntegerAttention", since="irexec")
 def attention(task: Task) -> Iterator[Candidate]:
-    """f32, with an f32 or boolean mask."""
-    given = [fact.element for i, fact in enumerate(task.inputs) if i != 3 and fact.element is not None]
+    """f32, the first two inputs also levels, with an f32 or boolean mask."""
+    first = 0 if "scores" not in task.attributes else 2
+    given = [fact.element for i, fact in enumerate(task.inputs) if i >= first and i != 3 and fact.element is not None]
     if not is_available(task) or any(element is not F32 for element in given):
         return
     if task.has_input(3) and task.inputs[3].element not in (F32, BOOLEAN):

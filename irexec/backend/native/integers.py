@@ -132,19 +132,26 @@ class _Integers(NativeKernel):
     def _ending(
         self, operands: Sequence[np.ndarray], out: np.ndarray, strides: Sequence[int], binding: Binding
     ) -> Ending:
-        a = self.absorbed
+        a, columns = self.absorbed, self.scale.size
         first, numbers, has_program = a.first, a.numbers(), a.program is not None
         assert numbers is not None, "absorbed looks at them"
         zero, shift, unit_of_result, (low, high) = numbers
-        factor = float(unit_of_result[0])
         if has_program and a.levels is None and self.is_levels:
             low, high = 0.0, 255.0
-        unit_of_sums, first_low, first_high, first_factor = 1.0 if has_program else unit_of_result, 0.0, 0.0, 0.0
+        # The factor of the sums, or of the results of the program, before the first levels.
+        unit_of_levels, first_low, first_high, first_factor = unit_of_result, 0.0, 0.0, 0.0
         if first is not None:
-            unit_of_sums, first_factor = first.per_unit, float((first.step * unit_of_result)[0])
-            limits = (a.first_low * unit_of_sums[0], a.first_high * unit_of_sums[0])
+            unit_of_levels, shift = first.per_unit, np.zeros(1)
+            first_factor = float((first.step * unit_of_result)[0])
+            limits = (a.first_low * unit_of_levels[0], a.first_high * unit_of_levels[0])
             first_low, first_high = (min(max(x, -first.zero), first.levels - 1 - first.zero) for x in limits)
-        scale, bias = self.scale.astype(np.float64) * (self.grid.step * unit_of_sums), a.bias * unit_of_sums
+        scale, bias, factors, shifts = self.scale.astype(np.float64) * self.grid.step, a.bias, None, None
+        if not has_program:
+            scale, bias = scale * unit_of_levels, bias * unit_of_levels + shift
+        elif first is not None or self.is_levels:
+            factors, shifts = (
+                binding.address(_padded(np.broadcast_to(part, columns))) for part in (unit_of_levels, shift)
+            )
         addend, addend_strides, addend_zero, addend_factor = None, (0, 0), 0.0, 0.0
         if a.addend is not None:
             found, (image, row, _) = binding.read(operands[a.addend[0]], self.axes, self.axes[2][-1])
@@ -152,12 +159,10 @@ class _Integers(NativeKernel):
             grid = a.addend[1]
             addend, addend_zero = binding.address(found), grid.zero
             addend_factor = float((grid.step * unit_of_result)[0])
-        if first is None and not has_program:
-            bias = bias + shift
         return Ending(
             binding.address(_padded(scale)), binding.address(_padded(bias)), addend, *addend_strides, addend_zero,
             addend_factor, first is not None, first_low, first_high, first_factor,
-            None if self.chain is None else self.chain.bind(operands, binding), factor, float(shift[0]), low, high,
+            None if self.chain is None else self.chain.bind(operands, binding), factors, shifts, low, high,
             binding.address(out), *strides, zero, binding.guard() if self.is_levels else None,
         )  # fmt: skip
 
@@ -347,22 +352,30 @@ class IntegerDepthwise(_Integers):
 
     def _packed(self, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Words of taps for each chunk of channels, in the order in which C interleaves bytes."""
-        s, word = self.sizes, unit()
-        taps = -(-s.points // word) * word
+        s, across = self.sizes, self.sizes.windows.kernel[-1]
+        made: list[np.ndarray] = []
+        begins: list[np.ndarray] = []
         start = np.zeros(s.groups + 64, np.int32)
         start[: s.groups] = -self.grid.zero * integers.reshape(s.groups, s.points).sum(axis=1, dtype=np.int64)
-        whole = np.zeros((s.groups + 64, taps), np.int8 if word == 4 else np.int16)
-        whole[: s.groups, : s.points] = integers.reshape(s.groups, s.points)
-        made = []
-        for first in range(0, s.groups, 16 if word == 2 else 64):
-            if word == 2:
-                made.append(whole[first : first + 16].reshape(16, taps // 2, 2).swapaxes(0, 1))
-                continue
-            # Lanes of 16 channels, of which each vector has four; the last 32 channels stand in both halves.
-            size = 64 if s.groups - first > 32 else 32
-            lanes = whole[first : first + size].reshape(size // 16, 4, 4, taps // 4, 4)
-            lanes = lanes if size == 64 else np.concatenate([lanes, lanes])
-            made.append(lanes.transpose(3, 1, 0, 2, 4))
+        if unit() == 2:
+            whole = np.zeros((s.groups + 64, -(-s.points // 2) * 2), np.int16)
+            whole[: s.groups, : s.points] = integers.reshape(s.groups, s.points)
+            for first in range(0, s.groups, 16):
+                made.append(whole[first : first + 16].reshape(16, -1, 2).swapaxes(0, 1))
+        else:
+            rows = s.points // across
+            deep = np.zeros((s.groups + 64, -(-rows // 4) * 4, across), np.int8)
+            deep[: s.groups, :rows] = integers.reshape(s.groups, rows, across)
+            first = 0
+            while first < s.groups:
+                left = s.groups - first
+                size = 64 if left > 32 else 32 if left > 16 else 16
+                # Lanes of 16 channels, of which each vector has four.
+                lanes = deep[first : first + size].reshape(size // 16, 4, 4, -1, 4, across)
+                made.append(lanes.transpose(3, 5, 1, 0, 2, 4))
+                begins.append(start[first : first + size].reshape(size // 16, 4, 4).swapaxes(0, 1))
+                first += size
+            start = np.concatenate([part.reshape(-1) for part in begins])
         return np.concatenate([part.reshape(-1) for part in made]), start
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
@@ -379,6 +392,8 @@ class IntegerDepthwise(_Integers):
         binding.call("irx_integer_depthwise", parameters, s.images * parameters.row_parts)
 
 
+# The widest kernel of a depthwise convolution, whose positions C keeps in a buffer.
+_WIDEST = 32
 # Pixels that a depthwise convolution sums at once; products of a nanosecond, and nanoseconds of an output and a pixel.
 _PIXELS, _TAPS, _OUTPUT, _PIXEL = 4, {4: 40.0, 2: 12.0}, 0.12, 10.0
 
@@ -530,7 +545,7 @@ def _convolutions(task: Task, grouped: bool) -> Iterator[Candidate]:
     s = _Sizes.of(task, grouped)
     is_last = is_channels_last(task.input_orders[0]) or math.prod(s.data) == 1
     is_out = is_channels_last(task.output_orders[0]) or s.pixels == 1
-    if grouped and s.inputs == s.outputs == 1 and is_last and is_out:
+    if grouped and s.inputs == s.outputs == 1 and is_last and is_out and s.windows.kernel[-1] <= _WIDEST:
         yield Candidate(_depthwise_cost(s), functools.partial(IntegerDepthwise, task, s))
         return
     cost = _cost(s.images * s.groups, s.pixels, -(-s.inputs // 4) * 4 * s.points, s.outputs)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from irexec.backend.switches import CHECK_PASSES, is_on
 from irexec.compile.graph import CompileGraph, problems
 from irexec.compile.passes.choose_layouts import choose_layouts
-from irexec.compile.passes.compute_in_integers import compute_in_integers
+from irexec.compile.passes.compute_in_integers import attend_in_integers, compute_in_integers
 from irexec.compile.passes.fold_constants import fold_constants
 from irexec.compile.passes.fold_scale_and_shift import fold_scale_and_shift
 from irexec.compile.passes.fuse_caches import fuse_caches
@@ -65,6 +65,7 @@ SIMPLIFY = (
     Pass("recognise normalizations", recognise_normalizations, after=("fold constants", "merge duplicates")),
     # The Softmax of attention may be written in primitives itself.
     Pass("recognise attention", recognise_attention, after=("recognise normalizations",)),
+    Pass("attend in integers", attend_in_integers, after=("compute in integers", "recognise attention")),
     Pass("fuse caches", fuse_caches, after=("recognise attention",)),
 )
 

@@ -18,7 +18,7 @@ from irexec.backend.constants import ConstantSource
 from irexec.backend.fake_quantize import levels_of
 from irexec.backend.registry import has_library
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
-from irexec.compile.levels import ADD_LEVELS, DEQUANTIZE, PRODUCTS, QUANTIZE, THROUGH
+from irexec.compile.levels import ADD_LEVELS, ATTENTION, DEQUANTIZE, PRODUCTS, QUANTIZE, THROUGH
 from irexec.compile.rewriting import Rewriting, created
 from irexec.compile.select import is_static
 from irexec.dtypes.elements import F32, I8
@@ -33,8 +33,7 @@ _DEEPEST = (1 << 31) // (255 * 128 * 2)
 
 def compute_in_integers(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Rewrite each product that can be computed in integers, with the C library."""
-    options = rewriting.options
-    if graph.is_body or not options.native or not options.integers or not has_library():
+    if not _is_allowed(graph, rewriting):
         return
     levels = _Levels(graph, rewriting)
     for operation in graph.order():
@@ -43,6 +42,22 @@ def compute_in_integers(graph: CompileGraph, rewriting: Rewriting) -> None:
             if reason is not None:
                 rewriting.refused(operation, reason)
     levels.rewrite_readers()
+
+
+def attend_in_integers(graph: CompileGraph, rewriting: Rewriting) -> None:
+    """Let attention read the levels of queries and keys that are quantised: its scores are sums of integers."""
+    if not _is_allowed(graph, rewriting):
+        return
+    levels = _Levels(graph, rewriting)
+    for operation in graph.order():
+        if operation.type == "ScaledDotProductAttention" and is_static(operation):
+            levels.rewrite_attention(operation)
+    levels.rewrite_readers()
+
+
+def _is_allowed(graph: CompileGraph, rewriting: Rewriting) -> bool:
+    options = rewriting.options
+    return not graph.is_body and options.native and options.integers and has_library()
 
 
 class _Levels:
@@ -81,6 +96,26 @@ class _Levels:
         self.rewriting.applied()
         return None
 
+    def rewrite_attention(self, attention: Operation) -> None:
+        """Compute its scores in integers where queries and keys have levels."""
+        query, key = (self.grid(value) for value in attention.inputs[:2])
+        if not isinstance(query, Grid) or not isinstance(key, Grid) or attention.output.fact.element is not F32:
+            return
+        width = attention.inputs[0].fact.static_shape[-1]
+        if not query.is_single or not key.is_single or min(query.zero, key.zero) < 0 or width > _DEEPEST // 2:
+            return
+        attributes = {
+            "causal": attention.attributes["causal"],
+            "query_zero": query.zero,
+            "key_zero": key.zero,
+            "step": float(query.step[0] * key.step[0]),
+        }
+        made = [self.levels(value, grid) for value, grid in zip(attention.inputs, (query, key), strict=False)]
+        new = created(self.graph, ATTENTION, [*made, *attention.inputs[2:]], attributes, [attention])
+        self.graph.replace_all_uses_with(attention.output, new.output)
+        self.graph.remove(attention)
+        self.rewriting.applied()
+
     def _are_depthwise(self, value: CompileValue) -> bool:
         """Whether all readers of a value are convolutions of each channel by itself."""
         of_channels = all(one.type == "GroupConvolution" and is_depthwise(one) for one in value.readers)
@@ -95,6 +130,8 @@ class _Levels:
                 return None
             if producer.type == "FakeQuantize":
                 self.grids[value] = _grid_of(producer)
+            elif producer.type == "Dequantize":
+                self.grids[value], self.made[value] = producer.attributes["grid"], producer.inputs[0]
             elif producer.type in THROUGH and not _is_no_maximum_of_levels(producer):
                 data = producer.inputs if producer.type == "Concat" else producer.inputs[:1]
                 inner = {self.grid(one) for one in data}
@@ -134,6 +171,8 @@ class _Levels:
                 # The indices of a MaxPool, which nothing reads.
                 continue
             others = [one for one in value.readers if one.outputs[0] not in self.made]
+            if value.producer is not None and value.producer.type == "Dequantize":
+                continue
             if others or self.graph.is_target(value):
                 assert value.producer is not None
                 values = created(self.graph, DEQUANTIZE, [made], vars_of(grid), [value.producer])

@@ -3,8 +3,9 @@
  * The scores of a group of rows with a block of columns stay in cache. Each row has the largest score so far: a larger
  * one of a further block scales what was summed before (the softmax of Milakov and Gimelshein, 2018), and the sum of the
  * exponentials divides the products with the values at the end. The keys and values of a block of columns are packed,
- * except for few rows, which read them as they lie.
+ * except for few rows, which read them as they lie. Queries and keys that are levels are multiplied in integers.
  */
+#include "integers.h"
 #include "micro.h"
 #include "softmax.h"
 
@@ -30,6 +31,9 @@ typedef struct {
     i64 row_block, group, column_block; /* rows of a block, and of a group */
     i64 key_panel, value_panel;
     i64 mask_kind, causal;
+    i64 unit; /* of queries and keys that are bytes, which follow each other: elements of a word; else 0 */
+    i64 query_zero, key_zero;
+    double step; /* of a product of levels */
 } attention;
 
 INLINE const float *matrix_of(const matrices *m, i64 outer, i64 inner)
@@ -41,6 +45,7 @@ INLINE const float *matrix_of(const matrices *m, i64 outer, i64 inner)
 typedef struct {
     float *keys, *values, *queries, *scores, *products;
     float *sums, *highest, *totals; /* of the rows of a block */
+    int32_t *starts, *shifts;       /* of levels: what the sums of columns begin with, and what is added for rows */
     const float **table;
 } room;
 
@@ -56,7 +61,9 @@ static room room_of(const attention *p, char *scratch)
     made.products = made.scores + rows * padded(p->column_block);
     made.highest = made.products + rows * padded(p->values);
     made.totals = made.highest + p->row_block;
-    made.sums = made.totals + p->row_block;
+    made.starts = (int32_t *)(made.totals + p->row_block);
+    made.shifts = made.starts + padded(p->column_block);
+    made.sums = (float *)(made.shifts + rows);
     return made;
 }
 
@@ -88,6 +95,86 @@ static void multiply(const float *const *table, i64 rows, const float *packed, i
             irx_micro *run = together == 1 ? irx_one[vectors - 1] : irx_several[vectors - 1];
             run(&s, table + r, 0, packed + start * packed_depth, zeros, out + r * pitch + start, pitch);
             r += together;
+        }
+    }
+}
+
+/* Points to rows of a buffer; the last one is repeated, for tiles that are not full. */
+static void point(const float **table, i64 rows, const float *from, i64 pitch)
+{
+    for (i64 r = 0; r < rows + 8; r++) table[r] = from + smaller(r, rows - 1) * pitch;
+}
+
+/* Writes levels less an offset as words, `step` bytes apart; the last one is filled with zeros. Returns their sum. */
+INLINE i64 write_words(const uint8_t *from, i64 count, i64 offset, char *to, i64 step, const int unit)
+{
+    i64 sum = 0;
+    for (i64 k = 0; k < count; k += unit, to += step) {
+        uint32_t word = 0;
+        for (int i = 0; i < unit && k + i < count; i++) {
+            const i64 level = from[k + i] - offset;
+            sum += level;
+            word |= ((uint32_t)level & (unit == 4 ? 0xff : 0xffff)) << (i * 32 / unit);
+        }
+        memcpy(to, &word, 4);
+    }
+    return sum;
+}
+
+INLINE const uint8_t *levels_of(const matrices *m, i64 outer, i64 inner)
+{
+    return (const uint8_t *)m->base + outer * m->outer + inner * m->inner;
+}
+
+/* Packs keys that are levels, a word of each column after the other. Bytes have a sign, so that 128 is taken off; what
+ * sums begin with takes the zero of the queries off.
+ */
+static void pack_levels(const attention *p, const room *m, const part *at)
+{
+    const uint8_t *key = levels_of(&p->key, at->outer, at->inner / p->shared) + at->column * p->key.row;
+    const i64 words = (p->width + p->unit - 1) / p->unit, width = p->key_panel * VECTOR, all = padded(at->columns);
+    memset(m->keys, 0, (size_t)(all * words * 4));
+    memset(m->starts, 0, (size_t)all * 4);
+    for (i64 c = 0; c < at->columns; c++, key += p->key.row) {
+        const i64 first = c / width * width, step = smaller(width, all - first) * 4;
+        char *to = (char *)m->keys + (first * words + c - first) * 4;
+        if (p->unit == 2) write_words(key, p->width, p->key_zero, to, step, 2);
+        else m->starts[c] = (int32_t)(-p->query_zero * write_words(key, p->width, 128, to, step, 4));
+    }
+}
+
+/* Scores of rows of levels with packed columns. */
+static void multiply_levels(const attention *p, const room *m, const part *at, i64 columns, float factor, i64 pitch)
+{
+    int32_t tile[8 * 3 * VECTOR] __attribute__((aligned(64)));
+    const uint8_t *query = levels_of(&p->query, at->outer, at->inner) + at->row * p->query.row;
+    const i64 words = (p->width + p->unit - 1) / p->unit, all = padded(at->columns);
+    for (i64 r = 0; r < at->rows; r++, query += p->query.row) {
+        char *to = (char *)(m->queries + r * words);
+        m->shifts[r] = 0;
+        if (p->unit == 2) {
+            write_words(query, p->width, p->query_zero, to, 4, 2);
+            continue;
+        }
+        const i64 sum = write_words(query, p->width, 0, to, 4, 4);
+        m->shifts[r] = (int32_t)((128 - p->key_zero) * (sum - p->query_zero * p->width));
+    }
+    point(m->table, at->rows, m->queries, words);
+    for (i64 start = 0, size; start < columns; start += size) {
+        size = smaller(p->key_panel * VECTOR, all - start);
+        const i64 vectors = size / VECTOR, most = irx_rows_of_tile[vectors - 1];
+        for (i64 r = 0, together; r < at->rows; r += together) {
+            together = at->rows - r > most / 4 ? most : 1;
+            integer_micro *run = irx_integer_micro(p->unit, vectors, together > 1);
+            run(1, words * p->unit, (const char *const *)m->table + r, 0, (char *)(m->keys + start * words),
+                m->starts + start, tile);
+            for (i64 i = 0; i < smaller(together, at->rows - r); i++)
+                for (i64 c = 0; c < size; c += VECTOR) {
+                    vi sum;
+                    memcpy(&sum, tile + i * size + c, sizeof(sum));
+                    store(m->scores + (r + i) * pitch + start + c,
+                          __builtin_convertvector(sum + m->shifts[r + i], vf) * factor);
+                }
         }
     }
 }
@@ -167,12 +254,6 @@ static int all_finite(const float *x, i64 size)
     return sum_of(sum) == 0.0f;
 }
 
-/* Points to rows of a buffer; the last one is repeated, for tiles that are not full. */
-static void point(const float **table, i64 rows, const float *from, i64 pitch)
-{
-    for (i64 r = 0; r < rows + 8; r++) table[r] = from + smaller(r, rows - 1) * pitch;
-}
-
 /* Scores of a group of rows, and of the columns of a block that it sees, and their products with the values. */
 static void multiply_group(const attention *p, const room *m, const part *at, i64 columns, float *factors)
 {
@@ -181,11 +262,15 @@ static void multiply_group(const attention *p, const room *m, const part *at, i6
     const float *key = matrix_of(&p->key, at->outer, at->inner / p->shared) + at->column * p->key.row;
     const float *value = matrix_of(&p->value, at->outer, at->inner / p->shared) + at->column * p->value.row;
     const i64 pitch = padded(p->column_block), width = padded(p->values), rows = at->rows;
-    for (i64 r = 0; r < rows; r++)
-        for (i64 k = 0; k < p->width; k++)
-            m->queries[r * p->width + k] = query[(at->row + r) * p->query.row + k * p->query.column] * factor;
-    point(m->table, rows, m->queries, p->width);
-    if (at->is_few)
+    if (!p->unit) {
+        for (i64 r = 0; r < rows; r++)
+            for (i64 k = 0; k < p->width; k++)
+                m->queries[r * p->width + k] = query[(at->row + r) * p->query.row + k * p->query.column] * factor;
+        point(m->table, rows, m->queries, p->width);
+    }
+    if (p->unit)
+        multiply_levels(p, m, at, columns, factor * (float)p->step, pitch);
+    else if (at->is_few)
         for (i64 r = 0; r < rows; r++)
             multiply_keys(m->table[r], p->width, key, p->key.row, columns, m->scores + r * pitch);
     else
@@ -245,7 +330,8 @@ static void begin_rows(const attention *p, const room *m, const part *at, i64 ro
 /* Whether rows are so few that they read keys and values as they lie, in whole vectors. */
 static int is_few(const attention *p, i64 rows)
 {
-    return rows <= FEW && p->key.column == 1 && p->value.column == 1 && p->width % VECTOR == 0 && p->values % VECTOR == 0;
+    const int follow = !p->unit && p->key.column == 1 && p->value.column == 1;
+    return rows <= FEW && follow && p->width % VECTOR == 0 && p->values % VECTOR == 0;
 }
 
 /* Block: the matrix, and some of its rows, the latter changing fastest. */
@@ -262,7 +348,9 @@ EXPORT void irx_attention(const void *parameters, i64 block, char *scratch)
     for (; at.column < p->columns; at.column += p->column_block) {
         at.columns = smaller(p->column_block, p->columns - at.column);
         if (!at.is_few) {
-            pack_all(key + at.column * p->key.row, p->key.column, p->key.row, p->width, at.columns, p->key_panel, m.keys);
+            const float *first = key + at.column * p->key.row;
+            if (p->unit) pack_levels(p, &m, &at);
+            else pack_all(first, p->key.column, p->key.row, p->width, at.columns, p->key_panel, m.keys);
             pack_all(value + at.column * p->value.row, p->value.row, p->value.column, at.columns, p->values,
                      p->value_panel, m.values);
         }

@@ -109,8 +109,14 @@ INLINE vd picked(vl mask, vd yes, vd no) { return (vd)(((vl)yes & mask) | ((vl)n
 
 enum { LOW, HIGH, FACTOR, SCALE, STEP, OFFSET, ZERO, PARTS, LANES = VECTOR / 2 };
 
-/* The value of the level nearest to a value, or its index. */
-INLINE vh quantized(vh value, const vd *part, const int is_index)
+/* The values of levels. */
+INLINE vh values_of(vd level, const vd *part)
+{
+    return __builtin_convertvector(picked(level == part[ZERO], (vd){0}, level * part[STEP] + part[OFFSET]), vh);
+}
+
+/* The index of the level nearest to a value. */
+INLINE vd nearest_level(vh value, const vd *part)
 {
     const double shift = 6755399441055744.0; /* 1.5 * 2**52: adding it rounds to an integer */
     vd x = __builtin_convertvector(value, vd);
@@ -118,13 +124,39 @@ INLINE vh quantized(vh value, const vd *part, const int is_index)
     x = picked(x > part[HIGH], part[HIGH], x);
     x = (x - part[LOW]) * part[FACTOR] * part[SCALE];
     /* The sign is cleared, though x is not negative, so that the product is rounded before the sum. */
-    const vd level = (vd)((vl)x & INT64_MAX) + shift - shift;
-    if (is_index) return __builtin_convertvector(level, vh);
-    return __builtin_convertvector(picked(level == part[ZERO], (vd){0}, level * part[STEP] + part[OFFSET]), vh);
+    return (vd)((vl)x & INT64_MAX) + shift - shift;
 }
 
-/* The values of the levels nearest to a tile, or their indices, in f64. The ranges are an operand of doubles: one plane for each part of a
- * range, columns follow each other or repeat, and a vector may be read behind the last part.
+/* Writes the values of the levels nearest to half a vector, or their indices. */
+INLINE void quantize_half(float *t, const float *a, const vd *part, const int is_index)
+{
+    const vd level = nearest_level(*(const vh *)a, part);
+    *(vh *)t = is_index ? __builtin_convertvector(level, vh) : values_of(level, part);
+}
+
+/* The same for a row of one range. The index is computed in f32, and in f64 for vectors with a value next to a threshold
+ * between two levels: an index has an error of three roundings to f32.
+ */
+INLINE void quantize_row(float *t, const float *a, const vd *part, i64 columns, const int is_index)
+{
+    const double per_unit = part[FACTOR][0] * part[SCALE][0], most = (part[HIGH][0] - part[LOW][0]) * per_unit;
+    const vf low = spread((float)part[LOW][0]), high = spread((float)part[HIGH][0]), scale = spread((float)per_unit);
+    const vf near = spread((float)(0.5 - most * 0x1p-21));
+    for (i64 k = 0; k < columns; k += VECTOR) {
+        const vf x = (clamped(load(a + k), low, high) - low) * scale, level = (x + 12582912.0f) - 12582912.0f;
+        if (!all_of((vi)(absolute(x - level) < near))) {
+            for (int half = 0; half < VECTOR; half += LANES) quantize_half(t + k + half, a + k + half, part, is_index);
+            continue;
+        }
+        store(t + k, level);
+        if (!is_index)
+            for (int half = 0; half < VECTOR; half += LANES)
+                *(vh *)(t + k + half) = values_of(__builtin_convertvector(*(const vh *)(t + k + half), vd), part);
+    }
+}
+
+/* The values of the levels nearest to a tile, or their indices, as f64 has them. The ranges are an operand of doubles: one
+ * plane for each part of a range, columns follow each other or repeat, and a vector may be read behind the last part.
  */
 INLINE void quantize(const operand *o, i64 plane, const place *at, i64 pitch, float *t, const float *a,
                      const int is_index)
@@ -135,14 +167,13 @@ INLINE void quantize(const operand *o, i64 plane, const place *at, i64 pitch, fl
         if (!o->column) {
 #pragma GCC unroll 7
             for (int i = 0; i < PARTS; i++) part[i] = range[i * plane] - (vd){0};
-            for (i64 k = 0; k < at->columns; k += LANES)
-                *(vh *)(t + k) = quantized(*(const vh *)(a + k), part, is_index);
-        } else {
-            for (i64 k = 0; k < at->columns; k += LANES) {
+            quantize_row(t, a, part, at->columns, is_index);
+            continue;
+        }
+        for (i64 k = 0; k < at->columns; k += LANES) {
 #pragma GCC unroll 7
-                for (int i = 0; i < PARTS; i++) part[i] = *(const vd *)(range + i * plane + k);
-                *(vh *)(t + k) = quantized(*(const vh *)(a + k), part, is_index);
-            }
+            for (int i = 0; i < PARTS; i++) part[i] = *(const vd *)(range + i * plane + k);
+            quantize_half(t + k, a + k, part, is_index);
         }
     }
 }

@@ -40,6 +40,20 @@ INLINE vf clamped(vf x, vf low, vf high)
 #endif
 }
 
+/* Whether a mask, as comparisons give it, is set in all lanes. */
+INLINE int all_of(vi mask)
+{
+#if VECTOR == 16
+    return _mm512_movepi32_mask((__m512i)mask) == 0xffff;
+#elif VECTOR == 8
+    return _mm256_movemask_ps((__m256)mask) == 0xff;
+#elif defined(__SSE__)
+    return _mm_movemask_ps((__m128)mask) == 0xf;
+#else
+    return (mask[0] & mask[1] & mask[2] & mask[3]) != 0;
+#endif
+}
+
 #define EXP 0.49999994f, 0.16666521f, 0.04166839f, 0.008368731f, 0.0013814571f
 
 /* exp(x + rest) for a rest that is small beside x: what rounding x left out. */
@@ -48,15 +62,18 @@ INLINE vf exponential_of_sum(vf x, vf rest)
     const float shift = 12582912.0f; /* 1.5 * 2**23: adding it rounds to an integer */
     x = clamped(x, spread(-110.0f), spread(90.0f));
     vf rounded = x * 1.44269504f + shift;
-    vi power = (vi)rounded - (vi)spread(shift);
     vf n = rounded - shift;
     vf r = x - n * 0.693359375f;
     r = r - n * -2.12194440e-4f + rest;
     vf p = POLYNOMIAL(r, EXP);
     p = p * (r * r) + r + 1.0f;
+#if VECTOR == 16
+    return _mm512_scalef_ps(p, n);
+#else
     /* 2**power in two factors, since a single one would leave the range of exponents. */
-    vi half = power >> 1;
+    vi power = (vi)rounded - (vi)spread(shift), half = power >> 1;
     return p * (vf)((half + 127) << 23) * (vf)((power - half + 127) << 23);
+#endif
 }
 
 INLINE vf exponential(vf x) { return exponential_of_sum(x, spread(0.0f)); }

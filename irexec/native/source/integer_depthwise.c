@@ -1,7 +1,7 @@
 /* Depthwise convolution and maxima of levels, channels last: each channel has a kernel of its own.
  *
- * As for products, sums are exact: four taps of a channel are one instruction with VNNI, elsewhere two of them. A table
- * points to the channels of each tap of some pixels.
+ * As for products, sums are exact: four taps of a channel are one instruction with VNNI, elsewhere two of them, and a
+ * table points to the channels of each tap of some pixels.
  */
 #include "levels.h"
 #include "windows.h"
@@ -12,12 +12,12 @@ typedef struct {
     const int32_t *start; /* for each channel, padded by a vector */
     ending end;
     i64 channels;
-    i64 unit; /* taps of a word: 4 or 2 */
+    i64 unit; /* taps of a word: 4 in a column of the kernel, or 2 */
     i64 rows, row_parts; /* pixels of an image, and the parts that a block is one of */
 } integer_depthwise;
 
-/* Pixels that are summed at once, and channels of a chunk. */
-enum { PIXELS = 4, CHUNK = 64 };
+/* Pixels that are summed at once, without and with VNNI, and channels of a chunk. */
+enum { PIXELS = 4, STRIP_PIXELS = 8, CHUNK = 64 };
 
 /* Channels of a chunk without VNNI, and vectors of their sums. */
 enum { PART = 16, VECTORS = PART / VECTOR };
@@ -93,83 +93,123 @@ static void compute_pairs(const integer_depthwise *p, place at, i64 taps, const 
 }
 
 #if VECTOR == 16
-typedef __m512i wide;
+/* Positions of the data along the last axis that a strip of pixels reads, at most. */
+enum { POSITIONS = 32 };
 
-/* The bytes of 64 channels of one pixel, or of 32 of two; those behind `count` are 0. */
-INLINE wide load_bytes(const char *a, const char *b, i64 count, const int two)
+/* The channels at a position of a row of the data; zeros in the padding. */
+INLINE const char *channels_at(const windows *w, const char *row, i64 x)
 {
-    if (two) {
-        const __mmask32 mask = count >= 32 ? 0xffffffffu : (1u << count) - 1;
-        const __m256i low = _mm256_maskz_loadu_epi8(mask, a), high = _mm256_maskz_loadu_epi8(mask, b);
-        return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+    return row && x >= 0 && x < w->sizes[2] ? row + x * w->data_strides[2] : (const char *)w->zeros;
+}
+
+/* A row of the data that a row of the kernel reads for a row of the result; null in the padding. */
+INLINE const char *row_at(const windows *w, const char *base, i64 out_row, i64 row)
+{
+    const i64 z = out_row / w->counts[1] * w->strides[0] - w->pads[0] + row / w->kernel[1] * w->dilations[0];
+    const i64 y = out_row % w->counts[1] * w->strides[1] - w->pads[1] + row % w->kernel[1] * w->dilations[1];
+    if (z < 0 || z >= w->sizes[0] || y < 0 || y >= w->sizes[1]) return 0;
+    return base + z * w->data_strides[0] + y * w->data_strides[1];
+}
+
+/* Sums of WIDE channels of a strip of pixels of one row. Four rows of the kernel are a word: the words of each position
+ * are made once for all pixels that read it. A vector has words of four channels of each lane of 16 channels, as weights
+ * and start have.
+ */
+#define STRIP(WIDE, PREFIX, TYPE, MASK)                                                                               \
+    static void strip_##WIDE(const windows *w, const char *base, i64 out_row, i64 x, i64 pixels, i64 count,          \
+                             const char *weights, const int32_t *start, int32_t *to)                                 \
+    {                                                                                                                 \
+        TYPE words[POSITIONS * 4], sum[STRIP_PIXELS * 4], begin[4];                                                   \
+        memcpy(begin, start, sizeof(begin));                                                                          \
+        const i64 taps = w->kernel[2], rows = w->kernel[0] * w->kernel[1];                                            \
+        const i64 far = pixels > 1 ? 1 : w->dilations[2], step = pixels > 1 ? w->dilations[2] : 1;                   \
+        const i64 positions = (pixels - 1) * w->strides[2] + (taps - 1) * step + 1;                                  \
+        const MASK mask = count >= WIDE ? (MASK)-1 : (MASK)(((uint64_t)1 << count) - 1);                              \
+        for (i64 first = 0; first < rows; first += 4, weights += taps * 4 * (i64)sizeof(TYPE)) {                      \
+            const char *row[4];                                                                                       \
+            for (int i = 0; i < 4; i++) row[i] = row_at(w, base, out_row, smaller(first + i, rows - 1));              \
+            for (i64 j = 0; j < positions; j++) {                                                                     \
+                TYPE v[4];                                                                                            \
+                const i64 at = x * w->strides[2] - w->pads[2] + j * far;                                             \
+                _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)                                                   \
+                    v[i] = PREFIX##_maskz_loadu_epi8(mask, channels_at(w, row[i], at));                               \
+                const TYPE low = PREFIX##_unpacklo_epi8(v[0], v[1]), high = PREFIX##_unpackhi_epi8(v[0], v[1]);       \
+                const TYPE low2 = PREFIX##_unpacklo_epi8(v[2], v[3]), high2 = PREFIX##_unpackhi_epi8(v[2], v[3]);     \
+                words[j * 4] = PREFIX##_unpacklo_epi16(low, low2);                                                    \
+                words[j * 4 + 1] = PREFIX##_unpackhi_epi16(low, low2);                                                \
+                words[j * 4 + 2] = PREFIX##_unpacklo_epi16(high, high2);                                              \
+                words[j * 4 + 3] = PREFIX##_unpackhi_epi16(high, high2);                                              \
+            }                                                                                                         \
+            for (i64 i = 0; i < pixels; i += 4) {                                                                     \
+                TYPE s[16];                                                                                           \
+                const TYPE *from[4];                                                                                  \
+                _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)                                                   \
+                    from[k] = words + smaller(i + k, pixels - 1) * w->strides[2] * 4;                                 \
+                _Pragma("GCC unroll 16") for (int k = 0; k < 16; k++)                                                 \
+                    s[k] = first ? sum[i * 4 + k] : begin[k % 4];                                                     \
+                for (i64 tap = 0; tap < taps; tap++) {                                                                \
+                    TYPE by[4];                                                                                       \
+                    _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)                                               \
+                        memcpy(&by[k], weights + (tap * 4 + k) * (i64)sizeof(TYPE), sizeof(TYPE));                    \
+                    _Pragma("GCC unroll 16") for (int k = 0; k < 16; k++)                                             \
+                        __asm__("vpdpbusd %2, %1, %0"                                                                 \
+                                : "+v"(s[k])                                                                          \
+                                : "v"(from[k / 4][tap * step * 4 + k % 4]), "v"(by[k % 4]));                          \
+                }                                                                                                     \
+                _Pragma("GCC unroll 16") for (int k = 0; k < 16; k++) sum[i * 4 + k] = s[k];                          \
+            }                                                                                                         \
+        }                                                                                                             \
+        for (i64 i = 0; i < pixels; i++, to += WIDE) in_order_##WIDE(sum + i * 4, to);                                \
     }
-    const __mmask64 mask = count >= 64 ? ~(__mmask64)0 : ((__mmask64)1 << count) - 1;
-    return _mm512_maskz_loadu_epi8(mask, a);
+
+/* The lanes of four vectors, the first ones of all first. */
+INLINE void in_order_64(const __m512i *a, int32_t *to)
+{
+    const __m512i x = _mm512_shuffle_i32x4(a[0], a[1], 0x44), y = _mm512_shuffle_i32x4(a[0], a[1], 0xee);
+    const __m512i z = _mm512_shuffle_i32x4(a[2], a[3], 0x44), w = _mm512_shuffle_i32x4(a[2], a[3], 0xee);
+    _mm512_storeu_si512(to, _mm512_shuffle_i32x4(x, z, 0x88));
+    _mm512_storeu_si512(to + 16, _mm512_shuffle_i32x4(x, z, 0xdd));
+    _mm512_storeu_si512(to + 32, _mm512_shuffle_i32x4(y, w, 0x88));
+    _mm512_storeu_si512(to + 48, _mm512_shuffle_i32x4(y, w, 0xdd));
+}
+INLINE void store_both(int32_t *to, __m256i a, __m256i b)
+{
+    _mm512_storeu_si512(to, _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1));
+}
+INLINE void in_order_32(const __m256i *a, int32_t *to)
+{
+    store_both(to, _mm256_permute2x128_si256(a[0], a[1], 0x20), _mm256_permute2x128_si256(a[2], a[3], 0x20));
+    store_both(to + 16, _mm256_permute2x128_si256(a[0], a[1], 0x31), _mm256_permute2x128_si256(a[2], a[3], 0x31));
+}
+INLINE void in_order_16(const __m128i *a, int32_t *to)
+{
+    store_both(to, _mm256_set_m128i(a[1], a[0]), _mm256_set_m128i(a[3], a[2]));
 }
 
-/* Four vectors whose 128-bit lanes are rows, with rows and columns exchanged. */
-INLINE void exchange(const vi *a, wide *n)
-{
-    const wide x = _mm512_shuffle_i32x4((wide)a[0], (wide)a[1], 0x44), y = _mm512_shuffle_i32x4((wide)a[0], (wide)a[1], 0xee);
-    const wide z = _mm512_shuffle_i32x4((wide)a[2], (wide)a[3], 0x44), w = _mm512_shuffle_i32x4((wide)a[2], (wide)a[3], 0xee);
-    n[0] = _mm512_shuffle_i32x4(x, z, 0x88);
-    n[1] = _mm512_shuffle_i32x4(x, z, 0xdd);
-    n[2] = _mm512_shuffle_i32x4(y, w, 0x88);
-    n[3] = _mm512_shuffle_i32x4(y, w, 0xdd);
-}
+STRIP(64, _mm512, __m512i, __mmask64)
+STRIP(32, _mm256, __m256i, __mmask32)
+STRIP(16, _mm, __m128i, __mmask16)
 
-/* A chunk of channels of PIXELS pixels: 64 channels, or 32 of two pixels in each vector. */
-INLINE void sums_of_quads(const char *const *table, i64 pitch, i64 taps, i64 channel, i64 count, const char *weights,
-                          const int32_t *start, int32_t *to, const int two)
+/* Pixels `row` to `row + count - 1` in strips: all channels of one after the other. */
+static void compute_quads(const integer_depthwise *p, i64 image, i64 row, i64 count)
 {
-    enum { MOST = PIXELS };
-    const int vectors = two ? PIXELS / 2 : PIXELS;
-    vi sum[MOST * 4];
-    for (int i = 0; i < vectors * 4; i++) sum[i] = (vi){0};
-    for (i64 t = 0; t < taps; t += 4, weights += 4 * sizeof(wide)) {
-        vi w[4];
-        memcpy(w, weights, sizeof(w));
-        const char *const *tap[4];
-        for (int k = 0; k < 4; k++) tap[k] = table + smaller(t + k, taps - 1) * pitch;
-#pragma GCC unroll 4
-        for (int i = 0; i < vectors; i++) {
-            const int a = two ? 2 * i : i, b = two ? 2 * i + 1 : i;
-            wide x[4];
-#pragma GCC unroll 4
-            for (int k = 0; k < 4; k++) x[k] = load_bytes(tap[k][a] + channel, tap[k][b] + channel, count, two);
-            const wide low = _mm512_unpacklo_epi8(x[0], x[1]), high = _mm512_unpackhi_epi8(x[0], x[1]);
-            const wide low2 = _mm512_unpacklo_epi8(x[2], x[3]), high2 = _mm512_unpackhi_epi8(x[2], x[3]);
-            sum[i * 4] = quads(sum[i * 4], (vi)_mm512_unpacklo_epi16(low, low2), w[0]);
-            sum[i * 4 + 1] = quads(sum[i * 4 + 1], (vi)_mm512_unpackhi_epi16(low, low2), w[1]);
-            sum[i * 4 + 2] = quads(sum[i * 4 + 2], (vi)_mm512_unpacklo_epi16(high, high2), w[2]);
-            sum[i * 4 + 3] = quads(sum[i * 4 + 3], (vi)_mm512_unpackhi_epi16(high, high2), w[3]);
+    int32_t sums[STRIP_PIXELS * CHUNK] __attribute__((aligned(64)));
+    const windows *w = &p->window;
+    const i64 reach = (w->kernel[2] - 1) * w->dilations[2] + 1, words = (w->kernel[0] * w->kernel[1] + 3) / 4 * w->kernel[2];
+    const i64 most = reach > POSITIONS ? 1 : smaller(STRIP_PIXELS, (POSITIONS - reach) / w->strides[2] + 1);
+    for (i64 r = 0, pixels; r < count; r += pixels) {
+        const i64 out_row = (row + r) / w->counts[2], x = (row + r) % w->counts[2];
+        pixels = smaller(most, smaller(count - r, w->counts[2] - x));
+        const char *weights = p->weights, *base = (const char *)w->data + image * w->data_image;
+        for (i64 c = 0, wide; c < p->channels; c += wide, weights += words * wide * 4) {
+            const i64 left = p->channels - c;
+            wide = left > 32 ? 64 : left > 16 ? 32 : 16;
+            const place at = {image, row + r, c, pixels, smaller(wide, left)};
+            if (wide == 64) strip_64(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
+            else if (wide == 32) strip_32(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
+            else strip_16(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
+            end_sums(&p->end, &at, wide, sums);
         }
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < vectors; i++) {
-        wide n[4];
-        exchange(sum + i * 4, n);
-#pragma GCC unroll 4
-        for (int k = 0; k < 4; k++) {
-            const wide first = _mm512_loadu_si512(start + (two ? k % 2 : k) * 16);
-            _mm512_store_si512(to + (i * 4 + k) * 16, _mm512_add_epi32(n[k], first));
-        }
-    }
-}
-
-static void compute_quads(const integer_depthwise *p, place at, i64 taps, const char *const *table, i64 pitch)
-{
-    int32_t sums[PIXELS * CHUNK] __attribute__((aligned(64)));
-    const i64 words = (taps + 3) / 4 * 4 * (i64)sizeof(wide);
-    const char *weights = p->weights;
-    for (i64 c = 0; c < p->channels; c += at.columns, weights += words) {
-        const i64 left = p->channels - c;
-        at.column = c;
-        at.columns = left > CHUNK / 2 ? smaller(CHUNK, left) : left;
-        const int32_t *start = p->start + c;
-        if (left > CHUNK / 2) sums_of_quads(table, pitch, taps, c, at.columns, weights, start, sums, 0);
-        else sums_of_quads(table, pitch, taps, c, at.columns, weights, start, sums, 1);
-        end_sums(&p->end, &at, left > CHUNK / 2 ? CHUNK : CHUNK / 2, sums);
     }
 }
 #endif
@@ -182,15 +222,15 @@ EXPORT void irx_integer_depthwise(const void *parameters, i64 block, char *scrat
     const i64 tiles = (p->rows + PIXELS - 1) / PIXELS, row = start_of(part, p->row_parts, tiles) * PIXELS;
     const i64 count = smaller(start_of(part + 1, p->row_parts, tiles) * PIXELS, p->rows) - row, pitch = count + 8;
     const char *const *table = (const char *const *)scratch;
+#if VECTOR == 16
+    if (p->unit == 4) {
+        compute_quads(p, image, row, count);
+        return;
+    }
+#endif
     fill_table_of(&p->window, image, 0, row, count, pitch, (const float **)scratch, 1);
     for (i64 r = 0; r < count; r += PIXELS) {
         const place at = {image, row + r, 0, smaller(PIXELS, count - r), 0};
-#if VECTOR == 16
-        if (p->unit == 4) {
-            compute_quads(p, at, taps, table + r, pitch);
-            continue;
-        }
-#endif
         compute_pairs(p, at, taps, table + r, pitch);
     }
 }

@@ -4,6 +4,7 @@
  * by four signed bytes are one instruction with VNNI; else data and weights have 16 bits, and two products are one
  * instruction. Neither saturates. A sum begins with an integer for each column, which takes the zero of the levels off.
  */
+#include "integers.h"
 #include "levels.h"
 #include "micro.h"
 #include "windows.h"
@@ -18,9 +19,6 @@ typedef struct {
     i64 groups, columns; /* columns of one group */
     i64 panel, rows, row_parts, panel_parts;
 } integer_product;
-
-typedef void micro(i64 taps, i64 depth, const char *const *table, i64 pitch, const char *b, const int32_t *start,
-                   int32_t *to);
 
 /* R rows of V vectors. A step is one word of each operand. */
 #define MICRO(NAME, SUM, ITEM, R, V)                                                                                  \
@@ -44,8 +42,8 @@ typedef void micro(i64 taps, i64 depth, const char *const *table, i64 pitch, con
     MICRO(NAME, SUM, ITEM, 8, 1)                                                                                      \
     MICRO(NAME, SUM, ITEM, R2, 2)                                                                                     \
     MICRO(NAME, SUM, ITEM, R3, 3)                                                                                     \
-    static micro *const NAME##_one[] = {NAME##_1_1, NAME##_1_2, NAME##_1_3};                                          \
-    static micro *const NAME##_several[] = {NAME##_8_1, NAME##_##R2##_2, NAME##_##R3##_3};
+    static integer_micro *const NAME##_one[] = {NAME##_1_1, NAME##_1_2, NAME##_1_3};                                  \
+    static integer_micro *const NAME##_several[] = {NAME##_8_1, NAME##_##R2##_2, NAME##_##R3##_3};
 
 #if VECTOR == 16
 MICROS(of_pairs, pairs, 2, 8, 8)
@@ -66,7 +64,7 @@ EXPORT i64 irx_integer_unit(void)
     return 2;
 }
 
-INLINE micro *micro_of(i64 unit, i64 vectors, int several)
+integer_micro *irx_integer_micro(i64 unit, i64 vectors, int several)
 {
     (void)unit;
 #if VECTOR == 16
@@ -85,7 +83,7 @@ static void multiply_panel(const integer_product *p, place at, i64 vectors, cons
         const int several = count - r > rows / 4;
         at.row = first + r;
         at.rows = several ? smaller(rows, count - r) : 1;
-        micro_of(p->unit, vectors, several)(taps, p->depth, table + r, pitch, b, start, sums);
+        irx_integer_micro(p->unit, vectors, several)(taps, p->depth, table + r, pitch, b, start, sums);
         end_sums(&p->end, &at, vectors * VECTOR, sums);
     }
 }

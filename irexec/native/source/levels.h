@@ -19,8 +19,8 @@ typedef struct {
     i64 is_rounded;   /* whether the sums become levels of their own before: nearest(clamped) * first_factor */
     double first_low, first_high, first_factor;
     const chain *after; /* or null */
-    double factor, shift; /* what levels after a chain are made with */
-    double low, high;     /* limits of the result; of levels less `zero` */
+    const float *factors, *shifts; /* what follows the chain as scale and bias do the sums; or null */
+    double low, high;              /* limits of the result; of levels less `zero` */
     void *out;
     i64 out_image, out_row, out_column;
     double zero;      /* of the levels, where no chain computes them */
@@ -82,12 +82,23 @@ INLINE vf rounded(vf x)
     return x;
 }
 
-/* Bytes as floats. */
+/* Bytes as floats. GCC 12 takes vectors of bytes apart. */
 INLINE vf floats_of(const uint8_t *p)
 {
+#if VECTOR == 16
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
+#elif VECTOR == 8 && defined(__AVX2__)
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+#elif defined(__SSE2__) && VECTOR == 4
+    int32_t word;
+    memcpy(&word, p, 4);
+    const __m128i zero = _mm_setzero_si128(), pairs_of = _mm_unpacklo_epi8(_mm_cvtsi32_si128(word), zero);
+    return _mm_cvtepi32_ps(_mm_unpacklo_epi16(pairs_of, zero));
+#else
     vb x;
     memcpy(&x, p, VECTOR);
     return __builtin_convertvector(__builtin_convertvector(x, vi), vf);
+#endif
 }
 
 /* The integers nearest to x, plus zero; all results are levels. */
@@ -111,38 +122,16 @@ INLINE void store_levels(uint8_t *out, vf x, float zero, i64 count)
     else memcpy(out, &bytes, (size_t)count);
 }
 
-INLINE int has_nan_in(const float *p, i64 count)
+/* Whether a tile has a NaN. Columns behind those of the tile are anything. */
+INLINE int has_nan_in(const float *tile, const place *at, i64 pitch)
 {
     int found = 0;
-    for (i64 i = 0; i < count; i++) found |= p[i] != p[i];
+    for (i64 r = 0; r < at->rows; r++, tile += pitch) {
+        const i64 whole = at->columns / VECTOR * VECTOR;
+        for (i64 c = 0; c < whole; c += VECTOR) found |= !all_of((vi)(load(tile + c) == load(tile + c)));
+        for (i64 c = whole; c < at->columns; c++) found |= tile[c] != tile[c];
+    }
     return found;
-}
-
-INLINE int has_nan(vf x)
-{
-#if VECTOR == 16
-    return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q) != 0;
-#elif VECTOR == 8
-    return _mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)) != 0;
-#else
-    const vi differs = x != x;
-    return (differs[0] | differs[1] | differs[2] | differs[3]) != 0;
-#endif
-}
-
-/* Writes the levels of a tile of floats. Columns behind those of the tile are anything. */
-INLINE void write_levels(const place *at, i64 pitch, const float *tile, uint8_t *out, i64 row, int32_t *unknown,
-                         vf factor, vf shift, vf low, vf high, float zero)
-{
-    int is_unknown = 0;
-    for (i64 r = 0; r < at->rows; r++, out += row, tile += pitch)
-        for (i64 c = 0; c < at->columns; c += VECTOR) {
-            const vf x = load(tile + c);
-            const i64 count = smaller(VECTOR, at->columns - c);
-            is_unknown |= count == VECTOR ? has_nan(x) : has_nan_in(tile + c, count);
-            store_levels(out + c, clamped(rounded(x * factor) + shift, low, high), zero, count);
-        }
-    if (is_unknown) *unknown = 1;
 }
 
 /* The numbers of an ending, each in all lanes: stores of bytes could change the structure itself, so that a compiler reads
@@ -159,42 +148,58 @@ INLINE numbers numbers_of(const ending *e)
                      spread((float)e->addend_factor), (float)e->zero};
 }
 
-/* A vector of sums as floats, within their limits. */
-INLINE vf ended(const numbers *n, const int32_t *sums, vf scale, vf bias, const uint8_t *addend, const int is_rounded,
-                const int is_limited)
+/* What a tile is ended with: of integers or floats, sums that become levels of their own, limits, and whether it ends in levels. */
+enum { FLOATS = 1, ROUNDED = 2, LIMITED = 4, LEVELS = 8 };
+
+/* A vector of sums, or of floats, as floats within their limits. */
+INLINE vf ended(const numbers *n, const int32_t *from, vf scale, vf bias, const uint8_t *addend, const int kind)
 {
     vi sum;
-    memcpy(&sum, sums, sizeof(sum));
-    vf x = rounded(__builtin_convertvector(sum, vf) * scale) + bias;
-    if (is_rounded) {
+    memcpy(&sum, from, sizeof(sum));
+    vf x = rounded((kind & FLOATS ? (vf)sum : __builtin_convertvector(sum, vf)) * scale) + bias;
+    if (kind & ROUNDED) {
         x = clamped(x, n->first_low, n->first_high);
         x = rounded((rounded(x + 12582912.0f) - 12582912.0f) * n->first_factor);
     }
     if (addend) x += rounded((floats_of(addend) - n->addend_zero) * n->addend_factor);
-    return is_limited ? clamped(x, n->low, n->high) : x;
+    return kind & LIMITED ? clamped(x, n->low, n->high) : x;
 }
 
-/* Rows of sums as floats in a tile, or as levels where no chain follows. */
-INLINE void end_rows(const ending *e, const place *at, i64 width, const int32_t *sums, float *tile, uint8_t *out,
-                     const uint8_t *more, const int is_rounded)
+/* Rows of sums, or of floats, as floats in a tile or as levels. */
+INLINE void end_rows(const ending *e, const place *at, i64 width, const int32_t *from, float *tile, uint8_t *out,
+                     const uint8_t *more, const int kind)
 {
     const numbers n = numbers_of(e);
     const i64 rows = at->rows, columns = at->columns, out_row = e->out_row, addend_row = e->addend_row;
+    const float *scales = kind & FLOATS ? e->factors : e->scale, *biases = kind & FLOATS ? e->shifts : e->bias;
     for (i64 c = 0; c < columns; c += VECTOR) {
-        const vf scale = load(e->scale + at->column + c), bias = load(e->bias + at->column + c);
-        const i64 count = columns - c;
+        const vf scale = load(scales + at->column + c), bias = load(biases + at->column + c);
+        const int32_t *sums = from + c;
+        if (columns - c >= VECTOR) {
+            for (i64 r = 0; r < rows; r++) {
+                const vf x = ended(&n, sums + r * width, scale, bias, more ? more + r * addend_row + c : 0, kind);
+                if (kind & LEVELS) store_levels(out + r * out_row + c, x, n.zero, VECTOR);
+                else store(tile + r * width + c, x);
+            }
+            continue;
+        }
         for (i64 r = 0; r < rows; r++) {
             uint8_t part[VECTOR] = {0};
-            const uint8_t *addend = more ? more + r * addend_row + c : 0;
-            if (more && count < VECTOR) {
-                for (i64 i = 0; i < count; i++) part[i] = addend[i];
-                addend = part;
-            }
-            const vf x = ended(&n, sums + r * width + c, scale, bias, addend, is_rounded, !e->after);
-            if (out) store_levels(out + r * out_row + c, x, n.zero, count);
+            if (more) memcpy(part, more + r * addend_row + c, (size_t)(columns - c));
+            const vf x = ended(&n, sums + r * width, scale, bias, more ? part : 0, kind);
+            if (kind & LEVELS) store_levels(out + r * out_row + c, x, n.zero, columns - c);
             else store(tile + r * width + c, x);
         }
     }
+}
+
+/* The same, with a choice of what is done. */
+INLINE void end_tile_of(const ending *e, const place *at, i64 width, const int32_t *from, float *tile, uint8_t *out,
+                        const uint8_t *more, const int kind)
+{
+    if (e->is_rounded) end_rows(e, at, width, from, tile, out, more, kind | ROUNDED);
+    else if (more) end_rows(e, at, width, from, tile, out, more, kind);
+    else end_rows(e, at, width, from, tile, out, 0, kind);
 }
 
 /* Ends a tile of rows of `width` sums, a multiple of VECTOR; at.column counts the columns of all groups. */
@@ -203,21 +208,20 @@ static void end_sums(const ending *e, const place *at, i64 width, const int32_t 
     float tile[TILE] __attribute__((aligned(64)));
     const i64 out = at->image * e->out_image + at->row * e->out_row + at->column * e->out_column;
     const uint8_t *more = e->addend ? e->addend + at->image * e->addend_image + at->row * e->addend_row + at->column : 0;
-    if (!e->after && e->unknown) {
-        uint8_t *levels = (uint8_t *)e->out + out;
-        if (e->is_rounded) end_rows(e, at, width, sums, 0, levels, more, 1);
-        else if (more) end_rows(e, at, width, sums, 0, levels, more, 0);
-        else end_rows(e, at, width, sums, 0, levels, 0, 0);
-        return;
+    uint8_t *levels = e->unknown ? (uint8_t *)e->out + out : 0;
+    if (e->after) {
+        end_rows(e, at, width, sums, tile, 0, 0, 0);
+        irx_chain(e->after, at, width, tile);
+        if (levels && has_nan_in(tile, at, width)) *e->unknown = 1;
+        const int32_t *from = (const int32_t *)tile;
+        if (levels) end_tile_of(e, at, width, from, 0, levels, more, FLOATS | LIMITED | LEVELS);
+        else if (e->factors) end_tile_of(e, at, width, from, tile, 0, more, FLOATS | LIMITED);
+    } else if (levels) {
+        end_tile_of(e, at, width, sums, 0, levels, more, LIMITED | LEVELS);
+    } else {
+        end_tile_of(e, at, width, sums, tile, 0, more, LIMITED);
     }
-    end_rows(e, at, width, sums, tile, 0, more, e->is_rounded != 0);
-    if (!e->unknown) {
-        end_tile(e->after, at, width, tile, (float *)e->out + out, e->out_row, e->out_column);
-        return;
-    }
-    irx_chain(e->after, at, width, tile);
-    write_levels(at, width, tile, (uint8_t *)e->out + out, e->out_row, e->unknown, spread((float)e->factor),
-                 spread((float)e->shift), spread((float)e->low), spread((float)e->high), (float)e->zero);
+    if (!levels) end_tile(0, at, width, tile, (float *)e->out + out, e->out_row, e->out_column);
 }
 
 #endif
