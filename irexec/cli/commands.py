@@ -26,6 +26,7 @@ GROUPS = {
         "generate": "Continue a prompt with a language model, token by token.",
         "profile": "Show where the time of a model goes.",
         "bench": "Measure how fast a model runs.",
+        "test": "Hold models to the inputs and outputs beside them.",
     },
     "Find": {
         "diff": "Show what changed between two models.",

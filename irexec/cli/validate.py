@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +30,8 @@ from irexec.tools.validation import (
 )
 from irexec.tools.validation.baseline import gone_text
 
+_FILES_A_JOB = 8
+"""Files whose validation takes as long as the start of a process."""
 FORMATS = ("table", "json", "sarif", "github", "junit")
 _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
 
@@ -96,7 +99,10 @@ def _form(form: str, as_json: bool, explains: bool) -> str:
     type=FilePath(),
     metavar="FINDINGS.json",
 )
-@option("--jobs", "Number of processes for several files.", type=click.IntRange(1, 256), default=1)
+@option(
+    "--jobs", "Number of processes for several files; default: one for each eight files.", type=click.IntRange(1, 256)
+)
+@flag("--quiet", "Print nothing about files without findings.")
 @option(
     "--format",
     "form",
@@ -118,7 +124,8 @@ def validate(
     inputs: InputOptions,
     files: WeightsOptions,
     baseline: str | None,
-    jobs: int,
+    jobs: int | None,
+    quiet: bool,
     form: str,
     as_json: bool,
     fix: str | None,
@@ -148,10 +155,13 @@ def validate(
     found = _one(paths[0], files, form, options) if len(paths) == 1 else _many(paths, files, jobs, options)
     if known is not None:
         found = _without(known, found, checks.ignore)
-    for one in found:
+    shown = [one for one in found if one.findings or one.error is not None or not quiet]
+    for one in shown:
         if one.error is not None:
             render.error_line(one.error)
-    _WRITERS[form](found)
+    if not shown and form == "table":
+        return _CLEAN
+    _WRITERS[form](shown)
     if explains:
         _explain(found)
     return _UNREADABLE if any(r.error for r in found) else _CLEAN if all(r.is_clean for r in found) else _FINDINGS
@@ -194,7 +204,7 @@ def _without(baseline: Baseline, found: Sequence[FileReport], ignore: Collection
     return new
 
 
-def _many(paths: Sequence[str], files: WeightsOptions, jobs: int, options: dict[str, Any]) -> list[FileReport]:
+def _many(paths: Sequence[str], files: WeightsOptions, jobs: int | None, options: dict[str, Any]) -> list[FileReport]:
     if files.weights is not None or options["shapes"]:
         name = "shape" if files.weights is None else "bin"
         raise click.UsageError(f"--{name} is for a single model, here are {len(paths)}")
@@ -203,7 +213,7 @@ def _many(paths: Sequence[str], files: WeightsOptions, jobs: int, options: dict[
 
     found = []
     with progress_bar("validating", len(paths), "files") as advance:
-        for one in reports(paths, jobs, **options):
+        for one in reports(paths, jobs or max(1, min(len(paths) // _FILES_A_JOB, os.cpu_count() or 1)), **options):
             found.append(one)
             advance(1)
     return found

@@ -94,6 +94,7 @@ ROWS = (
     Row("profile {digits}/classifier.xml --static"),
     Row("profile {data}/openvino/dynamic.xml --static"),
     Row("bench {digits}/classifier.xml --runs 1"),
+    Row("test {tmp}/tested", 1),
     Row("bench {digits}/classifier.xml --runs 1 --threads 1 --against openvino", needs=("openvino",)),
     Row("convert {digits}/classifier.onnx -o {tmp}/a.xml", needs=("onnx",)),
     Row("convert {digits}/classifier.onnx -o {tmp}/a.xml --verify", needs=("onnx",)),
@@ -153,6 +154,12 @@ def _files(folder: Path) -> None:
     (folder / "cut.xml").write_text(text[:500], "utf-8")
     (folder / "unknown.xml").write_text(text.replace('type="ReLU"', 'type="Relish"'), "utf-8")
     shutil.copy(ROOT / "samples/digits/classifier.bin", folder / "unknown.bin")
+    (folder / "tested").mkdir()
+    for file in (ROOT / "samples" / "digits").glob("classifier.[xb]*"):
+        shutil.copy(file, folder / "tested")
+    image = np.ones((1, 1, 8, 8), np.float32)
+    np.savez(folder / "tested" / "classifier.inputs.npz", image=image)
+    np.savez(folder / "tested" / "classifier.outputs.npz", probabilities=np.zeros((1, 10), np.float32))
     data = bytearray((ROOT / "samples/digits/classifier.bin").read_bytes())
     data[3] ^= 0x40
     (folder / "faulty.xml").write_text(text, "utf-8")
