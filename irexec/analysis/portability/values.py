@@ -402,3 +402,29 @@ def _rounded_reciprocal(layer: ExaminedLayer) -> bool:
     divisor = layer.constant(1)
     # Reciprocals of powers of 2 are exact.
     return divisor is None or any(math.frexp(value)[0] not in (0.0, 0.5, -0.5) for value in divisor)
+
+
+@difference(
+    "IR989", "weights in odd groups", ("MatMul",), "CPU plugin", "values", since="2026.4",
+    does="the CPU plugin gives wrong products with weights in groups of some sizes: of i8 or u8 in groups of more than "
+    "4 that are no multiple of 4, of i4 or u4 in odd groups of more than 4, or in groups of more than 32 that are no "
+    "multiple of 32",
+    example='<layer name="codes" type="Const" version="opset1">\n'
+    '  <data element_type="i8" shape="64,16,6"/>\n</layer>\n'
+    '<layer name="product" type="MatMul" version="opset1">\n  <data transpose_b="true"/>\n</layer>',
+    repair="Compress in groups of 32, 64 or 128, or with one scale for each channel.",
+)  # fmt: skip
+def _odd_groups(layer: ExaminedLayer) -> bool:
+    weights = layer.node.inputs[1]
+    is_grouped = False
+    while weights is not None and weights.node.type in ("Convert", "Subtract", "Multiply", "Reshape"):
+        is_grouped |= weights.node.type == "Reshape"
+        weights = weights.node.inputs[0]
+    constant = None if weights is None else weights.node.constant
+    if constant is None or not is_grouped or len(constant.shape) != 3 or constant.shape[1] == 1:
+        return False
+    size = constant.shape[2]
+    if constant.element.name in ("i8", "u8"):
+        return size > 4 and size % 4 > 0
+    wide = 32 if size % 2 == 0 else 4
+    return constant.element.name in ("i4", "u4") and size > wide and size % 32 > 0

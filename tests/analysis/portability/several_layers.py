@@ -107,6 +107,19 @@ def divided(by: float) -> Model:
     return builder.model()
 
 
+def in_groups(size: int, element: str = "i8") -> Model:
+    """A product with weights in four groups of a size."""
+    rng, builder = np.random.default_rng(size), Builder("groups")
+    levels = rng.integers(0, 8, (32, 4, size))
+    held = builder.emit("Convert", builder.constant(levels, element), destination_type="f16")
+    scaled = builder.emit("Multiply", held, builder.constant(rng.uniform(0.01, 0.1, (32, 4, 1)).astype(np.float16)))
+    flat = builder.emit("Reshape", scaled, builder.constant(np.array([32, 4 * size])), special_zero=False)
+    x = builder.parameter("f32", (1, 4 * size), "x")
+    weights = builder.emit("Convert", flat, destination_type="f32")
+    builder.result(builder.emit("MatMul", x, weights, transpose_b=True, name="product"))
+    return builder.model()
+
+
 def compressed(*, part: str) -> Model:
     """A transposed 1x1 convolution with compressed weights of the second part of its data."""
     builder = Builder("m")
@@ -153,6 +166,7 @@ SEVERAL_LAYERS = {
         extreme("TopK", "Log"),
     ),
     "IR983": (compressed(part="Split"), compressed(part="VariadicSplit")),
+    "IR989": (in_groups(12), in_groups(6), in_groups(10), in_groups(7, "i4"), in_groups(48, "u4")),
     "IR941": (iterated(reads_slices=True), iterated(reads_slices=False)),
     "IR942": (quantised(by_channel=False), quantised(by_channel=True)),
     "IR971": (strided(padded=False), strided(padded=True)),
