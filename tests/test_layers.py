@@ -34,7 +34,7 @@ _LAYERS["analysis"] = {"saving", "errors", "dtypes", "ir", "reference", "schema"
 _LAYERS["bounds"] = {*_LAYERS["analysis"], "analysis"}
 _LAYERS["opset"] = {"authoring", "schema"}
 _LAYERS["plugins"] = {"ir", "schema", "backend", "analysis"}
-_LAYERS["tokenizers"] = {"errors", "dtypes", "ir", "reference", "schema"}
+_LAYERS["tokenizers"] = {"errors", "dtypes", "ir", "reference", "schema", "plugins"}
 _LAYERS["compile"] = {*_LAYERS["analysis"], "analysis", "backend"}
 # The editor writes back what the compiler has rewritten.
 _LAYERS["authoring"] = {*_LAYERS["compile"], "compile", "io"}
@@ -227,6 +227,12 @@ def test_imports() -> None:
         one for name, source in files for one in (*_objections(name, source), *_tool_objections(name, source))
     ]
     assert not objections, "\n".join(objections)
+
+
+def test_nothing_names_the_plug_in_of_tokenizers() -> None:
+    """It is found by its entry point, as those of others are."""
+    names = {path.relative_to(ROOT).as_posix() for path in _FILES if "irexec.tokenizers" in path.read_text("utf-8")}
+    assert {name for name in names if not name.startswith("irexec/tokenizers/")} == set()
 
 
 def _module_name(path: Path) -> str:

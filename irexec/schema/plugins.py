@@ -1,8 +1,10 @@
 """Plug-ins: modules outside of irexec that add operations, found by entry points and by name.
 
-A plug-in is a file (``ops.py``), a module (``my_package.ops``), an entry point of the group ``irexec.plugins``, or a
-module of irexec. Each is loaded once, when an operation is looked up that irexec does not have. The environment
-variable IREXEC_PLUGINS lists files and modules; processes that irexec starts inherit it.
+A plug-in is a file (``ops.py``), a module (``my_package.ops``), or an entry point of the group ``irexec.plugins`` or
+``irexec.operations``. Each is loaded once, when an operation is looked up that irexec does not have; those of
+``irexec.operations`` have operations alone, so that nothing else looks for them. The environment variable
+IREXEC_PLUGINS lists files and modules; processes that irexec starts inherit it. The entry points of irexec itself are
+in its pyproject.toml, which a checkout that is not installed has beside the package.
 """
 
 from __future__ import annotations
@@ -20,11 +22,10 @@ from typing import Any
 from irexec.errors import IrexecError, PluginError
 from irexec.ir.forks import new_rlock
 
-VARIABLE, GROUP = "IREXEC_PLUGINS", "irexec.plugins"
+VARIABLE, GROUP, OPERATIONS = "IREXEC_PLUGINS", "irexec.plugins", "irexec.operations"
 IN_MAIN = "module '__main__'"
 """Origin of what a program or notebook registers itself; what is registered again replaces it."""
-OWN = {"tokenizers": "irexec.tokenizers"}
-"""Plug-ins that irexec has itself: name -> module."""
+_PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
 
 @dataclass(eq=False)
@@ -84,14 +85,14 @@ class Plugins:
         self.current: Plugin | None = None
         self.given: list[str] = []
         self._loaded: dict[str, PluginError | None] = {}
-        self._entry_points: list[Plugin] | None = None
+        self._entry_points: dict[str, list[Plugin]] = {}
         self._lock = new_rlock()
 
-    def load(self, own: bool = False) -> None:
+    def load(self, operations: bool = False) -> None:
         """Load the plug-ins that are not loaded yet. Other threads wait until it is done; plug-ins being loaded do not.
 
         Args:
-            own: load the plug-ins of irexec itself too, which have operations alone.
+            operations: load those of the group ``irexec.operations`` too.
 
         Raises:
             PluginError: a plug-in cannot be loaded; raised again by every later call.
@@ -99,7 +100,7 @@ class Plugins:
         with self._lock:
             if self.current is not None:
                 return
-            for plugin in self._found(own):
+            for plugin in self._found(operations):
                 if plugin.place not in self._loaded:
                     self._load(plugin)
                 error = self._loaded[plugin.place]
@@ -135,14 +136,13 @@ class Plugins:
         finally:
             self.current = None
 
-    def _found(self, own: bool) -> Iterator[Plugin]:
-        for name, module in OWN.items() if own else ():
-            yield _module(name, module)
+    def _found(self, operations: bool) -> Iterator[Plugin]:
         for name in _listed():
             yield _file(Path(_absolute(name))) if _is_file(name) else _module(name, name)
-        if self._entry_points is None:
-            self._entry_points = list(_entry_points())
-        yield from self._entry_points
+        for group in (GROUP, *([OPERATIONS] if operations else [])):
+            if group not in self._entry_points:
+                self._entry_points[group] = list(_entry_points(group))
+            yield from self._entry_points[group]
 
 
 plugins = Plugins()
@@ -185,23 +185,28 @@ def _module(name: str, module: str) -> Plugin:
     return Plugin(name, module, lambda: importlib.import_module(module))
 
 
-def _entry_points() -> Iterator[Plugin]:
-    if any(_has_group(Path(folder)) for folder in sys.path):
+def _entry_points(group: str) -> Iterator[Plugin]:
+    if any(_has_group(Path(folder), group) for folder in sys.path):
         # Not before: importlib.metadata takes longer to import than most commands need.
         from importlib import metadata
 
-        for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: entry.name):
+        for entry in sorted(metadata.entry_points(group=group), key=lambda entry: entry.name):
             yield _module(entry.name, entry.value.partition(":")[0].strip())
+    if group == OPERATIONS and _PROJECT.is_file():
+        import tomllib
+
+        own = tomllib.loads(_PROJECT.read_text("utf-8"))["project"]["entry-points"]
+        yield from (_module(name, module) for name, module in own[group].items())
 
 
-def _has_group(folder: Path) -> bool:
+def _has_group(folder: Path, group: str) -> bool:
     """Whether a distribution in a folder of sys.path has an entry point of the group."""
     try:
         names = os.listdir(folder)
     except OSError:
         return False
     files = [folder / name / "entry_points.txt" for name in names if name.endswith((".dist-info", ".egg-info"))]
-    return any(GROUP.encode() in file.read_bytes() for file in files if file.is_file())
+    return any(group.encode() in file.read_bytes() for file in files if file.is_file())
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[tuple[str, int]]:

@@ -129,7 +129,7 @@ def resolve(type: str, version: str) -> OpDef:
 
 def _of_extension(type: str, version: str, versions: dict[int | str, OpDef]) -> OpDef:
     """The definition of a type that no opset has. Those of irexec stand for every version, as its names are its own."""
-    plugins.load(own=True)
+    plugins.load(operations=True)
     found = versions.get(version) or next(iter(versions.values()))
     if found.plugin and found.version != version:
         known = ", ".join(map(str, versions))
@@ -143,7 +143,7 @@ def _versions(type: str) -> dict[int | str, OpDef] | None:
     if type not in _REGISTRY:
         loader.operations.load()
     if type not in _REGISTRY:
-        plugins.load(own=True)
+        plugins.load(operations=True)
     return _REGISTRY.get(type)
 
 
@@ -172,7 +172,7 @@ def is_own_type(type: str) -> bool:
 def definitions() -> list[OpDef]:
     """Every definition, by type and then by version."""
     loader.operations.load()
-    plugins.load(own=True)
+    plugins.load(operations=True)
     return [
         d
         for _, versions in sorted(_REGISTRY.items())

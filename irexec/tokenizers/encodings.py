@@ -12,8 +12,8 @@ from irexec.dtypes.elements import BOOLEAN
 from irexec.errors import OpError
 from irexec.ir.dims import meet_shapes
 from irexec.ir.facts import Fact
+from irexec.plugins import operation
 from irexec.reference.limits import Growth
-from irexec.schema.extension import operation
 from irexec.schema.inputs import VECTOR
 from irexec.tokenizers.packed import (
     Bytes,

@@ -12,8 +12,8 @@ from irexec.dtypes.elements import F32, I32, U8
 from irexec.errors import check
 from irexec.ir.dims import meet_shapes
 from irexec.ir.facts import Fact
+from irexec.plugins import operation
 from irexec.reference.limits import Growth, check_time
-from irexec.schema.extension import operation
 from irexec.schema.inputs import ONE_ELEMENT, VECTOR, IndexTensor, Tensor, element_set
 from irexec.tokenizers.bpe import Merger, MergerOptions
 from irexec.tokenizers.packed import Bytes, Offsets, Packed, StringFacts, ragged_facts, row_offsets, rows, unpack

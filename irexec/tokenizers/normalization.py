@@ -12,7 +12,7 @@ from irexec.dtypes.elements import BOOLEAN, U8
 from irexec.errors import check
 from irexec.ir.dims import meet_shapes
 from irexec.ir.facts import Fact
-from irexec.schema.extension import operation
+from irexec.plugins import operation
 from irexec.schema.inputs import Tensor
 from irexec.tokenizers.charsmap import Spaces, normalized, precompiled
 from irexec.tokenizers.packed import Bytes, Flags, Offsets, converted, raw_bytes, string_facts, text

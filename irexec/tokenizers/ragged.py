@@ -11,9 +11,9 @@ from irexec.dtypes.elements import BOOLEAN, I32
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Size, meet_shapes
 from irexec.ir.facts import Fact
+from irexec.plugins import operation
 from irexec.reference.indexing import as_indices
 from irexec.reference.limits import check_memory
-from irexec.schema.extension import operation
 from irexec.schema.inputs import ONE_ELEMENT, VECTOR, AnyTensor, BooleanTensor, IntegerTensor, Rank, Tensor
 from irexec.schema.shape_rules import unify_elements
 from irexec.tokenizers.packed import Number, Offsets, check_offsets, row_offsets

@@ -16,7 +16,7 @@ from irexec.dtypes.strings import encoded
 from irexec.errors import UnsupportedError, check
 from irexec.ir.dims import ANY
 from irexec.ir.facts import Fact
-from irexec.schema.extension import operation
+from irexec.plugins import operation
 from irexec.schema.inputs import AnyTensor, Rank
 from irexec.tokenizers.encodings import of_byte_token
 from irexec.tokenizers.isolated import Isolated

@@ -13,7 +13,7 @@ from irexec.dtypes.elements import BOOLEAN
 from irexec.errors import check
 from irexec.ir.dims import ANY, meet_shapes
 from irexec.ir.facts import Fact
-from irexec.schema.extension import operation
+from irexec.plugins import operation
 from irexec.schema.inputs import Tensor
 from irexec.tokenizers.normalization import check_text
 from irexec.tokenizers.packed import Bytes, Offsets, ragged_string_facts, raw_bytes, row_offsets, rows, text, unpack

@@ -10,8 +10,8 @@ from irexec.dtypes.elements import I32, I64
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, count, is_static, meet_shapes
 from irexec.ir.facts import Fact
+from irexec.plugins import operation
 from irexec.schema.attributes import Positive
-from irexec.schema.extension import operation
 from irexec.schema.inputs import ONE_ELEMENT, VECTOR, IndexTensor, Rank
 from irexec.schema.shape_rules import unify_elements
 from irexec.tokenizers.hashing import fingerprint

@@ -381,6 +381,21 @@ def test_a_plugin_that_fails_is_not_used_later(folder: Path, monkeypatch: pytest
     failing.load()
 
 
+def test_an_entry_point_with_operations_alone_waits_for_an_operation(folder: Path) -> None:
+    site = folder / "site"
+    (site / "half_ops-1.0.dist-info").mkdir(parents=True)
+    (site / "half_ops-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: half-ops\nVersion: 1.0\n")
+    (site / "half_ops-1.0.dist-info" / "entry_points.txt").write_text("[irexec.operations]\nhalf = half_ops\n")
+    (site / "half_ops.py").write_text(OPERATION)
+    path = os.pathsep.join([str(ROOT), str(site)])
+    program = (
+        "import sys, irexec.ops; from irexec.schema.registry import is_known_type; from irexec.schema.plugins import plugins\n"
+        "plugins.load(); print('half_ops' in sys.modules, is_known_type('Relu'), 'half_ops' in sys.modules)\n"
+        "print(is_known_type('Half'), is_known_type('BPETokenizer'), 'half_ops' in sys.modules)"
+    )
+    assert _call(folder, "-c", program, PYTHONPATH=path)[0] == "False True False\nTrue True True\n"
+
+
 def test_nothing_is_imported_where_there_is_no_plugin(folder: Path) -> None:
     program = "import sys; from irexec.schema.plugins import plugins; plugins.load(); print('importlib.metadata' in sys.modules)"
     assert _call(folder, "-c", program)[0] == "False\n"
