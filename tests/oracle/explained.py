@@ -136,6 +136,14 @@ def _draws(row: Case, difference: str) -> bool:
     return bool(((probs > (-np.inf if row.attributes["log_probs"] == "true" else 0)).sum(-1) > 1).any())
 
 
+def _draws_nothing(row: Case, difference: str) -> bool:
+    """A row has no class with a probability, or fewer than the samples that take a class once."""
+    probs = row.inputs[0].array.astype(np.float64)
+    classes = (np.exp(probs) if row.attributes["log_probs"] == "true" else probs) > 0
+    wanted = int(row.inputs[1].array.item()) if row.attributes["with_replacement"] == "false" else 1
+    return not np.isfinite(probs).all() or bool((classes.sum(-1) < wanted).any())
+
+
 _BACKPROP = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
 _BITWISE = tuple(f"Bitwise{name}" for name in ("And", "Or", "Xor", "LeftShift", "RightShift"))
 _INTEGERS = tuple(one.name for one in ELEMENTS if one.is_integer)
@@ -164,7 +172,7 @@ KNOWN: tuple[Known, ...] = (
     Known(("Multinomial",), _values(_draws), _does("IR937")),
     Known(
         ("Multinomial",),
-        _values(lambda row, _: row.attributes["with_replacement"] == "false" or row.attributes["log_probs"] == "false"),
+        lambda row, text: (text.startswith("values") or "chosen at most once" in text) and _draws_nothing(row, text),
         "where no class is left OpenVINO leaves the samples as they were in memory",
     ),
     Known(
