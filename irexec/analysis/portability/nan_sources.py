@@ -25,7 +25,7 @@ def may_have_nan(value: Value, facts: Mapping[Value, Fact]) -> bool:
 
     False for a value that comes from layers that neither move elements nor add, subtract or multiply them.
     """
-    waiting, seen = [value], set()
+    waiting, seen = [value], set[Value]()
     while waiting:
         one = waiting.pop()
         element = facts[one].element if one in facts else None
