@@ -100,6 +100,7 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
     ),
     (["reduce", _XML], ("irexec.tools.graph", "irexec.tools.batch", "onnx", "openvino")),
     (["bench", _XML, "--runs", "1"], ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "openvino")),
+    (["test", _XML], ("irexec.tools.reduce", "irexec.tools.graph", "irexec.tools.compare", "onnx", "openvino")),
     (["batch", _XML], ("irexec.tools.reduce", "irexec.tools.graph", "onnx", "ray")),
     # A shape that does not fit: where kserve is installed, the server would wait for requests.
     (["serve", _XML, "--shape", "image[1,1,8,7]"], ("irexec.tools.reduce", "irexec.tools.graph", "onnx")),

@@ -1,4 +1,4 @@
-"""What the system lets this process have: its control groups, memory that is free and memory in use.
+"""The limits of this process: its control groups, free memory and memory in use.
 
 Linux limits containers and services by control groups. Windows is asked by kernel32, macOS by vm_stat.
 """

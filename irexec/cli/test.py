@@ -47,7 +47,7 @@ def test(
     """
     if junit is not None:
         check_file("--junit", Path(junit), {})
-    limits = Tolerance(rtol=tolerances.rtol, atol=tolerances.atol)
+    limits = Tolerance(**{name: value for name, value in vars(tolerances).items() if value is not None})
     tests = run_model_tests(models, tolerance=limits, threads=threads, timeout=timeout)
     found = ModelTests(Records(tests))
     if found.count("no test") == len(found.tests):

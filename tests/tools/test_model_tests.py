@@ -19,13 +19,13 @@ from tests.support.paths import DIGITS
 def models(tmp_path: Path) -> Path:
     """Ten models y = x + i, with tests beside them by hand."""
     for i in range(10):
-        x = irexec.opset.parameter([2], "f32", name="x")
-        y = irexec.opset.add(x, np.float32(i))
+        b = irexec.Builder()
+        b.result(b.emit("Add", b.parameter("f32", (2,), "x"), np.float32(i)), "y")
         folder = tmp_path / f"group{i % 2}"
         folder.mkdir(exist_ok=True)
-        irexec.Model([irexec.opset.result(y, name="y")], [x]).save(folder / f"add{i}.xml")
-        np.savez(folder / f"add{i}.inputs.npz", x=np.float32([1, 2]))
-        np.savez(folder / f"add{i}.outputs.npz", y=np.float32([1 + i, 2 + i]))
+        b.model().save(folder / f"add{i}.xml")
+        np.savez(folder / f"add{i}.inputs.npz", x=np.array([1, 2], np.float32))
+        np.savez(folder / f"add{i}.outputs.npz", y=np.array([1 + i, 2 + i], np.float32))
     return tmp_path
 
 
@@ -38,12 +38,12 @@ def test_ten_models_pass(models: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 def test_each_kind_of_failure_has_its_verdict(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = models / "group0"
-    np.savez(folder / "add0.outputs.npz", y=np.float32([1, 3]))
+    np.savez(folder / "add0.outputs.npz", y=np.array([1, 3], np.float32))
     (folder / "add2.outputs.npz").unlink()
     (folder / "add4.inputs.npz").unlink()
-    np.savez(folder / "add6.outputs.npz", z=np.float32([7, 8]))
-    np.savez(folder / "add8.twice.inputs.npz", x=np.float32([0, 0]))
-    np.savez(folder / "add8.twice.outputs.npz", y=np.float32([8, 8]))
+    np.savez(folder / "add6.outputs.npz", z=np.array([7, 8], np.float32))
+    np.savez(folder / "add8.twice.inputs.npz", x=np.array([0, 0], np.float32))
+    np.savez(folder / "add8.twice.outputs.npz", y=np.array([8, 8], np.float32))
     assert run(["test", str(folder), "--json"]) == 3
     tests = json.loads(capsys.readouterr().out)["tests"]
     found = {(Path(test["model"]).stem, test["name"]): (test["verdict"], test["message"]) for test in tests}
