@@ -6,7 +6,7 @@ Measured on Inference Engine 2020.1 and 2020.4: sizes of boxes count both border
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -206,7 +206,7 @@ _TYPES = (
 )  # fmt: skip
 
 
-def _grid_of_its_own(layer: Layer, inputs: Sequence[Value], given: dict[str, Any]) -> Sequence[Value]:
+def _grid_of_its_own(layer: Layer, inputs: tuple[Value, ...], given: dict[str, Any]) -> tuple[Value, ...]:
     """The inputs, with a feature map of h x w cells where the layer has these attributes.
 
     The engines write the boxes of h x w cells, and the output has the declared rows: today's operation has a row for
