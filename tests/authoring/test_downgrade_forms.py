@@ -8,9 +8,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from irexec import Model
-from irexec.analysis.builder import Builder
+from irexec import Model, opset
+from irexec.analysis.builder import Builder, packed
 from irexec.authoring.downgrade import Downgraded, downgrade
+from irexec.dtypes.elements import element as element_named
+from irexec.dtypes.rounding import round_to
+from irexec.ir.constants import constant_value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.testing import Case
 from irexec.testing.one_layer import model_of
@@ -63,6 +66,10 @@ def _results(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
         ("BitwiseRightShift", "pdpd", "2024.6", None, "BitwiseRightShift-15"),
         ("RegionYolo", "axes 2 to 1 are one", "2022.3", None, "RegionYolo-1,Reshape-1"),
         ("Reverse", "scalar", "2021.4", 1, "Maximum-1"),
+        ("SoftSign", "bf16", "2022.3", None, "Convert-1,SoftSign-9,Convert-1"),
+        ("Convert", "bf16 to boolean", "2022.3", None, "Convert-1,Convert-1"),
+        ("MaxPool", "ceil_torch 1, 11, 1", "2022.3", None, "MaxPool-8"),
+        ("AvgPool", "ceil_torch 1, 00, 1, exclude-pad false", "2021.4", None, "AvgPool-1"),
     ],
 )
 def test_a_form_that_the_plugin_computes_right(
@@ -119,8 +126,6 @@ def test_other_values_are_remarks(type: str, name: str, release: str, constants:
         ("ShapeOf", "scalar", "2021.4", None, "outputs without elements"),
         ("ShapeOf", "scalar", "2022.3", None, "outputs without elements"),
         ("PriorBox", "no sizes", "2021.4", None, "tensors without elements"),
-        ("SoftSign", "bf16", "2022.3", None, "SoftSign in bf16"),
-        ("Convert", "bf16 to boolean", "2022.3", None, "bf16 to boolean"),
         ("ScatterElementsUpdate", "u8 wraps", "2023.3", 1, "of u8 with a reduction"),
         ("Col2Im", "plain", "2024.6", None, "runs Col2Im only if its inputs 1, 2 are constants"),
         ("SliceScatter", "one axis", "2024.6", None, "runs SliceScatter only if"),
@@ -185,3 +190,61 @@ def test_new_axes_of_computed_bounds_stay_at_their_positions() -> None:
     data = np.arange(120, dtype=np.float32).reshape(4, 5, 6)
     (given,) = _results(found, [data, np.array([1, 0, 0, 3])])
     np.testing.assert_array_equal(given, data[1, None, ..., 3::2])
+
+
+def _product(element: str, groups: tuple[int, int]) -> tuple[Model, np.ndarray]:
+    """A product with weights [groups, rows] of one column, as NNCF writes them, and the weights."""
+    builder, count, rows = Builder("m"), *groups
+    values = np.linspace(-1, 1, count * rows).reshape(1, count, rows) if element == "nf4" else np.arange(count * rows)
+    stored = packed(round_to(element_named(element), np.reshape(values % 16, (1, count, rows))), element_named(element))
+    scales = np.arange(1, count + 1, dtype=np.float16).reshape(1, count, 1)
+    weights = builder.emit("Convert", builder.raw_constant(stored), version=1, destination_type="f16")
+    weights = builder.emit("Subtract", weights, np.full_like(scales, 2), version=1)
+    weights = builder.emit("Multiply", weights, scales, version=1)
+    flat = builder.emit("Reshape", weights, [1, count * rows], version=1, special_zero=False)
+    flat = builder.emit("Convert", flat, version=1, destination_type="f32")
+    x = builder.parameter("f32", [count * rows, count * rows], "x")
+    builder.result(builder.emit("MatMul", x, flat, version=1, transpose_b=True))
+    expected = (constant_value(stored).astype(np.float32) - 2) * scales.astype(np.float32)
+    return builder.model(), expected.reshape(-1, 1)
+
+
+@pytest.mark.parametrize(
+    ("groups", "written"), [((3, 8), "f32"), ((2, 12), "f32"), ((4, 12), "f32"), ((2, 8), "u4"), ((3, 16), "u4")]
+)
+def test_groups_of_weights_that_are_no_blocks_are_unpacked(groups: tuple[int, int], written: str) -> None:
+    """OpenVINO 2023.2 to 2024.6 multiply by scales of other groups, or end the process."""
+    model, weights = _product("u4", groups)
+    found = downgrade(model, "2023.3").require().model
+    held = [node.constant.element.name for node in found.nodes if node.constant is not None]
+    assert written in held and (written == "u4") == (len(held) > 1)
+    np.testing.assert_allclose(_results(found, [np.eye(len(weights), dtype=np.float32)])[0], weights, 1e-6)
+
+
+@pytest.mark.parametrize(("release", "element"), [("2022.3", "f16"), ("2023.3", "nf4")])
+def test_a_constant_of_a_newer_type_is_written_as_it_is_converted(release: str, element: str) -> None:
+    model, weights = _product("nf4", (2, 16))
+    found = downgrade(model, release).require().model
+    assert element in {node.constant.element.name for node in found.nodes if node.constant is not None}
+    np.testing.assert_allclose(_results(found, [np.eye(len(weights), dtype=np.float32)])[0], weights, 1e-3, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("release", "first", "says"),
+    [
+        ("2022.3", "?", "does not run variables whose shape is not known"),
+        ("2023.3", "?", None),
+        ("2023.3", "0", "only if the shape of their first value is not known either"),
+        ("2024.6", "0", None),
+    ],
+)
+def test_variables_of_open_shape(release: str, first: str, says: str | None) -> None:
+    """The keys of a decoder, to which each run adds; the shape of their first value is open with the batch, or known."""
+    x = opset.parameter([first.replace("0", "1"), 1, 4], "f32", "x")
+    start = opset.parameter([first.replace("0", "1"), first, 4], "f32", "start")
+    state = opset.read_value(start, variable_id="keys", variable_shape=["?", "?", 4], variable_type="f32")
+    keys = opset.concat(state, x, axis=1)
+    model = Model([keys], [x, start], sinks=[opset.assign(keys, variable_id="keys")])
+    findings = downgrade(model, release).findings
+    assert [finding.message for finding in findings if says is None or says not in finding.message] == []
+    assert bool(findings) == (says is not None)

@@ -26,11 +26,11 @@ _LEFT_OUT = {"RandomUniform", "Multinomial", "StringTensorPack"}
 
 @dataclass(frozen=True)
 class Sample:
-    """A model with inputs, and its name."""
+    """A model with the inputs of each run, and its name."""
 
     name: str
     model: Model
-    inputs: list[np.ndarray]
+    runs: list[list[np.ndarray]]
 
 
 def operations(count: int, seed: int) -> Iterator[Sample]:
@@ -52,7 +52,7 @@ def operations(count: int, seed: int) -> Iterator[Sample]:
         except IrexecError:
             # Some rows are of inputs that the shape rule cannot take as constants.
             continue
-        yield Sample(f"{row.id}{'' if first is None else ' (constants)'}", model, inputs)
+        yield Sample(f"{row.id}{'' if first is None else ' (constants)'}", model, [inputs])
 
 
 def network_names(folder: Path | None) -> list[str]:
@@ -61,7 +61,10 @@ def network_names(folder: Path | None) -> list[str]:
 
 
 def forms(name: str, folder: Path | None) -> Iterator[Sample]:
-    """A network with the inputs of its first run: as it is, and set to the shapes of these inputs if that differs."""
+    """A network with the inputs of its first run: as it is, and set to the shapes of these inputs if that differs.
+
+    Networks with states have the inputs of a second run too, unless they are set to shapes.
+    """
     with tempfile.TemporaryDirectory() as unpacking:
         path = folder / f"{name}.xml" if folder else unpacked(name, Path(unpacking))
         yield from _forms(path)
@@ -69,8 +72,9 @@ def forms(name: str, folder: Path | None) -> Iterator[Sample]:
 
 def _forms(path: Path) -> Iterator[Sample]:
     model = read_model(path, mmap=False)
-    inputs = feeds(path, model.inputs)[0]
+    runs = feeds(path, model.inputs)
     if not all(is_static(port.shape) for port in model.inputs):
-        yield Sample(f"{path.stem} (open)", model.clone(), inputs)
-    model.reshape({i: array.shape for i, array in enumerate(inputs)})
-    yield Sample(path.stem, model, inputs)
+        has_states = any(node.type == "ReadValue" for node in model.walk())
+        yield Sample(f"{path.stem} (open)", model.clone(), runs[: 1 + has_states])
+    model.reshape({i: array.shape for i, array in enumerate(runs[0])})
+    yield Sample(path.stem, model, runs[:1])

@@ -10,6 +10,7 @@ import math
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from irexec import Model, save_model
 from irexec.analysis.model import Port
 from irexec.authoring.downgrade import downgrade
-from irexec.dtypes.elements import BF16, Element
+from irexec.dtypes.elements import BF16, F16, Element
 from irexec.dtypes.packing import pack, unpack
 from irexec.errors import EngineError, IrexecError, RunTimeoutError
 from irexec.ir.constants import constant_value
@@ -53,21 +54,23 @@ class Written:
                 0
             ].message
         try:
-            expected = _results(sample.model, sample.inputs)
+            expected = _results(sample.model, sample.runs)
         except IrexecError as error:
             return "not run by irexec", str(error)
         # Plugins take NaN for various numbers, and infinities for the largest one.
-        finite = all(map(_is_finite, (*sample.inputs, *_constants(sample.model), *expected)))
-        if not _agree(expected, _results(found.model, sample.inputs)):
+        finite = all(map(_is_finite, (*chain(*sample.runs), *_constants(sample.model), *expected)))
+        if not _agree(expected, _results(found.model, sample.runs)):
             return ("WRONG REWRITE" if finite else "not finite"), str(found.changes)
         said = ",".join(remark.code for remark in found.remarks)
         try:
-            given = self._run(found.model, sample.inputs)
+            given = self._run(found.model, sample.runs)
         except (EngineError, RunTimeoutError) as error:
             # A remark that says other values does not say that the model fails.
             is_said = any(word in remark.message for remark in found.remarks for word in ("fails", "ends the process"))
             return ("as said" if is_said else "NOT RUN"), f"{said} {error}".replace("\n", " ")
-        if _agree(expected, given):
+        # Releases round some weights of f16 once more than others.
+        halves = any(node.constant is not None and node.constant.element is F16 for node in sample.model.walk())
+        if _agree(expected, given, 3e-3 if halves else 2e-4):
             return "equal", ""
         if said or not finite:
             return ("as said", said) if said else ("not finite", "")
@@ -81,17 +84,21 @@ class Written:
 
     def _runs(self, sample: Sample, model: Model) -> bool:
         try:
-            expected = _results(sample.model, sample.inputs)
+            expected = _results(sample.model, sample.runs)
             # Results without elements agree whatever is computed.
-            return any(x.size for x in expected) and _agree(expected, self._run(model, sample.inputs))
+            return any(x.size for x in expected) and _agree(expected, self._run(model, sample.runs))
         except IrexecError:
             return False
 
-    def _run(self, model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
-        feeds = {
-            node.name: _as_given(x, port.element)
-            for node, port, x in zip(model.parameters, model.inputs, inputs, strict=True)
-        }
+    def _run(self, model: Model, runs: list[list[np.ndarray]]) -> list[np.ndarray]:
+        """The outputs of all runs."""
+        feeds = [
+            {
+                node.name: _as_given(x, port.element)
+                for node, port, x in zip(model.parameters, model.inputs, inputs, strict=True)
+            }
+            for inputs in runs
+        ]
         with tempfile.TemporaryDirectory() as folder:
             # Some releases free weights that are passed in memory.
             path = Path(folder) / "one.xml"
@@ -101,10 +108,9 @@ class Written:
             as_written = {"LP_TRANSFORMS_MODE": "NO"}
             preferred = {"INFERENCE_PRECISION_HINT": "f32", **as_written}
             options = as_written if self._name < "2022.1" else {}
-            (given,) = self._worker.run(
-                EngineJob("openvino", str(path), "", options=options, preferred=preferred), [feeds], "the model"
-            )
-        return [_as_values(x, port) for x, port in zip(given, model.outputs, strict=False)]
+            job = EngineJob("openvino", str(path), "", options=options, preferred=preferred)
+            given = self._worker.run(job, feeds, "the model")
+        return [_as_values(x, port) for one in given for x, port in zip(one, model.outputs, strict=False)]
 
 
 def _as_given(array: np.ndarray, element: Element | None) -> np.ndarray:
@@ -127,17 +133,21 @@ def _as_values(array: np.ndarray, port: Port) -> np.ndarray:
     return unpack(element, raw.ravel(), math.prod(sizes)).reshape(sizes)
 
 
-def _results(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
-    given = [x.astype(p.element.carrier) if p.element else x for x, p in zip(inputs, model.inputs, strict=True)]
-    found = CompiledModel(model)(given)
-    return [np.asarray(found[i]) for i in range(len(found))]
+def _results(model: Model, runs: list[list[np.ndarray]]) -> list[np.ndarray]:
+    compiled = CompiledModel(model)
+    results = []
+    for inputs in runs:
+        given = [x.astype(p.element.carrier) if p.element else x for x, p in zip(inputs, model.inputs, strict=True)]
+        found = compiled(given)
+        results += [np.asarray(found[i]) for i in range(len(found))]
+    return results
 
 
-def _agree(expected: list[np.ndarray], found: list[np.ndarray]) -> bool:
-    return len(expected) == len(found) and all(map(_alike, expected, found))
+def _agree(expected: list[np.ndarray], found: list[np.ndarray], tolerance: float = 2e-4) -> bool:
+    return len(expected) == len(found) and all(_alike(a, b, tolerance) for a, b in zip(expected, found, strict=True))
 
 
-def _alike(expected: np.ndarray, found: np.ndarray) -> bool:
+def _alike(expected: np.ndarray, found: np.ndarray, tolerance: float = 2e-4) -> bool:
     """The same shape and values, as far as the type of an output of version 10 holds them."""
     if expected.shape != found.shape and not expected.shape == () != found.shape == (1,):
         return False
@@ -147,7 +157,7 @@ def _alike(expected: np.ndarray, found: np.ndarray) -> bool:
         is_held = (expected >= info.min) & (expected <= info.max)
         expected, found = expected[is_held], found.reshape(expected.shape)[is_held]
     # Results of bf16 are compared as f32 with the precision of bf16.
-    tolerance = 2e-2 if np.float16 in (expected.dtype, found.dtype) or _is_bf16(expected) else 2e-4
+    tolerance = 2e-2 if np.float16 in (expected.dtype, found.dtype) or _is_bf16(expected) else tolerance
     a, b = expected.astype(np.float64), found.astype(np.float64)
     # The lowest value of a type stands for minus infinity.
     scale = np.abs(a[np.abs(a) < 1e30]).max(initial=1)

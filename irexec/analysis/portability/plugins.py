@@ -15,11 +15,14 @@ from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Node, Value
 
-_FIRST, _BF16 = Release(2020, 1), Release(2023, 0)
+_FIRST, BF16_EVERYWHERE = Release(2020, 1), Release(2023, 0)
 """The first release, and the first with bf16 on any processor."""
 
-_DYNAMIC_VARIABLES = Release(2024, 6)
-"""The oldest release that was found to run variables of any shape; 2023.3 does not."""
+_ASKED_LAST = Release(2024, 6)
+"""The newest release whose plugin was asked."""
+
+_OPEN_VARIABLES = Release(2023, 3)
+"""The first release that runs variables of open shape; before 2024.6 only if the shape of their first value is open."""
 
 DYNAMIC_SHAPES, NO_ELEMENTS = Release(2022, 1), Release(2023, 0)
 """The first releases with plugins for sizes that are not known, and for tensors without elements."""
@@ -90,6 +93,7 @@ def plugin_findings(layer: KnownLayer, release: Release) -> Iterator[Finding]:
         *_equation(layer, release),
         *_attributes(node, release),
         *_reduction(layer, release),
+        *_variable(layer, release),
     ]
     if node.constant is not None and node.constant.element.name in ("u4", "i4") and release < HALVES_IN_ORDER:
         reasons.append(f"takes the upper half of a byte of {node.constant.element} for the first element")
@@ -172,9 +176,18 @@ def _reduction(layer: KnownLayer, release: Release) -> Iterator[str]:
         yield f"runs {type} without keep_dims only if its axes are constants"
 
 
+def _variable(layer: KnownLayer, release: Release) -> Iterator[str]:
+    if layer.node.type != "ReadValue" or release >= _ASKED_LAST or is_static(layer.output(0).shape):
+        return
+    if release < _OPEN_VARIABLES:
+        yield "does not run variables whose shape is not known"
+    elif layer.source(0) is None or is_static(layer.input(0).shape):
+        yield "runs variables whose shape is not known only if the shape of their first value is not known either"
+
+
 def _data(layer: KnownLayer, release: Release) -> Iterator[str]:
     type, is_scalar = layer.node.type, layer.sizes() == ()
-    if layer.element() == "bf16" and release < _BF16:
+    if layer.element() == "bf16" and release < BF16_EVERYWHERE:
         if type in BF16_NOT_COMPUTED:
             yield f"does not compute {type} in bf16 on a CPU"
         if type == "Convert" and layer.says("destination_type") == "boolean":
@@ -196,7 +209,7 @@ def _oldest(layer: KnownLayer, release: Release) -> Iterator[str]:
     if node.type == "BinaryConvolution" and name not in ("f32", "f16", "bf16", "") and release < NOT_ASKED:
         yield f"does not run BinaryConvolution of {name}"
     is_reduced = node.type == "ScatterElementsUpdate" and node.attributes.get("reduction", "none") != "none"
-    if is_reduced and name in ("u8", "boolean") and release < _DYNAMIC_VARIABLES:
+    if is_reduced and name in ("u8", "boolean") and release < _ASKED_LAST:
         yield f"does not run ScatterElementsUpdate of {name} with a reduction"
     if node.type == "ScatterUpdate" and release < NOT_ASKED and layer.sizes(1) == ():
         yield "runs ScatterUpdate of a scalar index only if its axis is a constant"
@@ -280,8 +293,6 @@ def _is_old(version: str) -> bool:
 def _shape(type: str, fact: Fact, release: Release) -> str | None:
     if release < DYNAMIC_SHAPES and not is_static(fact.shape):
         return "does not run sizes that are not known before the model runs"
-    if release < _DYNAMIC_VARIABLES and type == "ReadValue" and not is_static(fact.shape):
-        return "does not run variables whose shape is not known"
     if release < NOT_ASKED and fact.shape is None:
         return "does not run tensors of unknown rank"
     is_run = type.startswith("PriorBox") and release >= DYNAMIC_SHAPES
@@ -306,7 +317,7 @@ def _is_made(layer: KnownLayer, release: Release) -> bool:
         return source.kind == "boolean"
     target = layer.says("destination_type")
     is_taken = source.bits <= 8 or (source.is_float and (source.bits <= 32 or target == "i4"))
-    return release >= _DYNAMIC_VARIABLES and target in ("u4", "i4") and is_taken
+    return release >= _ASKED_LAST and target in ("u4", "i4") and is_taken
 
 
 def _element(layer: KnownLayer, fact: Fact, release: Release) -> str | None:

@@ -8,12 +8,14 @@ from irexec.authoring.downgrade import (  # noqa: F401 - they fill the table
     activations,
     degenerate,
     detection,
+    few_bits,
     movement,
     narrow_integers,
     normalization,
     oldest_plugins,
     pooling,
     spellings,
+    widening,
 )
 from irexec.authoring.downgrade.writing import Change, Downgraded, downgrade
 

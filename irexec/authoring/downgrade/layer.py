@@ -155,12 +155,23 @@ RESPELLINGS: dict[str, list[tuple[Release, Rewrite]]] = {}
 stays as it is."""
 
 
-def respells(until: Release, *types: str) -> Callable[[Rewrite], Rewrite]:
-    """Decorator: for releases before ``until`` the function writes layers of these types in another form."""
+FOLLOWING: set[Rewrite] = set()
+"""Functions of RESPELLINGS that write layers of another form once more."""
+
+
+def respells(until: Release, *types: str, follows: bool = False) -> Callable[[Rewrite], Rewrite]:
+    """Decorator: for releases before ``until`` the function writes layers of these types in another form.
+
+    Args:
+        until: the first release that needs no other form.
+        types: the operations.
+        follows: whether layers that other functions have made are written in the form too.
+    """
 
     def register(rewrite: Rewrite) -> Rewrite:
         for type in types:
             RESPELLINGS.setdefault(type, []).append((until, rewrite))
+        FOLLOWING.update([rewrite] * follows)
         return rewrite
 
     return register

@@ -1,14 +1,12 @@
-"""Integers of 8 and 16 bits before 2022.1, whose CPU plugin gives a result as f32 before it is rounded or wrapped, and
-constants of 4 bits before 2023.2.
+"""Integers of 8 and 16 bits before 2022.1, whose CPU plugin gives a result as f32 before it is rounded or wrapped.
 
-Source: the releases 2021.4.2, 2022.3.2, 2023.1.0 and 2023.2.0 themselves (tests.release_sweep).
+Source: the release 2021.4.2 itself (tests.release_sweep).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from irexec.analysis.portability.plugins import HALVES_IN_ORDER
 from irexec.analysis.portability.releases import Release
 from irexec.authoring.downgrade.layer import FIVE, ONE, Layer, respells
 from irexec.authoring.ends import constant
@@ -40,16 +38,6 @@ def _rounded(layer: Layer) -> Any:
     exact = FIVE.round(layer.same(layer.since, *floats), mode="half_to_even")
     low, high = element.limits
     return _in_type(ONE.clamp(exact, min=low, max=high), element)
-
-
-@respells(HALVES_IN_ORDER, "Convert")
-def _halves_of_bytes(layer: Layer) -> Any:
-    """A constant of u4 or i4 is written in bytes: the release takes the upper half of a byte for the first element."""
-    element = layer.element()
-    if element.name not in ("u4", "i4") or layer.inputs[0].value.node.constant is None:
-        return None
-    whole = constant(layer.known(0, "the constant"), "u8" if element.kind == "unsigned" else "i8")
-    return ONE.convert(whole, destination_type=layer["destination_type"])
 
 
 @respells(Release(2024, 6), "Convert")

@@ -4,14 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from irexec.authoring.downgrade.layer import Layer, rewrites
+from irexec.authoring.downgrade.layer import Inexact, Layer, rewrites
 from irexec.authoring.ends import constant
+from irexec.ir.dims import is_static
+
+
+def _rounded_down(layer: Layer) -> dict[str, Any]:
+    """Attributes in place of the rounding_type ceil_torch: rounded down, with padding at the end up to the last window.
+
+    Other rounding types stay, with no attributes in their place.
+    """
+    if layer["rounding_type"] != "ceil_torch":
+        return {}
+    sizes, counts = layer.sizes()[2:], (layer.outputs[0].shape or ())[2:]
+    if layer["auto_pad"] not in ("explicit", "valid") or not is_static(sizes) or not is_static(counts):
+        raise Inexact("no older version has the rounding_type ceil_torch, and the sizes are not known")
+    dilations = layer.attributes.get("dilations") or [1] * len(sizes)
+    axes = zip(counts, sizes, layer["kernel"], layer["strides"], dilations, layer["pads_begin"], strict=True)
+    ends = [
+        max(0, (count - 1) * stride + (kernel - 1) * dilation + 1 - size - begin)
+        for count, size, kernel, stride, dilation, begin in axes
+    ]
+    return {"rounding_type": "floor", "pads_end": ends}
 
 
 @rewrites("MaxPool", 14)
 def _max_pool_14(layer: Layer) -> Any:
-    layer.refuse_unless(layer["rounding_type"] != "ceil_torch", "no older version has the rounding_type ceil_torch")
-    return layer.same(8)
+    return layer.same(8, **_rounded_down(layer))
 
 
 @rewrites("MaxPool", 8)
@@ -29,8 +48,11 @@ def _avg_pool_16(layer: Layer) -> Any:
 
 @rewrites("AvgPool", 14)
 def _avg_pool_14(layer: Layer) -> Any:
-    layer.refuse_unless(layer["rounding_type"] != "ceil_torch", "AvgPool-1 has no rounding_type ceil_torch")
-    return layer.same(1)
+    """Without any padding, points beyond the data do not count."""
+    changed = _rounded_down(layer)
+    if changed and not any((*layer["pads_begin"], *layer["pads_end"])):
+        changed["exclude_pad"] = True
+    return layer.same(1, **changed)
 
 
 @rewrites("Interpolate", 11)

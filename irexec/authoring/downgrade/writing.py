@@ -15,7 +15,7 @@ from irexec.analysis.portability.releases import IR_VERSIONS, OPSETS, Release
 from irexec.analysis.portability.targets import Target, parse_target
 from irexec.analysis.shape_inference import UNKNOWN, Inference
 from irexec.analysis.validate import infer_all
-from irexec.authoring.downgrade.layer import REASONS, RESPELLINGS, REWRITES, Inexact, Layer
+from irexec.authoring.downgrade.layer import FOLLOWING, REASONS, RESPELLINGS, REWRITES, Inexact, Layer, Rewrite
 from irexec.authoring.editing import Editing
 from irexec.authoring.folding import fold
 from irexec.authoring.tensor import Tensor
@@ -205,9 +205,16 @@ class _Writing:
         values = [tensor.value for tensor in (made if isinstance(made, tuple) else (made,))]
         return self._rewritten(values, read)
 
-    def _respelled(self, node: Node, definition: OpDef, read: frozenset[int]) -> list[Value] | None:
-        """The values of another form of the layer, which the release takes; None for a layer that stays."""
+    def _respelled(
+        self, node: Node, definition: OpDef, read: frozenset[int], but: Collection[Rewrite] = ()
+    ) -> list[Value] | None:
+        """The values of another form of the layer, which the release takes; None for a layer that stays.
+
+        A layer in another form gets no third one, which could be the first, unless the function follows others.
+        """
         for until, rewrite in RESPELLINGS.get(node.type, ()):
+            if but and (rewrite in but or rewrite not in FOLLOWING):
+                continue
             if self._release < until or (self._refused is not None and node in self._refused):
                 try:
                     made = rewrite(self._examined(node, definition, read))
@@ -216,7 +223,7 @@ class _Writing:
                     continue
                 if made is not None:
                     values = [tensor.value for tensor in (made if isinstance(made, tuple) else (made,))]
-                    return self._rewritten(values, read, respells=False)
+                    return self._rewritten(values, read, (*but, rewrite))
         return None
 
     def _examined(self, node: Node, definition: OpDef, read: frozenset[int]) -> Layer:
@@ -233,11 +240,8 @@ class _Writing:
             known = Fact.of(constant_value(value.node.constant), value.node.constant.element)
         return Tensor(value, known or value.fact or UNKNOWN)
 
-    def _rewritten(self, values: list[Value], read: frozenset[int], respells: bool = True) -> list[Value]:
-        """The same values, in which layers that the release lacks are replaced too, and others have the form it takes.
-
-        A layer in another form gets no third one, which could be the first.
-        """
+    def _rewritten(self, values: list[Value], read: frozenset[int], but: Collection[Rewrite] = ()) -> list[Value]:
+        """The same values, in which layers that the release lacks are replaced, and others have the form it takes."""
         wanted = [value for index, value in enumerate(values) if index in read]
         new = in_order([value.node for value in wanted], _is_of_a_graph)
         for node in new:
@@ -247,7 +251,7 @@ class _Writing:
             if lacking is not None:
                 given: list[Value] | None = self._replacement(node, lacking, used)
             else:
-                given = self._respelled(node, resolve(node.type, node.version), used) if used and respells else None
+                given = self._respelled(node, resolve(node.type, node.version), used, but) if used else None
             if given is None:
                 continue
             instead = dict(zip(node.outputs, given, strict=False))
