@@ -19,12 +19,25 @@ from tests.networks import (
     diffusion,
     exported,
     language,
+    published,
     recurrent,
     vision,
 )
 from tests.networks.network import BUILDERS, build
 
-FAMILIES = (convolutional, detection, vision, language, recurrent, diffusion, audio, compressed, assorted, exported)
+FAMILIES = (
+    convolutional,
+    detection,
+    vision,
+    language,
+    recurrent,
+    diffusion,
+    audio,
+    compressed,
+    assorted,
+    exported,
+    published,
+)
 
 
 def main() -> None:
