@@ -193,11 +193,6 @@ KNOWN: tuple[Known, ...] = (
         lambda row, text: text.startswith(("findings", "running")) and "is out of range" in text,
         "the reference refuses a single index beside the axis; the plugin takes another one if it is not constant",
     ),
-    Known(
-        ("Convert", "ConvertLike"),
-        lambda row, text: "cannot be converted" in text and "string" in text,
-        "OpenVINO infers the type, and has no implementation that converts from or to strings",
-    ),
     Known(("Exp",), _values(_has_nan), "the plugin's exponential of NaN is infinite"),
     Known(("Eye",), _values(_of_empty_batch_shape), "without batches the plugin leaves the result as it was in memory"),
     Known((), _values(_pdpd), "operations by pdpd of some types are aligned at the last axes, as IR912 has it"),
