@@ -11,7 +11,7 @@ from irexec.backend.pool import Pool
 from irexec.native.library import library
 from irexec.testing.kernels import in_order
 from irexec.testing.tasks import task_of
-from tests.backend.test_native_rows import natives
+from tests.backend.test_rows import natives
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C library is not built")
 

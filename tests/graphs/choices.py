@@ -32,7 +32,6 @@ _BLOCKS: Mapping[str, tuple[str, ...]] = {
     "irexec.backend.elementwise_chain": ("_SINGLE_PASS", "_BLOCK", "_SMALLEST_BLOCK", "_CACHED", "_UNSPLIT", "_PIECE"),
     "irexec.backend.linear": ("_CHAINED", "_TRANSPOSED", "_DIRECT_LIMIT", "_WORTH_A_BLOCK"),
     "irexec.backend.matmul": ("_CACHED", "_WORTH_A_BLOCK", "_MANY", "_MINIMUM_ROWS"),
-    "irexec.backend.normalization": ("_CACHED", "_SHORTEST", "_LONG_SUM"),
     "irexec.backend.product_cost": ("UNPACKED_LIMIT",),
     "irexec.backend.products": ("_SMALL", "_HEIGHT"),
     "irexec.backend.reduction": ("_CACHED", "_LONG_SUM"),

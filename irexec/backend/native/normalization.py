@@ -17,17 +17,18 @@ from irexec.backend.chain import Groups
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.chains import Axes, NativeChain, Operand
 from irexec.backend.native.convolution import STEP, overwritten
-from irexec.backend.native.rows import TILE, Target, axes_for, source_of, target_of
-from irexec.backend.normalization import constant_axes, groups_of
+from irexec.backend.native.rows import TILE, Target, axes_for, groups_of, source_of, target_of
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
-from irexec.schema.shape_rules import mvn_2_axes
+from irexec.schema.shape_rules import mvn_2_axes, normalize_axes
 
 _MODES = ("center", "inside_sqrt", "outside_sqrt", "add", "max")
 """The computations of normalization.c, in its order."""
 
 # Elements of a block of rows, and of a slab of columns, which should stay in the second-level cache.
 _BLOCK, _SLAB = 1 << 15, 1 << 17
+# Bytes of a constant that names axes.
+_AXES_LIMIT = 1 << 12
 # Nanoseconds of an element, of a set of elements, and of an element of a slab.
 _ELEMENT, _SET, _COLUMN = 0.12, 25.0, 0.25
 
@@ -131,12 +132,18 @@ def _mvn_2(task: Task) -> Iterator[Candidate]:
 @kernels("MVN", since=6)
 def _mvn_6(task: Task) -> Iterator[Candidate]:
     a = task.attributes
-    return _normalizations(task, constant_axes(task), a["eps_mode"] if a["normalize_variance"] else "center")
+    return _normalizations(task, _constant_axes(task), a["eps_mode"] if a["normalize_variance"] else "center")
 
 
 @kernels("NormalizeL2", since=1)
 def _normalize_l2_1(task: Task) -> Iterator[Candidate]:
-    return _normalizations(task, constant_axes(task), task.attributes["eps_mode"])
+    return _normalizations(task, _constant_axes(task), task.attributes["eps_mode"])
+
+
+def _constant_axes(task: Task) -> Collection[int]:
+    """The axes that the second input names; none if it is not a constant."""
+    known = None if task.constants[1] is None else task.constants[1].small(_AXES_LIMIT)
+    return () if known is None else set(normalize_axes(map(int, known.ravel().tolist()), len(task.shape(0))))
 
 
 def _normalizations(task: Task, axes: Collection[int], mode: str) -> Iterator[Candidate]:

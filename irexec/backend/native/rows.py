@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from ctypes import c_int64, c_void_p
 
 import numpy as np
 
 from irexec.backend.calls import Binding, is_run, merged_strides
 from irexec.backend.chain import Groups
-from irexec.backend.kernel import Task
+from irexec.backend.kernel import Order, Task
 from irexec.backend.native.chains import Axes, Operand, fits
 
 TILE = 512
@@ -43,6 +43,19 @@ def target_of(array: np.ndarray, axes: Axes, binding: Binding) -> Target:
     """The output of a kernel."""
     out, strides = binding.written(array, axes)
     return Target(binding.address(out), *strides)
+
+
+def groups_of(shape: Sequence[int], order: Order | None, axes: Collection[int]) -> Groups | None:
+    """The axes in memory order: (others, normalized) or (others, normalized, others); None for other orders."""
+    runs: list[list[int]] = [[]]
+    for axis in order or range(len(shape)):
+        if shape[axis] == 1:
+            runs[0].insert(0, axis)
+        elif (axis in axes) == (len(runs) % 2 == 0):
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return tuple(map(tuple, runs)) if len(runs) in (2, 3) else None
 
 
 def axes_for(task: Task, groups: Groups) -> tuple[Axes, bool]:

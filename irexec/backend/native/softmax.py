@@ -14,8 +14,7 @@ from irexec.backend.calls import Binding, NativeKernel, is_available, loaded
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.chains import Axes, NativeChain, Operand
 from irexec.backend.native.convolution import STEP, overwritten
-from irexec.backend.native.rows import TILE, Target, axes_for, block_count, source_of, target_of
-from irexec.backend.normalization import groups_of
+from irexec.backend.native.rows import TILE, Target, axes_for, block_count, groups_of, source_of, target_of
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
 from irexec.schema.shape_rules import normalize_axis

@@ -134,14 +134,6 @@ KERNELS = (
         ("tests/backend/test_attention.py",),
     ),
     Mutation(
-        "a normalization takes the sum of squares for their mean",
-        f"{_BACKEND}/normalization.py",
-        "return formula.factor(squares / x.dtype.type(size))",
-        "return formula.factor(squares)",
-        ("tests/backend/test_normalization.py",),
-        graphs=100,
-    ),
-    Mutation(
         "Concat along the first axis writes all tensors to one place",
         f"{_BACKEND}/concat.py",
         "            start += size\n",

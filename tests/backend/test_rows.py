@@ -12,6 +12,7 @@ import pytest
 
 from irexec.backend.calls import NativeKernel
 from irexec.backend.kernel import Order, Task
+from irexec.backend.native.rows import groups_of
 from irexec.native.library import library
 from irexec.testing.kernels import check_kernels, in_order
 from irexec.testing.tasks import candidates, task_of
@@ -68,6 +69,39 @@ def test_normalization(type: str, version: str, attributes: dict[str, Any], widt
         ((3, width, 2, 5), [-1, 2]),
     ):
         check(type, version, [random(*shape), np.array(axes)], attributes, (1,))
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((0, 3), [1]), ((3, 0), [1]), ((2, 3), []), ((2, 1), [1])])
+def test_normalizations_that_are_left_to_the_reference_kernel(shape: tuple[int, ...], axes: list[int]) -> None:
+    for type, version, attributes in NORMALIZATIONS:
+        inputs = [random(*shape), np.array(axes, np.int64)]
+        assert not candidates(task_of(type, version, inputs, attributes, constants=(1,), native=True))
+        inputs = [random(2, 3), np.array([1])]
+        assert not candidates(task_of(type, version, inputs, attributes, native=True))
+
+
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize("variance", [False, True])
+def test_mvn_of_images(across: bool, variance: bool) -> None:
+    attributes = {"across_channels": across, "normalize_variance": variance, "eps": 1e-3}
+    check("MVN", "opset2", [random(2, 3, 4, 5)], attributes, ())
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "order", "expected"),
+    [
+        ((2, 3, 4), {2}, None, ((0, 1), (2,))),
+        ((2, 3, 4), {2}, (0, 2, 1), ((0,), (2,), (1,))),
+        ((2, 3, 4), {0}, None, ((), (0,), (1, 2))),
+        ((1, 3, 4), {0, 2}, None, ((0, 1), (2,))),
+        ((2, 3, 4, 5), {0, 2}, None, None),
+        ((2, 3, 4, 5), {1, 3}, None, None),
+        ((1, 3, 4), {0}, None, None),
+    ],
+)
+def test_groups_of(shape: tuple[int, ...], axes: set[int], order: tuple[int, ...] | None, expected: object) -> None:
+    """Axes of size 1 may lie anywhere."""
+    assert groups_of(shape, order, axes) == expected
 
 
 @pytest.mark.parametrize("channels", [1, 4, 6, 48, 640])
