@@ -13,7 +13,7 @@ import numpy as np
 
 from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.linear import contiguous
-from irexec.backend.product_cost import TRANSPOSED_COPY, UNPACKED_LIMIT, product_cost
+from irexec.backend.products import TRANSPOSED_COPY, UNPACKED_LIMIT, product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 from irexec.reference.softmax import score_scale

@@ -1,4 +1,4 @@
-"""Activations, by blocks. A comment on a formula is the reason for not using the reference kernel's.
+"""How activations and normalizations of elements run on blocks of a chain.
 
 A function may not read an argument after it wrote ``out``, unless it cannot be run in place.
 """
@@ -259,3 +259,37 @@ def _prelu(scratch: Scratch, out: np.ndarray, x: np.ndarray, slope: np.ndarray) 
     np.multiply(below, slope, out=below)
     clip(x, 0, _INF, out=out)
     np.add(out, below, out=out)
+
+
+@block_function("BatchNormInference", since=5)
+def _batch_norm_inference_5(task: Task) -> BlockOperation | None:
+    return _batch_norm(task, (0, 1, 2, 3, 4))
+
+
+@block_function("BatchNormInference", since=1)
+def _batch_norm_inference_1(task: Task) -> BlockOperation | None:
+    return _batch_norm(task, (2, 0, 1, 3, 4))
+
+
+def _batch_norm(task: Task, reads: tuple[int, ...]) -> BlockOperation:
+    """``reads`` are data, gamma, beta, mean and variance."""
+    along = (1, -1) + (1,) * (len(task.shape(reads[0])) - 2)
+    shapes = tuple(tuple(task.shape(i)[0] if size < 0 else size for size in along) for i in reads[1:])
+    epsilon = task.attributes["epsilon"]
+
+    def normalize(
+        scratch: Scratch,
+        out: np.ndarray,
+        x: np.ndarray,
+        gamma: np.ndarray,
+        beta: np.ndarray,
+        mean: np.ndarray,
+        variance: np.ndarray,
+    ) -> None:
+        scale = gamma / np.sqrt(variance + x.dtype.type(epsilon))
+        centred = scratch.take(out.shape, out.dtype)
+        np.subtract(x, mean, out=centred)
+        np.multiply(centred, scale, out=centred)
+        np.add(centred, beta, out=out)
+
+    return BlockOperation(normalize, reads, (None, *shapes), temporaries=1, passes=5)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.chain import Epilogue
-from irexec.backend.eligibility import chain_keeps_type, has_elements
-from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task, chain_keeps_type, has_elements
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 from irexec.schema.shape_rules import normalize_axis

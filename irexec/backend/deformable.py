@@ -13,9 +13,8 @@ import numpy as np
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.columns import channels_last_matrix
 from irexec.backend.convolution.filter_weights import FilterWeights
-from irexec.backend.convolution.geometry import Geometry, is_channels_last, split
+from irexec.backend.convolution.geometry import Geometry, is_channels_last, multiply_groups, split
 from irexec.backend.convolution.output import Output
-from irexec.backend.convolution.rows import multiply_groups
 from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.products import pixel_product_cost
 from irexec.backend.registry import kernels

@@ -16,6 +16,7 @@ from irexec.backend.pool import Pool
 from irexec.backend.recording import Recording, new_recording
 from irexec.backend.scratch import Block, Scratch, Workspace
 from irexec.backend.trials import ThreadTrials
+from irexec.dtypes.elements import F16, F32, F64, Element
 from irexec.ir.facts import Fact
 from irexec.reference.limits import check_time
 from irexec.schema.opdef import OpDef
@@ -315,3 +316,33 @@ class Kernel(ABC):
             outputs: an array for each output, to be written; None where nobody reads it. They have the orders of the
                 task.
         """
+
+
+_WORKING: dict[Element, np.dtype] = {F32: np.dtype(np.float32), F64: np.dtype(np.float64), F16: np.dtype(np.float32)}
+
+
+def working_type(task: Task) -> np.dtype | None:
+    """The type in which a floating-point operation is computed; f16 is widened if the operation asks for it.
+
+    None where the reference kernel has to run: for other element types, and for types that NumPy does not have.
+    """
+    element = task.inputs[0].element if task.has_input(0) else None
+    if element is None or element not in _WORKING:
+        return None
+    return np.dtype(np.float16) if element is F16 and not task.definition.widen else _WORKING[element]
+
+
+def chain_keeps_type(task: Task) -> bool:
+    """Whether the chain, if there is one, can be computed in place on the first output."""
+    return task.chain is None or task.chain.result == task.chain.dtype
+
+
+def has_elements(task: Task) -> bool:
+    """Whether the inputs and the first output have any elements; empty ones are left to the reference kernels."""
+    shapes = [fact.shape for fact in task.inputs if fact.element is not None] + [task.outputs[0].shape]
+    return all(shape is not None and 0 not in shape for shape in shapes)
+
+
+def is_row_major(order: Order | None) -> bool:
+    """Whether the order is C order, or not known."""
+    return order is None or list(order) == sorted(order)

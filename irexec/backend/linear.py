@@ -20,7 +20,7 @@ import numpy as np
 from irexec.backend.chain import Epilogue, Groups, merged
 from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.kernel import SHARES, Candidate, Kernel, KernelContext, Order, Task
-from irexec.backend.product_cost import (
+from irexec.backend.products import (
     COPY,
     LONGEST_BLOCK,
     TRANSPOSED_COPY,

@@ -13,10 +13,10 @@ import numpy as np
 
 from irexec.backend.chain import Epilogue
 from irexec.backend.compressed import CompressedSource
-from irexec.backend.compressed_linear import compressed_kernels
+from irexec.backend.compressed_kernels import compressed_kernels
 from irexec.backend.kernel import SHARES, Candidate, Kernel, KernelContext, Order, Task
 from irexec.backend.linear import LinearGeometry, MatrixWeights, contiguous, linear_kernels, suits_blas
-from irexec.backend.product_cost import COPY, LONGEST_BLOCK, product_cost
+from irexec.backend.products import COPY, LONGEST_BLOCK, product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 

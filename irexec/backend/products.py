@@ -4,9 +4,15 @@ OpenBLAS has kernels for small matrices on processors with AVX-512, which read b
 larger ones it copies into an order of its own first, which takes as long as a good part of the product where that is
 thin. So a product with not too many terms in each sum is computed as a grid of small ones, in one call. The grid is
 fastest on data whose sums run along memory (channels last), with weights cut into panels of columns that lie together.
+
+Costs are those of a model fitted to OpenBLAS on an AVX-512 core, in nanoseconds. How far a product of few rows is from
+the machine's limit depends on which axis of the result is contiguous: packing is cheaper where it is the short one.
 """
 
 from __future__ import annotations
+
+import math
+from bisect import bisect_left
 
 import numpy as np
 
@@ -113,3 +119,61 @@ def pixel_product_cost(m: int, k: int, n: int, channels_last: bool = False) -> f
         rate = 105 if k <= _QUICK else 87
         return 2 * padded * k * n / rate + m * k * 0.4 + k * n * 0.1 + m * n * 0.2 + 5000
     return 2 * m * k * n / (92 * SPEED) + m * k * 0.4 + k * n * 0.2 + m * n * 0.2 + 5000
+
+
+# Products below this are computed by a kernel that packs nothing (rows * columns * inner).
+UNPACKED_LIMIT = 1_000_000
+
+# Floating-point operations of a block of a product at most: some tenths of a second, after which the run's time is
+# looked at.
+LONGEST_BLOCK = 20_000_000_000
+
+# Bytes per nanosecond that a thread reads from memory beyond its L2 cache.
+_BANDWIDTH = 12.0
+
+_SIZES = (1, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 200, 256, 512)
+# Fractions of 110 GFLOP/s for so many rows of a result whose columns are contiguous, and for so many contiguous
+# columns.
+_RATES_OF_ROWS = (0.06, 0.09, 0.17, 0.31, 0.42, 0.48, 0.58, 0.65, 0.79, 0.83, 0.88, 0.92, 0.96, 1.0)
+_RATES_OF_COLUMNS = (0.06, 0.18, 0.33, 0.56, 0.63, 0.75, 0.79, 0.82, 0.92, 0.95, 0.97, 0.98, 0.99, 1.0)
+
+# Nanoseconds for an element that is transposed while it is copied, and for one that is copied row by row.
+TRANSPOSED_COPY = 0.8
+COPY = 0.25
+
+
+def _interpolated(size: int, values: tuple[float, ...]) -> float:
+    i = bisect_left(_SIZES, size)
+    if i == 0 or i == len(_SIZES):
+        return values[min(i, len(values) - 1)]
+    low, high = _SIZES[i - 1], _SIZES[i]
+    share = math.log(size / low) / math.log(high / low)
+    return values[i - 1] + share * (values[i] - values[i - 1])
+
+
+def product_cost(rows: int, columns: int, inner: int, itemsize: int = 4) -> float:
+    """Cost of (rows, inner) @ (inner, columns) into a result whose columns are contiguous."""
+    if not rows * columns * inner:
+        return 1.0
+    rate = (
+        110
+        * SPEED
+        * _interpolated(rows, _RATES_OF_ROWS)
+        * _interpolated(columns, _RATES_OF_COLUMNS)
+        * inner
+        / (inner + 16)
+    )
+    arithmetic = 2 * rows * columns * inner / rate * itemsize / 4
+    return max(arithmetic, traffic_cost((rows * inner + inner * columns + rows * columns) * itemsize)) + 1000
+
+
+def unpacked_product_cost(rows: int, columns: int, inner: int, itemsize: int = 4) -> float:
+    """Cost of a product in pieces below UNPACKED_LIMIT, limited by the speed of reading the larger operand."""
+    rate = 70 * SPEED * _interpolated(rows, (0.1, 0.65, 0.8, 0.8, *[0.8] * 10))
+    arithmetic = 2 * rows * columns * inner / rate * itemsize / 4
+    return max(arithmetic, traffic_cost(inner * columns * itemsize)) + 2000
+
+
+def traffic_cost(size: int) -> float:
+    """Cost of reading so many bytes from outside the cache."""
+    return size / _BANDWIDTH

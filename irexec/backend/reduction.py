@@ -16,8 +16,16 @@ import numpy as np
 
 from irexec.backend.blocks import Tiles, finish_block
 from irexec.backend.chain import Epilogue
-from irexec.backend.eligibility import chain_keeps_type, has_elements, working_type
-from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task
+from irexec.backend.kernel import (
+    Candidate,
+    Kernel,
+    KernelContext,
+    Order,
+    Task,
+    chain_keeps_type,
+    has_elements,
+    working_type,
+)
 from irexec.backend.registry import Candidates, kernels
 from irexec.backend.scratch import Scratch
 from irexec.schema.shape_rules import normalize_axes

@@ -11,7 +11,7 @@ import pytest
 
 from irexec.backend.chain import Chain, Formula, Instruction
 from irexec.backend.compressed import CompressedSource
-from irexec.backend.compressed_linear import GroupedLinear
+from irexec.backend.compressed_kernels import GroupedLinear
 from irexec.backend.constants import ConstantStore, Holding
 from irexec.backend.kernel import Kernel, Task
 from irexec.backend.linear import DirectLinear, LinearKernel, TransposedLinear

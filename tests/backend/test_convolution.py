@@ -11,7 +11,7 @@ import pytest
 from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.convolution.filter_weights import equal_outputs
 from irexec.backend.convolution.geometry import blocks_of, pixels_of
-from irexec.backend.convolution.minimal_filtering import minimal_filtering
+from irexec.backend.convolution.winograd import minimal_filtering
 from irexec.backend.kernel import KernelContext
 from irexec.dtypes.elements import F32
 from irexec.schema.registry import resolve

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.backend.native.panels import Cut
-from irexec.backend.native.sharing import blocks_for, imbalance
+from irexec.backend.native.panels import Cut, blocks_for, imbalance
 from irexec.native.library import library
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C kernels were not built")

@@ -10,8 +10,8 @@ import pytest
 from irexec.backend.calls import loaded
 from irexec.backend.chain import Chain
 from irexec.backend.kernel import Order, Task
-from irexec.backend.native import winograd
-from irexec.backend.native.winograd import NativeWinograd
+from irexec.backend.native import convolution
+from irexec.backend.native.convolution import NativeWinograd
 from irexec.native.library import library
 from irexec.schema.registry import resolve
 from irexec.testing.kernels import in_order
@@ -49,7 +49,7 @@ def test_results(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """A result, and one with bias, residual and limit; one thread and two give the same bits."""
-    monkeypatch.setattr(winograd, "_PART", part)
+    monkeypatch.setattr(convolution, "_PART", part)
     inputs = _arrays(data, outputs)
     definition = resolve("Convolution", "opset1")
     plain = definition(*[x.astype(np.float64) for x in inputs], **definition.arguments(attributes))

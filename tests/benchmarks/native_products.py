@@ -3,7 +3,7 @@
     python -m tests.benchmarks.native_products
 
 The first table justifies _TIME in irexec/backend/native/panels.py, the second one the constants of
-irexec/backend/native/sharing.py. Minima of runs in turns, for a machine that does other things meanwhile.
+irexec/backend/native/panels.py. Minima of runs in turns, for a machine that does other things meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from irexec.backend.calls import Binding, Job, loaded
 from irexec.backend.native import panels
 from irexec.backend.native.convolution import Product, zeros
-from irexec.backend.native.windows import rows_as_windows, table_bytes
+from irexec.backend.native.panels import rows_as_windows, table_bytes
 from irexec.backend.pool import Pool
 
 # Of a run, which is long beside waking a thread.

@@ -11,10 +11,17 @@ import numpy as np
 
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.filter_weights import FilterWeights, some_panels, split_outputs
-from irexec.backend.convolution.geometry import Geometry, Slices, blocks_of, is_channels_last, pixels_of, strided
+from irexec.backend.convolution.geometry import (
+    Geometry,
+    Region,
+    Slices,
+    blocks_of,
+    is_channels_last,
+    multiply_groups,
+    pixels_of,
+    strided,
+)
 from irexec.backend.convolution.output import Output
-from irexec.backend.convolution.regions import Region
-from irexec.backend.convolution.rows import multiply_groups
 from irexec.backend.kernel import SHARES, Kernel, KernelContext, Task
 from irexec.backend.products import multiply, panel_width, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch

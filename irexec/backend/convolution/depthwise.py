@@ -21,8 +21,17 @@ from irexec.backend.blocks import finish_block, result_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import sliding_windows
-from irexec.backend.eligibility import chain_keeps_type, has_elements, is_row_major, working_type
-from irexec.backend.kernel import SHARES, Candidate, Kernel, KernelContext, Task
+from irexec.backend.kernel import (
+    SHARES,
+    Candidate,
+    Kernel,
+    KernelContext,
+    Task,
+    chain_keeps_type,
+    has_elements,
+    is_row_major,
+    working_type,
+)
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 from irexec.reference.windows import SlidingWindows

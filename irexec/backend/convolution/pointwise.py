@@ -9,9 +9,8 @@ import numpy as np
 
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.filter_weights import FilterWeights, some_panels, split_outputs
-from irexec.backend.convolution.geometry import Geometry, flat_pixels, longest, split
+from irexec.backend.convolution.geometry import Geometry, copied_pixels, flat_pixels, longest, multiply_groups, split
 from irexec.backend.convolution.output import Output
-from irexec.backend.convolution.rows import copied_pixels, multiply_groups
 from irexec.backend.kernel import SHARES, Kernel, KernelContext, Task
 from irexec.backend.products import LANES, THIN, multiply, panel_width, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch

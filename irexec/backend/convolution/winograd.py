@@ -8,21 +8,26 @@ Convolutional Neural Networks".
 
 The error against direct convolution is 3e-7 of the largest result in float32 for m = 2 and 64 input channels, 2e-6 for
 m = 4 and 8e-6 for m = 6; it grows with the root of the number of channels.
+
+The matrices are made by the Toom-Cook construction from m + 1 points and infinity. Source: Blahut, "Fast Algorithms for
+Signal Processing", chapter 5; for the choice of points Barabasz et al., "Error Analysis and Improving the Accuracy of
+Winograd Convolution for Deep Neural Networks".
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.filter_weights import FilterWeights, some_panels, split_outputs
-from irexec.backend.convolution.geometry import Geometry, longest, split, strided
+from irexec.backend.convolution.geometry import Geometry, Region, longest, split, strided
 from irexec.backend.convolution.output import Output
-from irexec.backend.convolution.regions import Region
 from irexec.backend.kernel import SHARES, Kernel, KernelContext, Task
 from irexec.backend.products import HAS_SMALL_PRODUCTS, multiply_rows, panel_width
 from irexec.backend.scratch import Scratch
@@ -225,7 +230,6 @@ class Winograd(Kernel):
 def matrix(tile: int, which: str, dtype: np.dtype) -> np.ndarray:
     """One of the matrices of F(tile, 3), see minimal_filtering."""
     # Fractions are loaded only where a kernel is made.
-    from irexec.backend.convolution.minimal_filtering import minimal_filtering
 
     exact = getattr(minimal_filtering(tile, 3, _POINTS[tile]), which)
     return np.array([[float(value) for value in row] for row in exact], dtype)
@@ -258,3 +262,43 @@ def suits(g: Geometry, tile: int) -> bool:
         g.groups == 1 and w.kernel == (3, 3) and set(w.strides) == set(w.dilations) == {1} and g.computed == np.float32
     )
     return fits and min(w.counts) >= 3 and (tile < 6 or g.inputs <= _EXACT_ENOUGH)
+
+
+Rows = list[list[Fraction]]
+
+
+class Matrices(NamedTuple):
+    """Results are ``output @ ((filter @ taps) * (input @ data))``.
+
+    Attributes:
+        input: (m + r - 1, m + r - 1).
+        filter: (m + r - 1, r).
+        output: (m, m + r - 1).
+    """
+
+    input: Rows
+    filter: Rows
+    output: Rows
+
+
+def minimal_filtering(results: int, taps: int, points: Sequence[Fraction | float]) -> Matrices:
+    """The exact matrices of F(results, taps) for ``results + taps - 2`` different points, taken exactly."""
+    at = [Fraction(point) for point in points]
+    size = results + taps - 1
+    if len(at) != size - 1:
+        raise ValueError(f"F({results}, {taps}) takes {size - 1} points, not {len(at)}")
+    others = [[q for q in at if q != p] for p in at]
+    scales = [math.prod(p - q for q in rest) for p, rest in zip(at, others, strict=True)]
+    data = [[*_polynomial(rest), Fraction(0)] for rest in others] + [_polynomial(at)]
+    filters = [[p**i / scale for i in range(taps)] for p, scale in zip(at, scales, strict=True)]
+    filters.append([Fraction(i == taps - 1) for i in range(taps)])
+    output = [[*(p**i for p in at), Fraction(i == results - 1)] for i in range(results)]
+    return Matrices(data, filters, output)
+
+
+def _polynomial(roots: Sequence[Fraction]) -> list[Fraction]:
+    """The coefficients of the polynomial with these roots, the constant one first."""
+    found = [Fraction(1)]
+    for root in roots:
+        found = [below - root * here for below, here in zip([Fraction(0), *found], [*found, Fraction(0)], strict=True)]
+    return found

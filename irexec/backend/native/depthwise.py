@@ -17,9 +17,7 @@ from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes, overwritten, zeros
-from irexec.backend.native.panels import padded
-from irexec.backend.native.sharing import blocks_for, imbalance
-from irexec.backend.native.windows import Windows, windows_of
+from irexec.backend.native.panels import Windows, blocks_for, imbalance, padded, windows_of
 from irexec.backend.registry import kernels
 
 # Nanoseconds for a multiplication, for an output and for a pixel.

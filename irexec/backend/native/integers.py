@@ -21,9 +21,18 @@ from irexec.backend.linear import LinearGeometry
 from irexec.backend.native.chains import Axes, NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes
 from irexec.backend.native.endings import Ending, absorbed
-from irexec.backend.native.panels import Cut, padded, panel_of
-from irexec.backend.native.sharing import blocks_for
-from irexec.backend.native.windows import Windows, row_block, rows_as_windows, table_bytes, three, windows_of
+from irexec.backend.native.panels import (
+    Cut,
+    Windows,
+    blocks_for,
+    padded,
+    panel_of,
+    row_block,
+    rows_as_windows,
+    table_bytes,
+    three,
+    windows_of,
+)
 from irexec.backend.registry import kernels
 from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry, geometry_of
 from irexec.dtypes.elements import F32, U8

@@ -1,16 +1,22 @@
-"""Weights of products as the C library reads them: panels of one to three vectors of columns."""
+"""What products in C read: windows of the data and weights in panels; and the blocks into which a step is cut.
+
+Threads get equal shares. Any number of blocks gives the same results: every kernel computes a value of its result in
+the same way wherever a block begins.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import functools
+from collections.abc import Sequence
+from ctypes import c_int64, c_void_p
 from dataclasses import dataclass
 
 import numpy as np
 
-from irexec.backend.calls import copied, loaded
+from irexec.backend.calls import Binding, copied, element_strides, loaded
 from irexec.backend.copies import Copy, bordered
-from irexec.backend.native.sharing import blocks_for, imbalance
-from irexec.backend.native.windows import most_rows
+from irexec.reference.windows import SlidingWindows
 
 # Time of a panel of 1, 2 and 3 vectors relative to its columns, by the size of a vector: narrow tiles read more than
 # they multiply, wide ones need more registers than the smallest vectors have (tests/benchmarks/native_products.py).
@@ -97,3 +103,83 @@ class Cut:
     def block_rows(self, rows: int) -> int:
         """Rows of a block, at most: parts differ by a tile."""
         return min(rows, -(-rows // self.rows) + 2 * _LEAST_ROWS)
+
+
+_Three = c_int64 * 3
+
+
+class Windows(ctypes.Structure):
+    """See windows.h."""
+
+    _fields_ = (
+        ("data", c_void_p), ("data_image", c_int64), ("zeros", c_void_p), ("data_strides", _Three), ("sizes", _Three),
+        ("counts", _Three), ("kernel", _Three), ("strides", _Three), ("dilations", _Three), ("pads", _Three),
+    )  # fmt: skip
+
+
+def three(values: Sequence[int], fill: int = 1) -> ctypes.Array[c_int64]:
+    """Up to three values, with ``fill`` in front."""
+    return _Three(*[fill] * (3 - len(values)), *values)
+
+
+def windows_of(x: np.ndarray, windows: SlidingWindows, zeros: np.ndarray, binding: Binding) -> Windows:
+    """The windows on data (N, C, spatial...) whose channels follow each other in memory.
+
+    Args:
+        zeros: as many as a tap reads.
+    """
+    image, _, *spatial = element_strides(x)
+    return Windows(
+        binding.address(x), image, binding.address(zeros), three(spatial, 0), three(x.shape[2:]), three(windows.counts),
+        three(windows.kernel), three(windows.strides), three(windows.dilations), three(windows.pads_begin, 0),
+    )  # fmt: skip
+
+
+def rows_as_windows(address: int, image: int, row: int, count: int, zeros: int) -> Windows:
+    """Rows of a matrix as windows of one tap."""
+    ones = three(())
+    return Windows(
+        address, image, zeros, three((row,), 0), three((count,)), three((count,)), ones, ones, ones, three((), 0)
+    )
+
+
+def table_bytes(rows: int, taps: int) -> int:
+    """Bytes of the table of pointers for a block of rows."""
+    return (rows + 8) * taps * 8
+
+
+def most_rows(taps: int, floats: int) -> int:
+    """Rows of a block, at most: 64 KiB of table, and data that stays in the second-level cache.
+
+    Args:
+        floats: of the data that a row reads.
+    """
+    return max(8, min((1 << 16) // (8 * taps), (1 << 17) // max(1, floats)))
+
+
+def row_block(rows: int, taps: int, floats: int, wanted: int) -> int:
+    """Rows of a block: at least ``wanted`` blocks if that leaves some rows for each.
+
+    Args:
+        floats: of the data that a row reads.
+    """
+    size = min(most_rows(taps, floats), -(-rows // wanted))
+    return min(rows, max(8, -(-size // 8) * 8))
+
+
+# Nanoseconds of work that pay for a second thread, and of a block of longer work (tests/benchmarks/native_products.py).
+_LEAST, _BLOCK = 10_000, 50_000
+# Blocks for each thread, at most.
+_MOST = 8
+
+
+def blocks_for(nanoseconds: float, threads: int) -> int:
+    """The blocks of a step that takes this long on one thread: one, or as many for each thread."""
+    if threads == 1 or nanoseconds < _LEAST:
+        return 1
+    return threads * max(1, min(_MOST, round(nanoseconds / (threads * _BLOCK))))
+
+
+def imbalance(units: int, parts: int) -> float:
+    """The largest of so many parts of units, of which each is whole, relative to an equal one."""
+    return -(-units // parts) * parts / units

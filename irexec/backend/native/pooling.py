@@ -13,11 +13,10 @@ import numpy as np
 from irexec.backend.calls import Binding, NativeKernel, element_strides
 from irexec.backend.convolution.geometry import is_channels_last
 from irexec.backend.copies import channels_last
-from irexec.backend.eligibility import has_elements
-from irexec.backend.kernel import Candidate, Task
+from irexec.backend.kernel import Candidate, Task, has_elements
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes
-from irexec.backend.native.windows import Windows, row_block, table_bytes, three, windows_of
+from irexec.backend.native.panels import Windows, row_block, table_bytes, three, windows_of
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
 from irexec.native.library import library

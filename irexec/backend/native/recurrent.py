@@ -16,9 +16,16 @@ from irexec.backend.calls import Binding, NativeKernel, element_strides, is_avai
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.convolution import STEP, Product, zeros
-from irexec.backend.native.panels import Cut, pack, padded, panel_of, product_cost
-from irexec.backend.native.sharing import blocks_for
-from irexec.backend.native.windows import rows_as_windows, table_bytes
+from irexec.backend.native.panels import (
+    Cut,
+    blocks_for,
+    pack,
+    padded,
+    panel_of,
+    product_cost,
+    rows_as_windows,
+    table_bytes,
+)
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I32, I64
 from irexec.schema.recurrent import (

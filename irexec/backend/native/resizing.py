@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.calls import Binding, NativeKernel, is_available, is_run, merged_strides
-from irexec.backend.eligibility import has_elements
-from irexec.backend.kernel import Candidate, Task
+from irexec.backend.kernel import Candidate, Task, has_elements
 from irexec.backend.native.chains import Axes
 from irexec.backend.native.convolution import STEP
 from irexec.backend.native.following import can_follow, followed

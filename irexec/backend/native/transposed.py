@@ -16,8 +16,7 @@ from irexec.backend.copies import Copy, array_at, bind_copies, channels_last
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.convolution import STEP, Product, zeros
 from irexec.backend.native.following import can_follow, followed
-from irexec.backend.native.panels import Cut, pack, panel_of, product_cost
-from irexec.backend.native.windows import Windows, table_bytes, three, windows_of
+from irexec.backend.native.panels import Cut, Windows, pack, panel_of, product_cost, table_bytes, three, windows_of
 from irexec.backend.registry import kernels
 from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry, backprop_geometry
 from irexec.dtypes.elements import F32

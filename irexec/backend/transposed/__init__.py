@@ -12,10 +12,8 @@ import numpy as np
 
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.filter_weights import FilterWeights
-from irexec.backend.convolution.geometry import float_type, is_channels_last, longest, split
+from irexec.backend.convolution.geometry import Region, float_type, is_channels_last, longest, multiply_groups, split
 from irexec.backend.convolution.output import Output
-from irexec.backend.convolution.regions import Region
-from irexec.backend.convolution.rows import multiply_groups
 from irexec.backend.kernel import SHARES, Candidate, Kernel, KernelContext, Task
 from irexec.backend.products import multiply, panels, pixel_product_cost
 from irexec.backend.registry import kernels

@@ -55,7 +55,7 @@ CONVOLUTIONS = (
     ),
     Mutation(
         "the padding of columns is not zero",
-        f"{_CONVOLUTION}/regions.py",
+        f"{_CONVOLUTION}/geometry.py",
         "        for index in self.beyond:\n            scratch.do(buffer[index].fill, 0)\n",
         "",
         (_TESTS,),
@@ -63,7 +63,7 @@ CONVOLUTIONS = (
     ),
     Mutation(
         "windows of an even stride begin at an odd pixel",
-        f"{_CONVOLUTION}/regions.py",
+        f"{_CONVOLUTION}/geometry.py",
         "first = inner.start + (remainder - inner.start) % stride",
         "first = inner.start + remainder % stride",
         (_TESTS,),
@@ -100,7 +100,7 @@ CONVOLUTIONS = (
     ),
     Mutation(
         "grouped convolution takes the weights of the first group",
-        f"{_CONVOLUTION}/rows.py",
+        f"{_CONVOLUTION}/geometry.py",
         "multiply_rows(scratch, rows, weights, values.reshape(pixels, groups, -1).swapaxes(0, 1))",
         "multiply_rows(scratch, rows, np.broadcast_to(weights[:1], weights.shape), values.reshape(pixels, groups, -1).swapaxes(0, 1))",
         (_TESTS,),
