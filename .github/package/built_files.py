@@ -4,8 +4,8 @@
 
 The C kernels are built for the machine if it has a C compiler, and left out with one line if it has none.
 
-A wheel with the kernels is for one platform and any Python 3, since ctypes loads them. A wheel without the kernels is
-for any platform and has their C sources, so that ``python -m irexec.native.build`` builds them later.
+A wheel with the kernels is for one platform and any Python 3, since ctypes loads them; one without is for any platform.
+Both have the C sources: ``python -m irexec.native.build`` builds them later, and Python reads their structures there.
 """
 
 import os
@@ -17,7 +17,6 @@ from pathlib import Path
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-_SOURCE = "irexec/native/source"
 _STUB = "irexec/opset.pyi"
 
 
@@ -33,7 +32,7 @@ class BuiltFiles(BuildHookInterface):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict) -> None:
-        """Add the stub and the kernels to the wheel, or the C sources if no kernels could be built."""
+        """Add the stub and the kernels to the wheel, where they can be made."""
         done = self._run("irexec.authoring.stub")
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
@@ -47,8 +46,6 @@ class BuiltFiles(BuildHookInterface):
             build_data["artifacts"] += [f"/{path}" for path in built]
         else:
             self.app.display_warning(f"irexec is built without C kernels, and computes with NumPy alone: {reason}")
-            if version != "editable":
-                build_data["force_include"][str(Path(self.root, _SOURCE))] = _SOURCE
 
     def _run(self, module: str) -> subprocess.CompletedProcess:
         """Run a module of irexec, without plug-ins.

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 
 _PACKAGES = ("irexec", "converters")
-_C_SOURCES, _KERNELS = "irexec/native/source/", "irexec/native/built/"
+_KERNELS = "irexec/native/built/"
 _STUB = "irexec/opset.pyi"
 """Written when a wheel is built."""
 _TOP = {
@@ -30,15 +30,10 @@ _TOP |= {"irexec", "pyproject.toml", "samples", "tests"}
 
 
 def wheel_problems(names: list[str], sources: set[str]) -> list[str]:
-    """What is wrong with the files of a wheel; ``sources`` are those of the packages in the repository.
-
-    A wheel has the C kernels, or their sources.
-    """
+    """What is wrong with the files of a wheel; ``sources`` are those of the packages in the repository."""
     inside = {name for name in names if not name.split("/")[0].endswith(".dist-info")}
     metadata = {name.split("/", 1)[1] for name in set(names) - inside}
     packed = {name for name in inside if not name.startswith(_KERNELS)}
-    if packed != inside:
-        sources = {name for name in sources if not name.startswith(_C_SOURCES)}
     wanted = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
     return [
         *(f"the wheel lacks {name}" for name in sorted(sources - packed)),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from ctypes import c_int64, c_void_p
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+
+from irexec.native.structures import Parameters, declared_in
 
 AXES = 8
 """Axes of a copy in C, the last two of which are the plane."""
@@ -20,20 +21,14 @@ _F32 = np.dtype(np.float32)
 _ZERO = np.zeros((), _F32)
 
 
-class CCopy(ctypes.Structure):
-    """See movement.c."""
-
-    _fields_ = (
-        ("data", c_void_p), ("out", c_void_p), ("sizes", c_int64 * AXES), ("source", c_int64 * AXES),
-        ("target", c_int64 * AXES), ("tables", c_void_p * AXES), ("item", c_int64), ("outers", c_int64),
-        ("outers_each", c_int64), ("rows_each", c_int64), ("last", c_int64),
-    )  # fmt: skip
+@declared_in("movement.c", "copy")
+class CCopy(Parameters):
+    """See irexec/native/source/movement.c."""
 
 
-class Movement(ctypes.Structure):
-    """See movement.c."""
-
-    _fields_ = (("copies", c_void_p),)
+@declared_in("movement.c", "movement")
+class Movement(Parameters):
+    """See irexec/native/source/movement.c."""
 
 
 class Calls(Protocol):

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "source"
-"""The folder of the C sources. A wheel that has the library does without them."""
+"""The folder of the C sources, which every installation has: Python reads the structures of parameters there."""
 
 
 def sources_hash() -> int:

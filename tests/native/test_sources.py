@@ -3,70 +3,33 @@
 from __future__ import annotations
 
 import ctypes
-import importlib
-import pkgutil
 import re
-from collections.abc import Iterator
 
 import pytest
 
-import irexec.backend.native
 from irexec.backend.native.chains import CODES
 from irexec.native.sources import SOURCE
+from irexec.native.structures import Parameters, declared_in
 
 _TEXT = "\n".join(
     re.sub(r"/\*.*?\*/", "", path.read_text("utf-8"), flags=re.DOTALL) for path in sorted(SOURCE.glob("*.[ch]"))
 )
 
 
-def _structures() -> Iterator[type[ctypes.Structure]]:
-    package = irexec.backend.native
-    modules = [
-        importlib.import_module(f"{package.__name__}.{info.name}") for info in pkgutil.iter_modules(package.__path__)
-    ]
-    for module in modules:
-        for value in vars(module).values():
-            is_structure = isinstance(value, type) and issubclass(value, ctypes.Structure)
-            if is_structure and value.__module__ == module.__name__:
-                yield value
+def test_a_structure_has_the_fields_of_c() -> None:
+    made = declared_in("resize.c", "table")(type("Table", (Parameters,), {}))
+    assert made._fields_ == [("index", ctypes.c_void_p), ("weights", ctypes.c_void_p), ("taps", ctypes.c_int64)]
+    made = declared_in("resize.c", "resize")(type("Resize", (Parameters,), {}))
+    assert [name for name, _ in made._fields_][-2:] == ["down", "across"]
+    assert made.across.offset + 24 == ctypes.sizeof(made) == 19 * 8
+    with pytest.raises(AssertionError, match="Resize has 15 fields, not 2"):
+        made(1, 2)
 
 
-def _c_name(structure: type[ctypes.Structure]) -> str:
-    """``Windows`` and ``WindowsParameters`` are windows in C; ``CChain`` is chain, since Python has another Chain."""
-    name = structure.__name__.lstrip("_").removesuffix("Parameters")
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", re.sub(r"^C(?=[A-Z])", "", name)).lower()
-
-
-def _c_fields(name: str) -> list[tuple[str, str]]:
-    """The fields of a C structure, in order, with the type of each: pointer, i64, double or a structure."""
-    found = re.search(r"typedef struct \{([^}]*)\}\s*" + name + ";", _TEXT)
-    assert found is not None, f"no C structure is named {name}"
-    fields = []
-    for declaration in filter(None, (part.strip() for part in found[1].split(";"))):
-        kind, declared = re.fullmatch(r"(?:const )?(\w+)\b(.*)", declaration, re.DOTALL).groups()  # type: ignore[union-attr]
-        for one in declared.split(","):
-            stars, field, size = re.fullmatch(r"\s*(?:const )?(\**)\s*(?:const )?(\w+)(\[\w+\])?\s*", one).groups()  # type: ignore[union-attr]
-            fields.append((field, ("pointer" if stars else kind) + (size or "")))
-    return fields
-
-
-def _python_type(kind: type) -> str:
-    if kind is ctypes.c_void_p:
-        return "pointer"
-    if kind is ctypes.c_double:
-        return "double"
-    if kind is ctypes.c_int64:
-        return "i64"
-    if issubclass(kind, ctypes.Array):
-        return f"{_python_type(kind._type_)}[{kind._length_}]"
-    assert issubclass(kind, ctypes.Structure), kind
-    return _c_name(kind)
-
-
-@pytest.mark.parametrize("structure", list(_structures()), ids=lambda structure: structure.__name__)
-def test_a_structure_has_the_fields_of_c(structure: type[ctypes.Structure]) -> None:
-    fields = [(field[0], _python_type(field[1])) for field in structure._fields_]
-    assert fields == _c_fields(_c_name(structure))
+def test_a_field_of_another_kind_is_refused() -> None:
+    """Its offset would not be known."""
+    with pytest.raises(KeyError, match="vf"):
+        declared_in("levels.h", "numbers")(type("Numbers", (Parameters,), {}))
 
 
 def test_the_codes_of_chains_are_those_of_c() -> None:

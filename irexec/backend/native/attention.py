@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Iterator, Sequence
-from ctypes import c_double, c_int64, c_void_p
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from irexec.backend.native.integers import unit
 from irexec.backend.native.panels import padded, panel_of, product_cost
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import BOOLEAN, F32
+from irexec.native.structures import Parameters, declared_in
 from irexec.reference.levels import Scores
 
 # Bytes of the scores of a group of rows, its rows, and columns of a block, at most.
@@ -27,25 +26,14 @@ _SCORES, _GROUP, _COLUMNS = 1 << 16, 48, 512
 _PACK, _SCORE, _ROW = 0.4, 0.4, 30.0
 
 
-class Matrices(ctypes.Structure):
+@declared_in("attention.c", "matrices")
+class Matrices(Parameters):
     """See irexec/native/source/attention.c."""
 
-    _fields_ = (
-        ("base", c_void_p), ("outer", c_int64), ("inner", c_int64), ("row", c_int64), ("column", c_int64),
-    )  # fmt: skip
 
-
-class AttentionParameters(ctypes.Structure):
+@declared_in("attention.c", "attention")
+class AttentionParameters(Parameters):
     """See irexec/native/source/attention.c."""
-
-    _fields_ = (
-        ("query", Matrices), ("key", Matrices), ("value", Matrices), ("mask", Matrices), ("sink", Matrices),
-        ("out", Matrices), ("scale", c_void_p), ("factor", c_double), ("outer", c_int64), ("inner", c_int64),
-        ("shared", c_int64), ("rows", c_int64), ("columns", c_int64), ("width", c_int64), ("values", c_int64),
-        ("row_block", c_int64), ("group", c_int64), ("column_block", c_int64), ("key_panel", c_int64),
-        ("value_panel", c_int64), ("mask_kind", c_int64), ("causal", c_int64), ("unit", c_int64),
-        ("query_zero", c_int64), ("key_zero", c_int64), ("step", c_double),
-    )  # fmt: skip
 
 
 class AttentionBlocks:

@@ -6,10 +6,8 @@ variable itself stay as they are: whoever has an array of it keeps its values, a
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Iterator, Sequence
-from ctypes import c_int64
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from irexec.backend.registry import kernels
 from irexec.dtypes.elements import BOOLEAN, F32
 from irexec.errors import OpError, check
 from irexec.ir.dims import shape_text
+from irexec.native.structures import Parameters, declared_in
 from irexec.schema.registry import resolve
 
 # Columns that a block is planned for: their number is known in a run.
@@ -31,11 +30,9 @@ _COLUMNS = 512
 _PART, _MORE = 4, 64
 
 
-class Append(ctypes.Structure):
+@declared_in("attention.c", "append")
+class Append(Parameters):
     """See irexec/native/source/attention.c."""
-
-    _fields_ = (("source", Matrices * 2), ("target", Matrices * 2), ("inner", c_int64), ("rows", c_int64),
-                ("columns", c_int64 * 2))  # fmt: skip
 
 
 class NativeCachedAttention(NativeKernel):

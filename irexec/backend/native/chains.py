@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from collections.abc import Sequence
-from ctypes import c_double, c_int64, c_void_p
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,6 +12,7 @@ from irexec.backend.calls import Binding, grouped_order, merged_strides
 from irexec.backend.chain import Chain
 from irexec.backend.kernel import Task
 from irexec.ir.facts import Fact
+from irexec.native.structures import Parameters, declared_in
 from irexec.reference.levels import MOST, Grid
 
 CODES = (
@@ -36,25 +35,19 @@ Axes = tuple[tuple[int, ...], ...]
 """The axes of a tensor that are images, rows and columns of its tiles."""
 
 
-class Operand(ctypes.Structure):
+@declared_in("chain.h", "operand")
+class Operand(Parameters):
     """A tensor that a chain reads; strides in elements."""
 
-    _fields_ = (("base", c_void_p), ("image", c_int64), ("row", c_int64), ("column", c_int64))
+
+@declared_in("chain.h", "instruction")
+class CInstruction(Parameters):
+    """See irexec/native/source/chain.h."""
 
 
-class CInstruction(ctypes.Structure):
-    """See chain.h."""
-
-    _fields_ = (
-        ("code", c_int64), ("target", c_int64), ("a", c_int64), ("b", c_int64), ("operand", c_int64), ("p", c_double),
-        ("q", c_double),
-    )  # fmt: skip
-
-
-class CChain(ctypes.Structure):
-    """See chain.h."""
-
-    _fields_ = (("operands", c_void_p), ("instructions", c_void_p), ("count", c_int64))
+@declared_in("chain.h", "chain")
+class CChain(Parameters):
+    """See irexec/native/source/chain.h."""
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,9 @@ loop; irexec/native/source/compressed.c has the other side."""
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from ctypes import c_double, c_int64, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +23,7 @@ from irexec.backend.native.matmul import activations, reordering_cost
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I4, I8, U4, U8
 from irexec.dtypes.packing import unpack
+from irexec.native.structures import Parameters, declared_in
 
 # Weights of a column that are unpacked at once; rows that use them, at most.
 _DEPTH, _ROWS = 256, 192
@@ -40,16 +39,9 @@ _BLOCK = 500_000
 _UNPACK, _MULTIPLY = {16: 0.03, 8: 0.06, 4: 0.3}, {16: 0.012, 8: 0.022, 4: 0.07}
 
 
-class CompressedProduct(ctypes.Structure):
+@declared_in("compressed.c", "compressed_product")
+class CompressedProduct(Parameters):
     """See irexec/native/source/compressed.c."""
-
-    _fields_ = (
-        ("x", c_void_p), ("x_image", c_int64), ("x_row", c_int64), ("words", c_void_p), ("scales", c_void_p),
-        ("zeros", c_void_p), ("bias", c_void_p), ("out", c_void_p), ("out_image", c_int64), ("out_row", c_int64),
-        ("out_column", c_int64), ("after", c_void_p), ("depth", c_int64), ("group", c_int64), ("columns", c_int64),
-        ("bits", c_int64), ("rows", c_int64), ("row_block", c_int64), ("panel_block", c_int64), ("low", c_double),
-        ("high", c_double),
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from ctypes import c_double, c_int64, c_void_p
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +30,7 @@ from irexec.backend.native.panels import (
     windows_of,
 )
 from irexec.backend.registry import kernels
+from irexec.native.structures import Parameters, declared_in
 
 # Channels of a tap up to which the taps along the last axis are put together, in a padded copy of the data.
 _FEW = 12
@@ -39,16 +38,9 @@ _FEW = 12
 _COPY, STEP = 0.35, 500
 
 
-class Product(ctypes.Structure):
+@declared_in("product.c", "product")
+class Product(Parameters):
     """See irexec/native/source/product.c."""
-
-    _fields_ = (
-        ("window", Windows), ("weights", c_void_p), ("weights_image", c_int64), ("bias", c_void_p),
-        ("addend", c_void_p), ("out", c_void_p),
-        ("out_image", c_int64), ("out_row", c_int64), ("out_column", c_int64), ("after", c_void_p), ("depth", c_int64),
-        ("groups", c_int64), ("columns", c_int64), ("panel", c_int64), ("rows", c_int64), ("row_parts", c_int64),
-        ("panel_parts", c_int64), ("low", c_double), ("high", c_double),
-    )  # fmt: skip
 
 
 @functools.cache
@@ -185,33 +177,19 @@ _FUSED = 8
 _MULTIPLY, _MOVE = 0.25, 0.9
 
 
-class _Tiling(ctypes.Structure):
+@declared_in("winograd.c", "tiling")
+class _Tiling(Parameters):
     """See irexec/native/source/winograd.c."""
 
-    _fields_ = (
-        ("size", c_int64), ("down", c_int64), ("across", c_int64), ("first", c_int64), ("count", c_int64),
-        ("blocks", c_int64), ("matrix", c_void_p),
-    )  # fmt: skip
+
+@declared_in("winograd.c", "spreading")
+class _Spreading(Parameters):
+    """See irexec/native/source/winograd.c."""
 
 
-class _Spreading(ctypes.Structure):
-    """See winograd.c."""
-
-    _fields_ = (
-        ("tiles", _Tiling), ("data", c_void_p), ("data_image", c_int64), ("data_row", c_int64), ("data_pixel", c_int64),
-        ("height", c_int64), ("width", c_int64), ("top", c_int64), ("left", c_int64), ("channels", c_int64),
-        ("points", c_void_p),
-    )  # fmt: skip
-
-
-class _Gathering(ctypes.Structure):
-    """See winograd.c."""
-
-    _fields_ = (
-        ("tiles", _Tiling), ("products", c_void_p), ("outputs", c_int64), ("height", c_int64), ("width", c_int64),
-        ("bias", c_void_p), ("out", c_void_p), ("out_image", c_int64), ("out_row", c_int64), ("out_column", c_int64),
-        ("after", c_void_p), ("low", c_double), ("high", c_double),
-    )  # fmt: skip
+@declared_in("winograd.c", "gathering")
+class _Gathering(Parameters):
+    """See irexec/native/source/winograd.c."""
 
 
 class Tiles:

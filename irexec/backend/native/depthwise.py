@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from ctypes import c_double, c_int64, c_void_p
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,9 @@ from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes, overwritten, zeros
-from irexec.backend.native.panels import Windows, blocks_for, imbalance, padded, windows_of
+from irexec.backend.native.panels import blocks_for, imbalance, padded, windows_of
 from irexec.backend.registry import kernels
+from irexec.native.structures import Parameters, declared_in
 
 # Nanoseconds for a multiplication, for an output and for a pixel.
 _TAP, _OUTPUT, _PIXEL = 0.04, 0.1, 8.0
@@ -28,14 +27,9 @@ _PIXELS, _LINE = 4, 16
 _UNEQUAL = 1.1
 
 
-class Depthwise(ctypes.Structure):
+@declared_in("depthwise.c", "depthwise")
+class Depthwise(Parameters):
     """See irexec/native/source/depthwise.c."""
-
-    _fields_ = (
-        ("window", Windows), ("weights", c_void_p), ("bias", c_void_p), ("out", c_void_p), ("out_image", c_int64),
-        ("out_row", c_int64), ("after", c_void_p), ("channels", c_int64), ("row_parts", c_int64),
-        ("channel_parts", c_int64), ("low", c_double), ("high", c_double),
-    )  # fmt: skip
 
 
 class NativeDepthwise(NativeKernel):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Sequence
-from ctypes import c_int64, c_void_p
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ from irexec.backend.chain import Chain
 from irexec.backend.kernel import Order
 from irexec.backend.native.chains import Axes, NativeChain, is_of_floats, program_of, reads_levels
 from irexec.ir.facts import Fact
+from irexec.native.structures import Parameters, declared_in
 
 _TILE = 512
 # Tiles of a block.
@@ -23,13 +22,9 @@ _TILES = 32
 _STEP, _MOVED, _PASS = 400, 0.08, 0.05
 
 
-class Elementwise(ctypes.Structure):
+@declared_in("elementwise.c", "elementwise")
+class Elementwise(Parameters):
     """See irexec/native/source/elementwise.c."""
-
-    _fields_ = (
-        ("out", c_void_p), ("out_image", c_int64), ("out_row", c_int64), ("unknown", c_void_p), ("chain", c_void_p),
-        ("images", c_int64), ("rows", c_int64), ("columns", c_int64), ("tiles", c_int64),
-    )  # fmt: skip
 
 
 class NativeElementwise(NativeKernel):

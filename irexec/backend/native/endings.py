@@ -3,30 +3,21 @@ side."""
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Sequence
-from ctypes import c_double, c_int64, c_void_p
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from irexec.backend.chain import Chain
 from irexec.ir.facts import Fact
+from irexec.native.structures import Parameters, declared_in
 from irexec.reference.levels import Grid
 
 
-class Ending(ctypes.Structure):
-    """See levels.h."""
-
-    _fields_ = (
-        ("scale", c_void_p), ("bias", c_void_p), ("addend", c_void_p), ("addend_image", c_int64),
-        ("addend_row", c_int64), ("addend_zero", c_double), ("addend_factor", c_double), ("is_rounded", c_int64),
-        ("first_low", c_double), ("first_high", c_double), ("first_factor", c_double), ("after", c_void_p),
-        ("factors", c_void_p), ("shifts", c_void_p), ("low", c_double), ("high", c_double), ("out", c_void_p),
-        ("out_image", c_int64), ("out_row", c_int64), ("out_column", c_int64), ("zero", c_double),
-        ("unknown", c_void_p),
-    )  # fmt: skip
+@declared_in("levels.h", "ending")
+class Ending(Parameters):
+    """See irexec/native/source/levels.h."""
 
 
 @dataclass

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from ctypes import c_int64, c_void_p
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -37,6 +35,7 @@ from irexec.backend.registry import kernels
 from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry, geometry_of
 from irexec.dtypes.elements import F32, U8
 from irexec.native.library import library
+from irexec.native.structures import Parameters, declared_in
 from irexec.reference.levels import Grid
 from irexec.reference.windows import SlidingWindows
 
@@ -46,20 +45,14 @@ _RATE = {4: 150.0, 2: 40.0}
 _COPY, _REORDERED, _WIDEN, _READ = 0.05, 0.35, 0.06, 0.03
 
 
-class IntegerProduct(ctypes.Structure):
-    """See integer_product.c."""
-
-    _fields_ = (
-        ("window", Windows), ("weights", c_void_p), ("start", c_void_p), ("end", Ending), ("depth", c_int64),
-        ("unit", c_int64), ("groups", c_int64), ("columns", c_int64), ("panel", c_int64), ("rows", c_int64),
-        ("row_parts", c_int64), ("panel_parts", c_int64),
-    )  # fmt: skip
+@declared_in("integer_product.c", "integer_product")
+class IntegerProduct(Parameters):
+    """See irexec/native/source/integer_product.c."""
 
 
-class Widening(ctypes.Structure):
-    """See integer_product.c."""
-
-    _fields_ = (("source", c_void_p), ("to", c_void_p), ("count", c_int64), ("each", c_int64))
+@declared_in("integer_product.c", "widening")
+class Widening(Parameters):
+    """See irexec/native/source/integer_product.c."""
 
 
 @functools.cache
@@ -330,22 +323,14 @@ def group_convolution(task: Task) -> Iterator[Candidate]:
     return _convolutions(task, grouped=True)
 
 
-class IntegerDepthwiseParameters(ctypes.Structure):
-    """See integer_depthwise.c."""
-
-    _fields_ = (
-        ("window", Windows), ("weights", c_void_p), ("start", c_void_p), ("end", Ending), ("channels", c_int64),
-        ("unit", c_int64), ("rows", c_int64), ("row_parts", c_int64),
-    )  # fmt: skip
+@declared_in("integer_depthwise.c", "integer_depthwise")
+class IntegerDepthwiseParameters(Parameters):
+    """See irexec/native/source/integer_depthwise.c."""
 
 
-class LevelMaximaParameters(ctypes.Structure):
-    """See integer_depthwise.c."""
-
-    _fields_ = (
-        ("window", Windows), ("out", c_void_p), ("out_image", c_int64), ("out_row", c_int64), ("channels", c_int64),
-        ("rows", c_int64), ("row_parts", c_int64),
-    )  # fmt: skip
+@declared_in("integer_depthwise.c", "level_maxima")
+class LevelMaximaParameters(Parameters):
+    """See irexec/native/source/integer_depthwise.c."""
 
 
 class IntegerDepthwise(_Integers):

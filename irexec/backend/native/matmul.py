@@ -3,11 +3,9 @@ run."""
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from ctypes import c_int64, c_void_p
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +23,7 @@ from irexec.backend.native.following import can_follow, followed
 from irexec.backend.native.panels import READ, Cut, pack, padded, panel_of, product_cost, rows_as_windows, table_bytes
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
+from irexec.native.structures import Parameters, declared_in
 
 # Values of a matrix that is not packed: tables of words, of which others read rows as they are stored.
 _LARGEST = 1 << 23
@@ -32,13 +31,9 @@ _LARGEST = 1 << 23
 _PACK, _COPIED, _REORDERED = 0.15, 0.35, 1.0
 
 
-class Packing(ctypes.Structure):
+@declared_in("product.c", "packing")
+class Packing(Parameters):
     """See irexec/native/source/product.c."""
-
-    _fields_ = (
-        ("matrix", c_void_p), ("image", c_int64), ("row", c_int64), ("column", c_int64), ("out", c_void_p),
-        ("depth", c_int64), ("columns", c_int64), ("panel", c_int64), ("panels_each", c_int64),
-    )  # fmt: skip
 
 
 class _Matrices(NativeKernel):

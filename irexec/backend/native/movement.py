@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import itertools
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from ctypes import c_int64, c_void_p
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from irexec.backend.kernel import Candidate, Task, has_elements, is_row_major
 from irexec.backend.native.following import can_follow, followed
 from irexec.backend.registry import kernels
 from irexec.native.library import library
+from irexec.native.structures import Parameters, declared_in
 from irexec.schema.broadcasting import pdpd_start
 from irexec.schema.shape_rules import normalize_axis
 
@@ -374,14 +373,9 @@ class ConstantPad(_Moves):
 _BLOCK = 1 << 15
 
 
-class CGather(ctypes.Structure):
-    """See movement.c."""
-
-    _fields_ = (
-        ("data", c_void_p), ("out", c_void_p), ("indices", c_void_p), ("data_outer", c_int64), ("data_row", c_int64),
-        ("out_outer", c_int64), ("out_row", c_int64), ("wide", c_int64), ("size", c_int64), ("count", c_int64),
-        ("bytes", c_int64), ("rows_each", c_int64),
-    )  # fmt: skip
+@declared_in("movement.c", "gather")
+class CGather(Parameters):
+    """See irexec/native/source/movement.c."""
 
 
 @kernels("Gather", since=1)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Sequence
-from ctypes import c_int64, c_void_p
+from ctypes import c_int64
 from dataclasses import dataclass
 
 import numpy as np
 
 from irexec.backend.calls import Binding, copied, element_strides, loaded
 from irexec.backend.copies import Copy, bordered
+from irexec.native.structures import Parameters, declared_in
 from irexec.reference.windows import SlidingWindows
 
 # Time of a panel of 1, 2 and 3 vectors relative to its columns, by the size of a vector: narrow tiles read more than
@@ -108,13 +109,9 @@ class Cut:
 _Three = c_int64 * 3
 
 
-class Windows(ctypes.Structure):
-    """See windows.h."""
-
-    _fields_ = (
-        ("data", c_void_p), ("data_image", c_int64), ("zeros", c_void_p), ("data_strides", _Three), ("sizes", _Three),
-        ("counts", _Three), ("kernel", _Three), ("strides", _Three), ("dilations", _Three), ("pads", _Three),
-    )  # fmt: skip
+@declared_in("windows.h", "windows")
+class Windows(Parameters):
+    """See irexec/native/source/windows.h."""
 
 
 def three(values: Sequence[int], fill: int = 1) -> ctypes.Array[c_int64]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Iterator, Sequence
-from ctypes import c_int64, c_void_p
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from irexec.backend.native.panels import Windows, row_block, table_bytes, three,
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
 from irexec.native.library import library
+from irexec.native.structures import Parameters, declared_in
 from irexec.reference.pooling import lowest, window_populations
 from irexec.reference.windows import SlidingWindows
 
@@ -29,14 +28,9 @@ _TAP, _ENTRY, _OUTPUT, _COPY = 0.04, 2.0, 0.1, 0.35
 _MOST = 1 << 11
 
 
-class Pooling(ctypes.Structure):
-    """See pooling.c."""
-
-    _fields_ = (
-        ("window", Windows), ("out", c_void_p), ("out_image", c_int64), ("out_strides", c_int64 * 3),
-        ("out_channel", c_int64), ("after", c_void_p), ("factors", c_void_p), ("factor_step", c_int64),
-        ("channels", c_int64), ("rows", c_int64), ("row_block", c_int64),
-    )  # fmt: skip
+@declared_in("pooling.c", "pooling")
+class Pooling(Parameters):
+    """See irexec/native/source/pooling.c."""
 
 
 class NativePool(NativeKernel):

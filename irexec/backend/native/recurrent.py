@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Iterable, Sequence
-from ctypes import c_double, c_int64, c_void_p
+from ctypes import c_int64
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,6 +28,7 @@ from irexec.backend.native.panels import (
 )
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I32, I64
+from irexec.native.structures import Parameters, declared_in
 from irexec.schema.recurrent import (
     GRU_ACTIVATIONS,
     LSTM_ACTIVATIONS,
@@ -54,22 +55,14 @@ _TOGETHER = 32
 _LARGEST = 32 << 20
 
 
-class States(ctypes.Structure):
-    """See recurrent.c."""
+@declared_in("recurrent.c", "states")
+class States(Parameters):
+    """See irexec/native/source/recurrent.c."""
 
-    _fields_ = (("base", c_void_p), ("sequence", c_int64), ("direction", c_int64), ("step", c_int64))
 
-
-class Recurrence(ctypes.Structure):
-    """See recurrent.c."""
-
-    _fields_ = (
-        ("kind", c_int64), ("batch", c_int64), ("steps", c_int64), ("directions", c_int64), ("size", c_int64),
-        ("activations", c_int64 * 3), ("clip", c_double), ("reversed", c_int64), ("parts", c_int64),
-        ("projected", c_void_p), ("first", c_void_p), ("second", c_void_p), ("zeros", c_void_p), ("bias", c_void_p),
-        ("panels", c_int64 * 2), ("lengths", c_void_p), ("length_bytes", c_int64), ("length_step", c_int64),
-        ("hidden", States), ("cell", States), ("all", States), ("last_hidden", States), ("last_cell", States),
-    )  # fmt: skip
+@declared_in("recurrent.c", "recurrence")
+class Recurrence(Parameters):
+    """See irexec/native/source/recurrent.c."""
 
 
 @dataclass(frozen=True)
@@ -226,8 +219,8 @@ class NativeRecurrence(NativeKernel):
 
     def _of(self, x: np.ndarray, binding: Binding) -> States:
         """A tensor (B, S), (B, D, S) or (B, D, T, S)."""
-        sequence, *others, _ = element_strides(x)
-        return States(binding.address(x), sequence, *others)
+        strides = element_strides(x)[:-1]
+        return States(binding.address(x), *strides, *[0] * (3 - len(strides)))
 
 
 def _lengths(lengths: np.ndarray | None, binding: Binding) -> tuple[int | None, int, int]:

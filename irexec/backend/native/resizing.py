@@ -5,11 +5,9 @@ irexec/native/source/resize.c has the sums.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from ctypes import c_int64, c_void_p
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from irexec.backend.native.following import can_follow, followed
 from irexec.backend.native.movement import Select, offer
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
+from irexec.native.structures import Parameters, declared_in
 from irexec.reference.interpolate import float_steps, scales_of
 from irexec.reference.pooling import adaptive_windows
 from irexec.reference.resize import Taps
@@ -37,21 +36,14 @@ _LONGEST = 1 << 17
 Steps = Sequence[tuple[int, Taps]]
 
 
-class Table(ctypes.Structure):
-    """See resize.c."""
+@declared_in("resize.c", "table")
+class Table(Parameters):
+    """See irexec/native/source/resize.c."""
 
-    _fields_ = (("index", c_void_p), ("weights", c_void_p), ("taps", c_int64))
 
-
-class CResize(ctypes.Structure):
-    """See resize.c."""
-
-    _fields_ = (
-        ("data", c_void_p), ("data_outer", c_int64), ("data_row", c_int64), ("data_column", c_int64),
-        ("out", c_void_p), ("out_outer", c_int64), ("out_row", c_int64), ("out_column", c_int64),
-        ("data_columns", c_int64), ("inner", c_int64), ("rows", c_int64), ("columns", c_int64), ("rows_each", c_int64),
-        ("down", Table), ("across", Table),
-    )  # fmt: skip
+@declared_in("resize.c", "resize")
+class CResize(Parameters):
+    """See irexec/native/source/resize.c."""
 
 
 class Resize(NativeKernel):

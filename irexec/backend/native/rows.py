@@ -5,11 +5,9 @@ irexec/native/source/rows.h has the other side.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import math
 from collections.abc import Collection, Iterator, Sequence
-from ctypes import c_double, c_int64, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,16 +20,16 @@ from irexec.backend.native.chains import Axes, NativeChain, Operand, fits
 from irexec.backend.native.convolution import STEP, overwritten
 from irexec.backend.registry import Candidates, kernels
 from irexec.dtypes.elements import F32
+from irexec.native.structures import Parameters, declared_in
 from irexec.schema.shape_rules import mvn_2_axes, normalize_axes, normalize_axis
 
 TILE = 512
 """Floats of a tile; see chain.h."""
 
 
-class Target(ctypes.Structure):
+@declared_in("rows.h", "target")
+class Target(Parameters):
     """A tensor that a kernel writes; strides in elements."""
-
-    _fields_ = (("base", c_void_p), ("image", c_int64), ("row", c_int64), ("column", c_int64))
 
 
 def block_count(sizes: tuple[int, int, int], block: int, *, by_columns: bool) -> int:
@@ -99,15 +97,9 @@ _AXES_LIMIT = 1 << 12
 _NORMALIZATION_ELEMENT, _SET, _NORMALIZATION_COLUMN = 0.12, 25.0, 0.25
 
 
-class Normalization(ctypes.Structure):
+@declared_in("normalization.c", "normalization")
+class Normalization(Parameters):
     """See irexec/native/source/normalization.c."""
-
-    _fields_ = (
-        ("data", Operand), ("out", Target), ("after", c_void_p), ("scale", c_void_p), ("shift", c_void_p),
-        ("affine_row", c_int64), ("affine_column", c_int64), ("images", c_int64), ("rows", c_int64),
-        ("columns", c_int64), ("set_rows", c_int64), ("set_columns", c_int64), ("block", c_int64), ("mode", c_int64),
-        ("eps", c_double),
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -267,13 +259,9 @@ _BLOCK, _SLAB = 1 << 13, 1 << 14
 _ELEMENT, _SOFTMAX_ROW = 0.4, 70.0
 
 
-class SoftmaxParameters(ctypes.Structure):
+@declared_in("softmax.c", "softmax")
+class SoftmaxParameters(Parameters):
     """See irexec/native/source/softmax.c."""
-
-    _fields_ = (
-        ("data", Operand), ("out", Target), ("after", c_void_p), ("images", c_int64), ("rows", c_int64),
-        ("columns", c_int64), ("block", c_int64), ("logarithm", c_int64),
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -360,13 +348,9 @@ _REDUCTION_BLOCK = 1 << 15
 _REDUCTION_ELEMENT, _ROW, _COLUMN = 0.07, 12.0, 1.0
 
 
-class ReductionParameters(ctypes.Structure):
+@declared_in("reduction.c", "reduction")
+class ReductionParameters(Parameters):
     """See irexec/native/source/reduction.c."""
-
-    _fields_ = (
-        ("data", Operand), ("out", Target), ("after", c_void_p), ("images", c_int64), ("rows", c_int64),
-        ("columns", c_int64), ("block", c_int64), ("kind", c_int64),
-    )  # fmt: skip
 
 
 @dataclass(frozen=True)
