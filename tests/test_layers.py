@@ -125,6 +125,7 @@ _ONLY = {
     # Calls of C: the kernels, and what the system tells and Python does not.
     "ctypes": (
         "irexec/native/library.py",
+        "irexec/native/structures.py",
         "irexec/tools/engines/inference_engine/worker.py",
         "irexec/backend/native/",
         "irexec/backend/calls.py",
