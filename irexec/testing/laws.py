@@ -217,7 +217,7 @@ def _transposed(array: np.ndarray) -> np.ndarray:
 
 def forms_and_options(row: Case, share: Share = ALL) -> Sequence[tuple[int, tuple[bool, int, Precision]]]:
     """Indices of ``FORMS``, each with an option that law 6 compiles the form with."""
-    return share.of([*itertools.product(range(len(FORMS)), _options(row))], 2)
+    return share.of([*itertools.product(range(len(FORMS)), _options(row))], 1)
 
 
 def law_6_runs(row: Case, expected: Arrays, share: Share = ALL) -> None:

@@ -20,6 +20,7 @@ from tests.support.goldens import recorded
 
 
 @pytest.mark.parametrize("pair", sorted(random_cases()), ids=lambda pair: f"{pair[0]}-{pair[1]}")
+@pytest.mark.sampled(2)
 def test_results_in_f32_are_inside(pair: tuple[str, int]) -> None:
     for seed in range(2):
         row = random_cases()[pair](np.random.default_rng(seed))
@@ -33,6 +34,7 @@ def test_results_in_f32_are_inside(pair: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("family", sorted(families()))
+@pytest.mark.sampled(2)
 def test_recorded_answers_are_inside(family: str) -> None:
     """OpenVINO's answers to the rows, and those that rows give themselves."""
     for row in families()[family]:

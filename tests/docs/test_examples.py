@@ -45,6 +45,7 @@ def _runs_pytest(path: Path) -> bool:
         for path in _pages_with_examples()
     ],
 )
+@pytest.mark.sampled(2)
 def test_outputs_are_those_that_the_page_shows(path: Path, tmp_path: Path) -> None:
     wrong = [
         f"{_id(path)}:{result.line}: {result.what}\n--- shown\n{result.shown}\n--- actual\n{normal(result.actual)}"

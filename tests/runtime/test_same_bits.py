@@ -70,6 +70,7 @@ def test_more_shapes_than_plans_change_no_bit() -> None:
 
 
 @pytest.mark.parametrize("native", ["", "0"])
+@pytest.mark.sampled(2)
 def test_batch_writes_the_same_bytes_with_any_number_of_jobs(tmp_path: Path, native: str) -> None:
     irexec.save_model(_open_sizes(), tmp_path / "m.xml")
     (tmp_path / "items").mkdir()

@@ -197,6 +197,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("dtype", ["object", "str"])
+@pytest.mark.sampled(2)
 def test_tensors_of_strings(tmp_path: Path, dtype: str) -> None:
     """A kernel returns texts as objects or as NumPy's str; they are the same to the next kernel and in every file."""
     (tmp_path / "ops.py").write_text(STRINGS.replace("{dtype}", dtype))

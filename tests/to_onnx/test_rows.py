@@ -24,6 +24,7 @@ def _translation(row: Case) -> Translation | None:
 
 
 @pytest.mark.parametrize("type", [t for t, rows in _ROWS.items() if any(_translation(row) for _, row in rows)])
+@pytest.mark.sampled(2)
 def test_rows(type: str) -> None:
     broken = []
     for family, row in _ROWS[type]:
