@@ -5,6 +5,7 @@ ONNX Runtime gets the graph as irexec exports it. An accusation fails. ``--case 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import tempfile
 from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ class Sweep(Kind):
     @classmethod
     def add_options(cls, add: Callable[..., Any]) -> None:
         add("--runtime", default="openvino", choices=("openvino", "onnxruntime"))
+        add("--precision", default="f32", choices=("f32", "bf16"), help="of OpenVINO")
         add("--write", type=Path, metavar="FOLDER", help="write the graphs and the inputs of their first run")
 
     def names(self) -> list[str]:
@@ -54,19 +56,22 @@ class Sweep(Kind):
             yield Outcome("written")
             return
         try:
-            found = _judged(number, self.options.runtime)
+            found = _judged(number, self.options.runtime, self.options.precision)
         except IrexecError as error:
             yield Outcome(f"refused: {type(error).__name__}")
             return
         yield Outcome(found.verdict, found.sentence, fails=found.verdict in _ACCUSATIONS)
 
 
-def _judged(seed: int, runtime: str) -> Judgement:
+def _judged(seed: int, runtime: str, precision: str) -> Judgement:
     made = make(seed)
     options = JudgeOptions(runtime=runtime, timeout=_TIMEOUT)
     if runtime == "openvino":
         names = [port.name for port in made.model.inputs]
-        return judge(made.model, dict(zip(names, made.runs[0], strict=True)), options)
+        properties = {"INFERENCE_PRECISION_HINT": precision}
+        return judge(
+            made.model, dict(zip(names, made.runs[0], strict=True)), dataclasses.replace(options, properties=properties)
+        )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "graph.onnx"
         proto = to_onnx(made.model)

@@ -21,8 +21,10 @@ import numpy as np
 import pytest
 
 import irexec
+from irexec.analysis.open_sizes import sizes_for
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.submodel import with_shapes
+from irexec.ir.facts import Fact
 from irexec.ir.find import values_by_name
 from irexec.ir.graph import Node
 from irexec.tools.judge import Judgement, judge
@@ -58,17 +60,31 @@ class Row:
 
 
 class Judged:
-    """The judgements of one network."""
+    """The judgements of one network.
 
-    def __init__(self, name: str, seed: int, folder: Path) -> None:
+    Args:
+        name: of the network.
+        seed: of the faults.
+        folder: for its files.
+        is_open: whether the sizes stay open that the network leaves so, and inputs have sizes that irexec chooses.
+    """
+
+    def __init__(self, name: str, seed: int, folder: Path, is_open: bool = False) -> None:
         path = unpacked(name, folder)
         model = irexec.read_model(path)
         arrays = feeds(path, model.inputs)[0]
         self.name, self.rng = name, np.random.default_rng([seed, *name.encode()])
         self.inputs = {port.name: array for port, array in zip(model.inputs, arrays, strict=True)}
+        if is_open:
+            chosen = sizes_for(model)(model.inputs, {}) or [array.shape for array in arrays]
+            self.inputs = {
+                port.name: np.resize(array, shape)
+                for port, array, shape in zip(model.inputs, arrays, chosen, strict=True)
+            }
         shapes = {port.node.id: self.inputs[port.name].shape for port in model.inputs}
-        self.model = with_shapes(model, shapes)
-        self.facts = infer_shapes(self.model).facts
+        self.model = model if is_open else with_shapes(model, shapes)
+        given = {port.node: Fact(port.element, self.inputs[port.name].shape) for port in model.inputs}
+        self.facts = infer_shapes(self.model, given if is_open else None).facts
 
     def clean(self, runtime: str, **properties: str) -> tuple[Row, Judgement]:
         """A run without a fault, in OpenVINO with properties."""
@@ -169,6 +185,7 @@ class Sweep(Kind):
     @classmethod
     def add_options(cls, add: Callable[..., Any]) -> None:
         add("--plants", type=int, default=2, help="faults for each case")
+        add("--open", action="store_true", help="leave sizes open")
         add("--without", action="append", default=[], help="a runtime that is left out")
 
     def names(self) -> list[str]:
@@ -180,5 +197,6 @@ class Sweep(Kind):
         given = self.options
         with temporary() as folder:
             yield lambda number: map(
-                _outcome, _rows(Judged(name, number, Path(folder)), given.plants, given.without, self._planted)
+                _outcome,
+                _rows(Judged(name, number, Path(folder), given.open), given.plants, given.without, self._planted),
             )

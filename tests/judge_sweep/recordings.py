@@ -1,35 +1,35 @@
-"""Judge recordings of whole networks: ``python -m tests.judge_sweep.recordings [names] [--plants 3] [--seed 0]``.
+"""Judge recordings of whole networks.
 
-Sound: all tensors of each network, recorded in irexec, in OpenVINO's CPU plugin, and in irexec and stored as float16; an
-accusation is a failure. Powerful: one tensor of the recording in irexec is changed by a thousandth of its largest value
-or more, and the readers of the tensor are not: the verdict must name the layer of this tensor, and may say "not
-explained"; every other verdict is a failure.
+Sound: all tensors of each network, recorded in irexec; stored as float16; with the channels last; without axes of size 1;
+with functions as far off as OpenCL C allows; and in another runtime. An accusation fails. Powerful: one tensor of the
+recording in irexec is changed by a thousandth of its largest value or more, and the readers of the tensor are not: the
+verdict must name the layer of this tensor, and may say that nothing explains it; every other verdict fails.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-import tempfile
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from irexec.analysis.builder import packed
 from irexec.analysis.constant_layers import constant_layers
-from irexec.errors import IrexecError
+from irexec.bounds import FUNCTIONS
+from irexec.ir.constants import constant_value
 from irexec.ir.graph import Value
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.compare.observe import observe
 from irexec.tools.compare.sides import computed, ordered
 from irexec.tools.engines.runtimes import open_runtime
 from irexec.tools.judge import Judgement, judge
+from irexec.tools.judge.edges import with_errors
 from tests.judge_sweep.networks import Judged
 from tests.support.paths import NETWORKS
+from tests.sweep.kind import Case, Kind, Outcome, temporary
 
 Change = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
@@ -63,6 +63,18 @@ CHANGES: Mapping[str, Change] = {
 """Changes of a tensor of f32, each of at least a thousandth of its largest value."""
 
 
+def _without_ones(array: np.ndarray) -> np.ndarray:
+    return array.reshape([size for size in array.shape if size > 1] or [1])
+
+
+LAYOUTS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
+    "float16": lambda x: x.astype(np.float16) if x.dtype == np.float32 and _largest(x) < 6e4 else x,
+    "channels last": lambda x: np.ascontiguousarray(np.moveaxis(x, 1, -1)) if x.ndim == 4 else x,
+    "without axes of size 1": _without_ones,
+}
+"""Other ways to store a tensor."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One judgement; ``outcome``: "clean", "accused"; "named", "unexplained", "missed" or "another"."""
@@ -72,7 +84,6 @@ class Row:
     outcome: str
     layer: str
     verdict: str
-    seconds: float
     sentence: str
 
 
@@ -85,39 +96,45 @@ class Recordings:
         constant = constant_layers(self.sweep.model)
         self.values = [value for value in computed(ordered(self.sweep.model)) if value.node not in constant]
 
-    def of(self, runtime: str, **options: object) -> dict[Value, np.ndarray]:
+    def of(self, runtime: str) -> dict[Value, np.ndarray]:
         """All tensors of a runtime."""
-        with open_runtime(runtime, self.sweep.model, **options) as opened:  # type: ignore[arg-type]
+        with open_runtime(runtime, self.sweep.model) as opened:
             found = observe(opened, [self.sweep.inputs], self.values).arrays
         return {value: arrays[0] for value, arrays in found.items() if isinstance(value, Value)}
 
-    def judged(self, tensors: Mapping[Value, np.ndarray], **texts: str) -> tuple[Judgement, float]:
-        """The judgement of a recording, and its time in seconds."""
-        with self.path.open("wb") as file:
-            write_npz(
-                file,
-                {value.name: array for value, array in tensors.items()} | {k: np.array(v) for k, v in texts.items()},
-            )
-        start = time.perf_counter()
-        return judge(self.sweep.model, self.sweep.inputs, runtime=str(self.path)), time.perf_counter() - start
+    def of_opencl(self) -> dict[Value, np.ndarray]:
+        """All tensors where functions are as far off as OpenCL C allows, and so is what later layers read."""
+        model, own = with_errors(self.sweep.model, self.sweep.facts, 1.0, 0)
+        for value, moved in own.items():
+            factors = moved.node.inputs[1].node if moved.node.name.startswith("error ") else None  # type: ignore[union-attr]
+            if factors is not None and factors.constant is not None:
+                signs = constant_value(factors.constant).astype(np.float64) - 1
+                error = FUNCTIONS["opencl"].get(value.node.type, 0) * 2.0**-24
+                element = factors.constant.element
+                factors.constant = packed((1 + error * signs).astype(element.carrier), element)
+        with open_runtime("irexec", model) as opened:
+            arrays = opened.run_all([self.sweep.inputs], [own[value] for value in self.values])[0]
+        return dict(zip(self.values, arrays, strict=True))
 
-    def rows(self, plants: int, runtimes: tuple[str, ...]) -> Iterator[Row]:
+    def judged(self, tensors: Mapping[Value, np.ndarray], **texts: str) -> Judgement:
+        """The judgement of a recording."""
+        with self.path.open("wb") as file:
+            held = {value.name: array for value, array in tensors.items()}
+            write_npz(file, held | {name: np.array(text) for name, text in texts.items()})
+        return judge(self.sweep.model, self.sweep.inputs, runtime=str(self.path))
+
+    def rows(self, plants: int, runtimes: Sequence[str]) -> Iterator[Row]:
         """Clean recordings, then changed ones."""
         own = self.of("irexec")
-        halves = {
-            v: a.astype(np.float16) if a.dtype == np.float32 and np.abs(a).max(initial=0) < 6e4 else a
-            for v, a in own.items()
-        }
-        clean = [("irexec", own, {}), ("float16", halves, {})]
-        clean += [(one, self.of(one), {"irexec.arithmetic": "f32 of OpenVINO"}) for one in runtimes]
-        for kind, tensors, texts in clean:
-            found, seconds = self.judged(tensors, **texts)
-            yield self._row(kind, "accused" if found.is_bug else "clean", "", found, seconds)
-        fitting = [
-            v
-            for v, a in own.items()
-            if a.dtype == np.float32 and a.size > 1 and _largest(a) > 0 and np.isfinite(a).all()
-        ]
+        clean = {"irexec": own, "functions of OpenCL C": self.of_opencl()}
+        clean |= {kind: {value: change(array) for value, array in own.items()} for kind, change in LAYOUTS.items()}
+        clean |= {f"{one} in f32": self.of(one) for one in runtimes}
+        for kind, tensors in clean.items():
+            texts = {"irexec.arithmetic": "f32 of OpenVINO"} if kind.startswith("openvino") else {}
+            found = self.judged(tensors, **texts)
+            yield self._row(kind, "accused" if found.is_bug else "clean", "", found)
+        fitting = [v for v, a in own.items() if a.dtype == np.float32 and a.size > 1 and _largest(a) > 0]
+        fitting = [value for value in fitting if np.isfinite(own[value]).all()]
         results = [v for node in self.sweep.model.results for v in node.inputs if v in fitting]
         for i in range(plants):
             kind = list(CHANGES)[int(self.sweep.rng.integers(len(CHANGES)))]
@@ -127,52 +144,39 @@ class Recordings:
                 changed = np.asarray(CHANGES[kind](own[value], self.sweep.rng), np.float32)
             if np.abs(changed - own[value]).max() < 1e-3 * _largest(own[value]):
                 continue
-            found, seconds = self.judged({**own, value: changed})
-            named = found.is_bug and any(one.layer.tensor == value.name for one in found.at)
-            other = found.is_bug and not named
-            outcome = (
-                "named"
-                if named
-                else "another"
-                if other
-                else "unexplained"
-                if found.verdict == "unexplained"
-                else "missed"
+            found = self.judged({**own, value: changed})
+            if found.is_bug:
+                outcome = "named" if any(one.layer.tensor == value.name for one in found.at) else "another"
+            else:
+                outcome = "unexplained" if found.verdict in ("unexplained", "no-bound") else "missed"
+            yield self._row(kind, outcome, f"{value.name} ({value.node.type})", found)
+
+    def _row(self, kind: str, outcome: str, layer: str, found: Judgement) -> Row:
+        return Row(self.sweep.name, kind, outcome, layer, found.verdict, found.sentence)
+
+
+class Sweep(Kind):
+    """Clean and changed recordings of each network."""
+
+    cases = 1
+
+    @classmethod
+    def add_options(cls, add: Callable[..., Any]) -> None:
+        add("--plants", type=int, default=3, help="changed tensors for each case")
+        add("--runtime", action="append", default=[], help="another runtime to record, such as openvino")
+
+    def names(self) -> list[str]:
+        return sorted(path.stem for path in NETWORKS.glob("*.zip"))
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Case]:
+        """The rows of a network with changes of a number."""
+        with temporary() as folder:
+            yield lambda number: map(
+                _outcome, Recordings(name, number, Path(folder)).rows(self.options.plants, self.options.runtime)
             )
-            yield self._row(kind, outcome, f"{value.name} ({value.node.type})", found, seconds)
-
-    def _row(self, kind: str, outcome: str, layer: str, found: Judgement, seconds: float) -> Row:
-        return Row(self.sweep.name, kind, outcome, layer, found.verdict, round(seconds, 1), found.sentence)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--plants", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--runtime", action="append", default=[], help="another runtime to record, such as openvino")
-    parser.add_argument("--json", dest="file")
-    args = parser.parse_args()
-    rows: list[Row] = []
-    for name in args.names or sorted(path.stem for path in NETWORKS.glob("*.zip")):
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                for row in Recordings(name, args.seed, Path(folder)).rows(args.plants, tuple(args.runtime)):
-                    rows.append(row)
-                    print(
-                        f"{row.network}: {row.recording} {row.layer}: {row.outcome} ({row.verdict}), {row.seconds} s",
-                        flush=True,
-                    )
-                    if row.outcome in ("accused", "missed", "another", "unexplained"):
-                        print(f"    {row.sentence}", flush=True)
-            except IrexecError as error:
-                print(f"{name}: {error}", flush=True)
-    if args.file:
-        Path(args.file).write_text(json.dumps([asdict(row) for row in rows], indent=1), "utf-8")
-    counts = Counter(row.outcome for row in rows)
-    print(", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())))
-    return int(any(counts[outcome] for outcome in ("accused", "missed", "another")))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _outcome(row: Row) -> Outcome:
+    fails = row.outcome in ("accused", "missed", "another")
+    return Outcome(row.outcome, f"{row.recording} {row.layer}: {row.sentence}", fails, asdict(row))

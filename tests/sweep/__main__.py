@@ -29,6 +29,7 @@ KINDS = {
     "graphs": "tests.graphs.openvino",
     "judge": "tests.judge_sweep.networks",
     "judge-graphs": "tests.bounds.judged_graphs",
+    "judge-recordings": "tests.judge_sweep.recordings",
     "legacy": "tests.legacy_sweep.sweep",
     "operations": "tests.oracle.sweep",
     "optimized": "tests.optimized_sweep",

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from irexec.analysis.model import Model, find_port
-from irexec.analysis.open_sizes import sizes_for
+from irexec.analysis.open_sizes import sizes_for, what_hides
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.submodel import with_shapes
+from irexec.ir.facts import Fact
 from irexec.messages import counted
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.engines.runtimes import Arrays
@@ -39,6 +41,10 @@ def with_inputs(
     sampled = sample_inputs(sources, left, options.seed, notify, sizes=sizes) if left else {}
     bound = bind_inputs(read.inputs, {**sampled, **known}, allow_cast=True)
     arrays = {port.name: array for port, array in zip(read.inputs, bound, strict=True)}
+    given = {port.node: Fact(port.element, arrays[port.name].shape) for port in read.inputs}
+    shapes = {name: array.shape for name, array in arrays.items()}
+    if hidden := what_hides(read, shapes, infer_shapes(read, given, tolerant=True).facts):
+        notify(f"the inputs have {hidden}")
     return with_shapes(read, {port.node.id: arrays[port.name].shape for port in read.inputs}), arrays
 
 

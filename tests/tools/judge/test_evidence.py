@@ -257,3 +257,15 @@ def test_a_type_of_indices_is_no_edge(tmp_path: Path) -> None:
     assert of_recording(model, inputs, tensors, tmp_path).verdict == "agrees"
     wrong = of_recording(model, inputs, {**tensors, "y": tensors["y"] * np.float32(1.01)}, tmp_path)
     assert (wrong.verdict, wrong.at[0].layer.name) == ("bug", "y"), wrong.sentence
+
+
+def test_an_open_axis_of_size_1_is_said_to_hide_faults() -> None:
+    b = irexec.Builder("tokens")
+    b.result(b.emit("Softmax", b.parameter("f32", (1, "?"), "x"), axis=1, name="y"))
+    for size, hides in ((1, ["the inputs have x[1,1], which shows no fault of Softmax"]), (3, [])):
+        notes: list[str] = []
+        assert (
+            judge(b.model(), {"x": np.ones((1, size), np.float32)}, runtime="reference", notify=notes.append).verdict
+            == "agrees"
+        )
+        assert notes == hides
