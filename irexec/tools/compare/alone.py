@@ -7,14 +7,15 @@ itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from irexec.analysis.model import Model
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.dtypes.elements import element_of
-from irexec.errors import IrexecError, RunTimeoutError
+from irexec.errors import IrexecError, NodeError, RunTimeoutError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, ModelGraph, Node, Value
 from irexec.ir.shape_text import write_shape
@@ -141,9 +142,13 @@ class Alone:
     def observed_each(
         self, values: Sequence[Value], given: Observed, runs: int, opened: Callable[[Model], Runtime]
     ) -> Observed:
-        """The values as ``observed`` returns them, without those of layers that do not run with the given tensors."""
+        """The values as ``observed`` returns them, without those of layers that do not run with the given tensors.
+
+        Most of these layers do not accept the shapes, which needs no run to be known.
+        """
         arrays: dict[Tensor, Sequence[np.ndarray]] = {}
-        failures: dict[Tensor, str] = {}
+        failures: dict[Tensor, str] = dict(self._of_shapes(values, given, runs))
+        values = [value for value in values if value not in failures]
         waiting = [values] if values else []
         while waiting:
             part = waiting.pop()
@@ -160,6 +165,18 @@ class Alone:
                 else:
                     failures[part[0]] = str(error)
         return Observed(arrays, failures)
+
+    def _of_shapes(self, values: Sequence[Value], given: Observed, runs: int) -> Iterator[tuple[Value, str]]:
+        """The values whose layers do not accept the shapes of the given tensors of a run, with the reasons."""
+        good = [value for value in values if all(one in given.arrays for one in self.part(value).inputs)]
+        for run in range(runs if good else 0):
+            made = self.model(good, {one: given.arrays[one][run] for one in self.inputs(good)})
+            failed = infer_shapes(made.model, tolerant=True).failures
+            for value in good:
+                clones = (made.values[node.outputs[0]].node for node in self.part(value).nodes if node.outputs)
+                error = next((failed[node] for node in clones if isinstance(failed.get(node), NodeError)), None)
+                if error is not None:
+                    yield value, str(error)
 
 
 @dataclass(frozen=True)

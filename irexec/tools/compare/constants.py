@@ -10,7 +10,7 @@ from irexec.analysis.constant_layers import constant_layers, leaves
 from irexec.analysis.model import Model
 from irexec.errors import IrexecError
 from irexec.ir.constants import constant_value
-from irexec.ir.graph import Graph, Node
+from irexec.ir.graph import Node
 
 _NEAR = 1e-6
 """Maximum relative difference of sums over equal values."""
@@ -18,12 +18,8 @@ _NEAR = 1e-6
 
 _MANY, _ROW = 16, 4
 """Minimum number of elements of a constant, and of one of its channels, that is recognised as a multiple."""
-_WEIGHTS = 64
-"""Minimum number of elements of weights by which layers are paired."""
 _SCALED = 1e-5
 """Maximum relative difference of sums without the factors of channels."""
-_OUTLIERS = 0.1
-"""Maximum fraction of elements that may differ if all others are multiples."""
 
 
 class KnownConstants:
@@ -88,32 +84,6 @@ def has_values(node: Node, arrays: Iterable[np.ndarray]) -> bool:
     return any(_are_near(_sums(array.astype(np.float64)), sums) for array in arrays if array.size == values.size)
 
 
-def same_weights(a: Graph, b: Graph) -> list[tuple[Node, Node]]:
-    """Layers of A and B of one type with the same weights, in any order of elements, that no other layer reads."""
-    others: dict[int, list[tuple[np.ndarray, Node]]] = {}
-    for sums, node in _weighted(a):
-        others.setdefault(int(sums[0]), []).append((sums, node))
-    found: dict[Node, list[Node]] = {}
-    for sums, node in _weighted(b):
-        equal = [other for one, other in others.get(int(sums[0]), ()) if _are_near(one, sums)]
-        if len(equal) == 1 and equal[0].type == node.type:
-            found.setdefault(equal[0], []).append(node)
-    return [(node, mine[0]) for node, mine in found.items() if len(mine) == 1]
-
-
-def _weighted(graph: Graph) -> Iterator[tuple[np.ndarray, Node]]:
-    """Sums of the weights of layers, and the layer that reads each."""
-    computed = constant_layers(graph)
-    readers: dict[Node, list[Node]] = {}
-    for node in graph.nodes:
-        for leaf in [] if node in computed else _leaves(node, computed):
-            readers.setdefault(leaf, []).append(node)
-    for leaf, nodes in readers.items():
-        values = _values(leaf)
-        if len(nodes) == 1 and values is not None and values.size >= _WEIGHTS:
-            yield _sums(values), nodes[0]
-
-
 def _leaves(node: Node, computed: set[Node]) -> dict[Node, None]:
     return dict.fromkeys(leaf for value in node.inputs if value is not None for leaf in leaves(value, computed))
 
@@ -157,30 +127,6 @@ def _step(node: Node) -> tuple[Node, np.ndarray, np.ndarray] | None:
     if node.type == "Subtract":
         return one.node, np.array(-1.0 if is_first else 1.0), values if is_first else -values
     return one.node, values if node.type == "Multiply" else 1.0 / values, np.zeros(())
-
-
-def is_scaled(node: Node, other: Node) -> bool:
-    """Whether a constant is another one with its channels multiplied by factors, except for a few elements."""
-    values, theirs = _values(node), _values(other)
-    if values is None or theirs is None or values.size < _MANY or values.size != theirs.size:
-        return False
-    candidates = [theirs.reshape(values.shape)]
-    if values.ndim == theirs.ndim == 2:
-        candidates = [one for one in (theirs, theirs.T) if one.shape == values.shape]
-    return any(_is_scaled_along(values, one, axis) for one in candidates for axis in range(values.ndim))
-
-
-def _is_scaled_along(values: np.ndarray, theirs: np.ndarray, axis: int) -> bool:
-    rows, others = (np.moveaxis(one, axis, 0).reshape(values.shape[axis], -1) for one in (values, theirs))
-    if rows.shape[1] < _ROW:
-        return False
-    with np.errstate(all="ignore"):
-        factors = np.nanmedian(np.where(others == 0, np.nan, rows / others), axis=1, keepdims=True)
-    if not np.isfinite(factors).all() or np.allclose(factors, 1.0, rtol=1e-4):
-        return False
-    scale = np.sqrt(np.mean(rows**2, axis=1, keepdims=True))
-    outside = np.abs(rows - factors * others) > 1e-4 * scale
-    return bool(outside.mean() <= _OUTLIERS)
 
 
 def _unscaled(values: np.ndarray) -> list[np.ndarray]:

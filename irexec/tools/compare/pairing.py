@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -399,27 +399,20 @@ def pair_by_value(
         taken: partners that values of B keep.
         order: the positions of the layers of A.
     """
-    by_size: dict[tuple[int, str], list[Value]] = {}
-    for value in sorted(a, key=lambda value: (order.get(value.node, 0), value.index)):
-        by_size.setdefault(a[value].size, []).append(value)
+    in_order = sorted(a, key=lambda value: (order.get(value.node, 0), value.index))
+    of_a = _grouped(in_order, a, lambda one: one.size, lambda one: one.sums)
     partners = set(taken.values())
-    seen: dict[tuple[int, str], list[Fingerprint]] = {}
     found: list[TensorPair] = []
-    for value, own in b.items():
-        before = seen.setdefault(own.size, [])
-        is_first = not any(_are_equal(one.sums, own.sums) for one in before)
-        before.append(own)
-        if not is_first or value in taken:
-            continue
-        equal = (
-            other
-            for other in by_size.get(own.size, ())
-            if _are_equal(a[other].sums, own.sums) and _have_one_shape(a[other].shape, own.shape)
-        )
-        partner = next(equal, None)
-        if partner is not None and partner not in partners:
-            partners.add(partner)
-            found.append(TensorPair(partner, value, VALUE))
+    for size, (values, sums) in _grouped(b, b, lambda one: one.size, lambda one: one.sums).items():
+        others, theirs = of_a.get(size, ([], sums[:0]))
+        for i, value in enumerate(values):
+            if value in taken or _are_equal(sums[:i], sums[i]).any():
+                continue
+            equal = (others[k] for k in np.flatnonzero(_are_equal(theirs, sums[i])))
+            partner = next((one for one in equal if _have_one_shape(a[one].shape, b[value].shape)), None)
+            if partner is not None and partner not in partners:
+                partners.add(partner)
+                found.append(TensorPair(partner, value, VALUE))
     return found
 
 
@@ -432,21 +425,31 @@ def permuted_candidates(
         a, b: fingerprints of the tensors.
         taken: partners of values of B.
     """
-    partners = set(taken.values())
-    left_a = [value for value in a if value not in partners]
-    left_b = [value for value in b if value not in taken]
-    found = []
-    for value in left_b:
-        equal = [one for one in left_a if _are_permuted(a[one], b[value])]
-        if len(equal) == 1 and sum(_are_permuted(a[equal[0]], b[other]) for other in left_b) == 1:
-            found.append((equal[0], value))
+    partners, found = set(taken.values()), []
+    left_a, left_b = [value for value in a if value not in partners], [value for value in b if value not in taken]
+    of_a = _grouped(left_a, a, lambda one: (one.kind, *sorted(one.shape)), lambda one: one.moments)
+    for key, (values, moments) in _grouped(
+        left_b, b, lambda one: (one.kind, *sorted(one.shape)), lambda one: one.moments
+    ).items():
+        if key in of_a:
+            others, theirs = of_a[key]
+            equal = np.array([_are_equal(theirs, own) for own in moments])
+            alone = equal & (equal.sum(axis=0) == 1) & (equal.sum(axis=1, keepdims=True) == 1)
+            found += [(others[k], values[i]) for i, k in np.argwhere(alone)]
     return found
 
 
-def _are_permuted(one: Fingerprint, other: Fingerprint) -> bool:
-    return (
-        one.kind == other.kind and sorted(one.shape) == sorted(other.shape) and _are_equal(one.moments, other.moments)
-    )
+def _grouped(
+    values: Iterable[Value],
+    prints: Mapping[Value, Fingerprint],
+    key: Callable[[Fingerprint], Hashable],
+    figures: Callable[[Fingerprint], tuple[float, ...]],
+) -> dict[Hashable, tuple[list[Value], np.ndarray]]:
+    """Values by a key of their fingerprints, each group with the figures of its fingerprints."""
+    groups: dict[Hashable, list[Value]] = {}
+    for value in values:
+        groups.setdefault(key(prints[value]), []).append(value)
+    return {name: (group, np.array([figures(prints[value]) for value in group])) for name, group in groups.items()}
 
 
 def order_of_axes(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:
@@ -476,13 +479,8 @@ def _have_one_shape(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return one == other or len(one) != len(other)
 
 
-def _are_equal(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """Whether two fingerprints are equal up to rounding; each run has its scale first, then sums."""
-    if len(one) != len(other):
-        return False
-    return all(
-        abs(x - y) <= _EQUAL * scale
-        for start in range(0, len(one), 4)
-        for scale in (max(one[start], other[start]),)
-        for x, y in zip(one[start : start + 4], other[start : start + 4], strict=True)
-    )
+def _are_equal(figures: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Mask of the figures that are equal to others up to rounding; each run has its scale first, then sums."""
+    a, b = figures.reshape(len(figures), own.size // 4, 4), own.reshape(-1, 4)
+    scale = np.maximum(a[..., :1], b[:, :1])
+    return np.asarray((np.abs(a - b) <= _EQUAL * scale).all(axis=(1, 2)))
