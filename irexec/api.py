@@ -11,7 +11,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import Inference
 from irexec.errors import InputError
-from irexec.io.output_file import check_target
+from irexec.io.writer import check_target
 from irexec.ir import graph as ir
 from irexec.ir.findings import Findings
 from irexec.reading import read_model, read_tolerant

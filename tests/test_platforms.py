@@ -16,7 +16,7 @@ import pytest
 
 import irexec
 from irexec.backend import system
-from irexec.io import folders, temporary, weights_file
+from irexec.io import files, sources
 from irexec.tools import commands
 from irexec.tools.engines import engine
 from tests.support.networks import unpacked
@@ -153,15 +153,15 @@ def test_processes_of_windows(
     )
     monkeypatch.setattr(ctypes, "WinDLL", lambda name, use_last_error: kernel, raising=False)
     monkeypatch.setattr(ctypes, "get_last_error", lambda: error, raising=False)
-    assert temporary._is_running_on_windows(1234) is is_running
+    assert files._is_running_on_windows(1234) is is_running
 
 
 def test_where_files_are_locked_a_model_is_saved_over_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No file of the model is open or mapped once it is read, however large."""
     for suffix in (".xml", ".bin"):
         (tmp_path / f"m{suffix}").write_bytes((DIGITS / f"classifier{suffix}").read_bytes())
-    monkeypatch.setattr(weights_file, "READ_AT_ONCE", 0)
-    monkeypatch.setattr(weights_file, "is_locked_by_reading", lambda: True)
+    monkeypatch.setattr(sources, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(sources, "is_locked_by_reading", lambda: True)
     model = irexec.read_model(tmp_path / "m.xml")
     constant = next(node.constant for node in model.nodes if node.constant is not None)
     before = np.array(constant.raw)
@@ -171,7 +171,7 @@ def test_where_files_are_locked_a_model_is_saved_over_itself(tmp_path: Path, mon
         assert str(tmp_path / "m.bin") not in Path("/proc/self/maps").read_text()
     irexec.save_model(model, tmp_path / "m.xml")
     assert np.array_equal(constant.raw, before)
-    assert weights_file.is_locked_by_reading() is True
+    assert sources.is_locked_by_reading() is True
 
 
 def _exists(name: str) -> bool:
@@ -256,7 +256,7 @@ def test_commands_where_there_are_no_threads_processes_signals_or_mappings(tmp_p
 def test_a_large_file_that_the_system_cannot_map_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for suffix in (".xml", ".bin"):
         (tmp_path / f"m{suffix}").write_bytes((DIGITS / f"classifier{suffix}").read_bytes())
-    monkeypatch.setattr(weights_file, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(sources, "READ_AT_ONCE", 0)
     monkeypatch.setitem(sys.modules, "mmap", None)
     constants = [node.constant for node in irexec.read_model(tmp_path / "m.xml").nodes if node.constant is not None]
     assert sum(constant.raw.size for constant in constants) == (tmp_path / "m.bin").stat().st_size
@@ -286,11 +286,11 @@ def test_macos_exchanges_folders_in_one_step(tmp_path: Path, monkeypatch: pytest
         os.rename(one + b".x", other)
         return 0
 
-    monkeypatch.setattr(folders.ctypes, "CDLL", lambda name: SimpleNamespace(renamex_np=exchange))
+    monkeypatch.setattr(files.ctypes, "CDLL", lambda name: SimpleNamespace(renamex_np=exchange))
     target = tmp_path / "dump"
     target.mkdir()
     (target / "old").write_text("")
-    with folders.replacing_folder(target) as new:
+    with files.replacing_folder(target) as new:
         (new / "new").write_text("")
     assert [path.name for path in target.iterdir()] == ["new"]
     assert [flags for _, _, flags in calls] == [2]
@@ -298,9 +298,9 @@ def test_macos_exchanges_folders_in_one_step(tmp_path: Path, monkeypatch: pytest
 
 
 def test_without_an_exchange_folders_are_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders.ctypes, "CDLL", lambda name: SimpleNamespace())
+    monkeypatch.setattr(files.ctypes, "CDLL", lambda name: SimpleNamespace())
     target = tmp_path / "dump"
     target.mkdir()
-    with folders.replacing_folder(target) as new:
+    with files.replacing_folder(target) as new:
         (new / "new").write_text("")
     assert [path.name for path in target.iterdir()] == ["new"]

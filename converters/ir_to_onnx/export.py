@@ -17,8 +17,8 @@ from irexec.analysis import version_10
 from irexec.analysis.model import Model, Port
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import ConversionError, ModelError
-from irexec.io.annotations import rt_info
 from irexec.io.files import replacing
+from irexec.io.payload import rt_info
 from irexec.io.reading import writing
 from irexec.ir.dims import Dim, PartialShape
 from irexec.ir.facts import Fact

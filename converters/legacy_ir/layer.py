@@ -19,7 +19,7 @@ from irexec.analysis.builder import Builder, Operand
 from irexec.analysis.evaluate import as_tuple
 from irexec.dtypes.elements import BOOLEAN, F16, F32, I32, I64, Element
 from irexec.errors import check
-from irexec.io.weights_file import Weights
+from irexec.io.sources import Weights
 from irexec.ir import legacy_codes
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact

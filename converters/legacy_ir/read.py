@@ -21,14 +21,10 @@ from irexec.analysis.version_10 import output_name
 from irexec.dtypes.elements import F32, I32, I64, Element
 from irexec.dtypes.packing import unpack
 from irexec.errors import ConversionError, IrexecError, OpError, check
-from irexec.io.constants import weights_problems
-from irexec.io.context import parse_integer
-from irexec.io.elements import XmlElement
-from irexec.io.names import named_element
 from irexec.io.payload import set_metadata
-from irexec.io.sources import Source
-from irexec.io.weights_file import Weights
-from irexec.io.xml import Progress
+from irexec.io.ports import parse_integer, weights_problems
+from irexec.io.sources import Source, Weights
+from irexec.io.xml import Progress, XmlElement, named_element
 from irexec.ir import codes, legacy_codes
 from irexec.ir.dims import contradict
 from irexec.ir.facts import Fact

@@ -12,15 +12,10 @@ from dataclasses import dataclass, field
 
 from irexec.dtypes.elements import Element
 from irexec.errors import ModelError
-from irexec.io.context import ReadContext, parse_integer
-from irexec.io.edges import EDGE_ATTRIBUTES
-from irexec.io.elements import XmlElement, element_texts
-from irexec.io.names import named_element
-from irexec.io.ports import read_ports
+from irexec.io.ports import EDGE_ATTRIBUTES, ReadContext, parse_integer, read_ports
 from irexec.io.reader import read_graph
-from irexec.io.sources import Source
-from irexec.io.weights_file import Weights
-from irexec.io.xml import Progress
+from irexec.io.sources import Source, Weights
+from irexec.io.xml import Progress, XmlElement, element_texts, named_element
 from irexec.ir import codes
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding

@@ -38,7 +38,7 @@ from irexec.dtypes.elements import Element
 from irexec.errors import ConversionError, IrexecError, OpError, UnsupportedError
 from irexec.io.onnx_bytes import is_onnx, text_form
 from irexec.io.reading import open_regular
-from irexec.io.weights_file import other_file_message
+from irexec.io.sources import other_file_message
 from irexec.ir import onnx_codes as codes
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, meet_shapes
 from irexec.ir.facts import Fact

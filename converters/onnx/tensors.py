@@ -22,7 +22,7 @@ from converters.onnx.graphs import UnknownTypeError, check_generated
 from irexec.analysis.builder import packed, packed_size_of
 from irexec.dtypes.elements import ELEMENTS, I64, Element
 from irexec.errors import ConversionError, OpError, check
-from irexec.io.weights_file import shared_weights
+from irexec.io.sources import shared_weights
 from irexec.ir.constants import BytesInMemory, Constant
 from irexec.ir.dims import join_shapes
 from irexec.ir.facts import Fact

@@ -13,7 +13,7 @@ from irexec.authoring.editing import Editing
 from irexec.authoring.weights import Weight, weights
 from irexec.dtypes.elements import F4E2M1, F8E4M3, F8E8M0, F16, F32, I4, I8, NF4, U4, U8, Element
 from irexec.errors import InputError
-from irexec.io.annotations import mark_layer
+from irexec.io.payload import mark_layer
 from irexec.ir.constants import Constant, constant_value
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import needed

@@ -13,8 +13,8 @@ from irexec.authoring.editing import Editing, names_in
 from irexec.dtypes.elements import Element, ElementLike, as_element
 from irexec.dtypes.rounding import round_to
 from irexec.errors import InputError, OpError, UnsupportedError
-from irexec.io.annotations import layout_of
-from irexec.io.annotations import set_rt_info as set_entry
+from irexec.io.payload import layout_of
+from irexec.io.payload import set_rt_info as set_entry
 from irexec.ir.dims import ANY, Size
 from irexec.ir.find import find_layer, similar
 from irexec.ir.graph import Node

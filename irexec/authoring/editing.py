@@ -14,7 +14,7 @@ from irexec.analysis.validate import validate
 from irexec.authoring.facts import Facts, Saved, with_bodies
 from irexec.authoring.snapshot import Snapshot
 from irexec.errors import ModelError, NodeError, OpError
-from irexec.io.annotations import output_names, set_output_names
+from irexec.io.payload import output_names, set_output_names
 from irexec.ir.dims import join_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding

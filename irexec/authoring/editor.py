@@ -22,7 +22,7 @@ from irexec.authoring import (
 )
 from irexec.authoring.editing import Editing
 from irexec.dtypes.elements import ElementLike
-from irexec.io.annotations import mark_layer
+from irexec.io.payload import mark_layer
 from irexec.ir.find import find_layer
 from irexec.ir.shape_text import ShapeLike
 from irexec.messages import counted

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from irexec.authoring.editing import Editing
 from irexec.errors import InputError
-from irexec.io.annotations import output_names, set_output_names
+from irexec.io.payload import output_names, set_output_names
 from irexec.ir.find import all_names, similar
 from irexec.ir.graph import Graph, graphs
 

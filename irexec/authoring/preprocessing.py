@@ -13,7 +13,7 @@ from irexec.analysis.model import Port, find_port
 from irexec.authoring.editing import Editing
 from irexec.dtypes.elements import F32, Element, ElementLike, as_element
 from irexec.errors import InputError
-from irexec.io.annotations import layout_of, parse_layout, set_layout
+from irexec.io.payload import layout_of, parse_layout, set_layout
 from irexec.ir.dims import ANY, PartialShape, Shape, Size, shape_text
 from irexec.ir.shape_text import write_shape
 from irexec.messages import counted

@@ -18,7 +18,7 @@ from irexec.authoring.editing import Editing
 from irexec.authoring.folding import Evaluation
 from irexec.authoring.unfreezing_layers import AddedLayers
 from irexec.errors import InputError, NodeError
-from irexec.io.annotations import layout_of
+from irexec.io.payload import layout_of
 from irexec.ir.dims import PartialShape, is_static, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value

@@ -22,7 +22,7 @@ from click.shell_completion import (
 )
 
 from irexec.cli.commands import COMMANDS
-from irexec.io.model_names import ModelNames, model_names
+from irexec.io.onnx_bytes import ModelNames, model_names
 
 _MODELS = (".xml", ".onnx")
 _ARRAYS = (".npy", ".npz")

@@ -14,7 +14,7 @@ from irexec.cli.progress import progress_bar
 from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath
 from irexec.io.files import new_file
-from irexec.io.output_file import check_file
+from irexec.io.writer import check_file
 
 if TYPE_CHECKING:
     from irexec.conformance import ConformOptions

@@ -20,7 +20,7 @@ from irexec.cli.shape_option import ALTERNATIVE, SHAPES_GIVEN, ShapeOptions, sha
 from irexec.cli.values import FilePath, beside_model
 from irexec.cli.verify_options import VERIFY, Verify, onnx_runtime, verified
 from irexec.errors import ConversionError, InputError, OpError
-from irexec.io.output_file import check_model_files, is_ir_file
+from irexec.io.writer import check_model_files, is_ir_file
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.messages import counted
 

@@ -15,7 +15,7 @@ from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, option
 from irexec.cli.verify_options import Verify
 from irexec.display import Content
-from irexec.io.output_file import check_model_files
+from irexec.io.writer import check_model_files
 from irexec.ir.dims import PartialShape
 from irexec.messages import counted
 from irexec.reading import read_model

@@ -20,7 +20,7 @@ from irexec.cli.verify_options import Verify, onnx_runtime, verified
 from irexec.errors import ConversionError, InputError
 from irexec.io.files import new_file
 from irexec.io.onnx_bytes import is_onnx_file
-from irexec.io.output_file import check_file
+from irexec.io.writer import check_file
 from irexec.ir.dims import PartialShape
 from irexec.messages import counted, listed
 from irexec.reading import read_model

@@ -14,7 +14,7 @@ from irexec.cli.edit_options import EditCommand, Steps, step_options
 from irexec.cli.option_groups import OVERWRITE, command, flag, json_option, option
 from irexec.cli.options import WEIGHTS, WeightsOptions
 from irexec.cli.values import FilePath
-from irexec.io.output_file import check_model_files
+from irexec.io.writer import check_model_files
 from irexec.messages import counted
 from irexec.tools.diff import Diff, diff
 from irexec.tools.diff.patch import diff_sections

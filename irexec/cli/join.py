@@ -11,7 +11,7 @@ from irexec.cli.option_groups import OVERWRITE, command, json_option, option
 from irexec.cli.shape_option import SHAPES_GIVEN, ShapeOptions, shapes_by_input
 from irexec.cli.values import FilePath, Parsed
 from irexec.errors import InputError, NodeError
-from irexec.io.output_file import check_model_files
+from irexec.io.writer import check_model_files
 from irexec.messages import counted
 from irexec.reading import read_model
 from irexec.tools.joining import join as join_models

@@ -71,12 +71,12 @@ def after_compare(a: str, b: str | None, a_runtime: str, b_runtime: str, inputs:
 
 def note_mapping(model: str, bin: str | None = None) -> None:
     """A note on stderr if the weights of a model will be mapped, and shortening their file would end the process."""
-    from irexec.io import weights_file
+    from irexec.io import sources
 
     path = Path(bin or model)
     if bin is None and path.name:
         path = path.with_suffix(".bin")
-    is_mapped = not is_onnx_file(model) and path.is_file() and os.path.getsize(path) > weights_file.READ_AT_ONCE
+    is_mapped = not is_onnx_file(model) and path.is_file() and os.path.getsize(path) > sources.READ_AT_ONCE
     if is_mapped and hasattr(signal, "SIGBUS"):
         render.note_line(
             f"{path} is mapped: if another program shortens it, the system ends this one; --no-mmap reads it at once"

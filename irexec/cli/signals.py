@@ -8,8 +8,7 @@ import sys
 import threading
 from types import FrameType
 
-from irexec.io.held_signals import NOTHING_HELD
-from irexec.io.temporary import remove_all
+from irexec.io.files import NOTHING_HELD, remove_all
 from irexec.startup import exit_at_once, handle_signal, is_lack_of_memory
 
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")

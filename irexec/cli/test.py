@@ -12,7 +12,7 @@ from irexec.cli.options import ToleranceOptions, tolerance
 from irexec.cli.values import FilePath
 from irexec.errors import InputError
 from irexec.io.files import new_file
-from irexec.io.output_file import check_file
+from irexec.io.writer import check_file
 from irexec.records import Records
 from irexec.tools.arrays.agreement import Tolerance
 from irexec.tools.model_tests import ModelTests, run_model_tests

@@ -14,7 +14,7 @@ from irexec.cli.option_groups import OVERWRITE, OptionGroup, command, flag, json
 from irexec.cli.options import tolerance
 from irexec.cli.values import FilePath
 from irexec.errors import EngineError
-from irexec.io.output_file import check_model_files
+from irexec.io.writer import check_model_files
 from irexec.messages import counted
 from irexec.tools.arrays.agreement import Tolerance
 from irexec.tools.run.input_sources import files_read

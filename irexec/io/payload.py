@@ -1,18 +1,23 @@
-"""Contents of a file beyond the graph, kept so that the same file can be written again.
+"""Contents of a file beyond the graph, kept so that the same file can be written again, and changes to them.
 
 One payload hangs on each node, port, back edge and graph that was read. They consist of texts alone, so that they can
 be copied and pickled; child elements are kept as XML text. Nothing outside of irexec.io looks inside.
+
+Payloads are frozen, so that every change replaces the payload of its owner.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from irexec.io.record import RECORD_ATTRIBUTES
-from irexec.io.xml import element_rows
-from irexec.ir.graph import Graph, Input, Node, Value
+from irexec.errors import InputError
+from irexec.io.reading import RECORD_ATTRIBUTES
+from irexec.io.xml import XmlElement, decode_names, element_rows, element_texts, encode_names, parsed_elements
+from irexec.ir.graph import Graph, Input, ModelGraph, Node, Value
+from irexec.ir.xml_text import is_name, is_text
 
 Attributes = Mapping[str, str]
 
@@ -143,3 +148,133 @@ def plain(payload: Any, *, as_written: bool = False) -> dict[str, Any]:
         del found["attributes"]
     found["elements"] = element_rows(found.get("elements", ()))
     return {name: value for name, value in found.items() if value}
+
+
+_RT_INFO, _LAYOUT, _OUTPUT_NAMES = "rt_info", "layout", "output_names"
+_LETTERS = re.compile(r"\[?\s*([A-Za-z0-9_?](?:\s*,?\s*[A-Za-z0-9_?])*)\s*\]?")
+
+
+def set_rt_info(model: ModelGraph, path: Sequence[str], value: str) -> None:
+    """Set an entry of the model's rt_info.
+
+    Args:
+        model: the model.
+        path: names of the elements that lead to the entry; those that do not exist are made.
+        value: its text.
+
+    Raises:
+        InputError: the path is empty, XML cannot contain a name or the value, or the path leads through an entry that
+            has a value.
+    """
+    _check_path(path, value)
+    payload = model.payload if isinstance(model.payload, GraphPayload) else GraphPayload()
+    elements, here = _with_rt_info(payload.elements)
+    for name in path[:-1]:
+        here = _child(here, name)
+        if "value" in here.attributes:
+            raise InputError(f"rt_info: {name!r} has the value {here.attributes['value']!r} and cannot have entries")
+    entry = _child(here, path[-1])
+    if entry.children:
+        raise InputError(f"rt_info: {'/'.join(path)!r} has entries and cannot have a value")
+    entry.attributes["value"] = value
+    model.payload = replace(payload, elements=element_texts(elements))
+
+
+def rt_info(model: ModelGraph) -> dict[str, str]:
+    """The entries of a model's rt_info by their paths, such as {"conversion_parameters/framework": "pytorch"}."""
+    if not isinstance(model.payload, GraphPayload):
+        return {}
+    found: dict[str, str] = {}
+    waiting = [("", element) for element in parsed_elements(model.payload.elements) if element.tag == _RT_INFO]
+    while waiting:
+        path, element = waiting.pop(0)
+        for child in element.children:
+            here = f"{path}/{child.tag}" if path else child.tag
+            if "value" in child.attributes:
+                found[here] = child.attributes["value"]
+            waiting.append((here, child))
+    return found
+
+
+def _with_rt_info(texts: tuple[str, ...]) -> tuple[list[XmlElement], XmlElement]:
+    """The elements of a payload, and the rt_info among them, which is made if there is none."""
+    elements = list(parsed_elements(texts))
+    info = next((element for element in elements if element.tag == _RT_INFO), None)
+    if info is None:
+        info = XmlElement(_RT_INFO, {})
+        elements.append(info)
+    return elements, info
+
+
+def _check_path(path: Sequence[str], value: str) -> None:
+    for name in path:
+        if not is_name(name) or ":" in name:
+            raise InputError(f"rt_info: {name!r} cannot be the name of an entry")
+    if not path:
+        raise InputError("rt_info: an entry has no name")
+    if not is_text(value):
+        raise InputError(f"rt_info: {value[:60]!r} has characters that XML cannot contain")
+
+
+def _child(parent: XmlElement, name: str) -> XmlElement:
+    found = next((child for child in parent.children if child.tag == name), None)
+    if found is None:
+        found = XmlElement(name, {})
+        parent.children.append(found)
+    return found
+
+
+def layout_of(value: Value) -> str | None:
+    """The layout that a file declares for a tensor, one character for each axis such as "NHWC"; None without one."""
+    payload = value.payload
+    if not isinstance(payload, PortPayload):
+        return None
+    for element in parsed_elements(payload.elements):
+        for attribute in element.all("attribute") if element.tag == _RT_INFO else ():
+            if attribute.attributes.get("name") == _LAYOUT:
+                return parse_layout(attribute.attributes.get("layout", ""))
+    return None
+
+
+def parse_layout(text: str) -> str | None:
+    """The layout of a text such as "NHWC" or "[N,H,W,C]"; None for texts such as "[N,...,C]"."""
+    found = _LETTERS.fullmatch(text.strip())
+    return None if found is None else re.sub(r"[\s,]", "", found[1]).upper()
+
+
+def set_layout(value: Value, layout: str | None) -> None:
+    """Declare the layout of a tensor; None takes the declaration away."""
+    payload = value.payload if isinstance(value.payload, PortPayload) else PortPayload()
+    elements, info = _with_rt_info(payload.elements)
+    info.children = [child for child in info.children if child.attributes.get("name") != _LAYOUT]
+    if layout is not None:
+        texts = {"name": _LAYOUT, "version": "0", "layout": f"[{','.join(layout)}]"}
+        info.children.append(XmlElement("attribute", texts))
+    if not info.children:
+        elements.remove(info)
+    value.payload = replace(payload, elements=element_texts(elements))
+
+
+def output_names(result: Node) -> list[str] | None:
+    """The names that a file gives to the output of a model at its Result; None where it gives none."""
+    payload = result.payload
+    text = payload.attributes.get(_OUTPUT_NAMES) if isinstance(payload, LayerPayload) else None
+    return None if text is None else decode_names(text)
+
+
+def set_output_names(result: Node, names: Sequence[str]) -> None:
+    """Change the names that a file gives to the output of a model at its Result; without names there is no entry."""
+    payload = result.payload if isinstance(result.payload, LayerPayload) else LayerPayload()
+    attributes = {key: text for key, text in payload.attributes.items() if key != _OUTPUT_NAMES}
+    if names:
+        attributes[_OUTPUT_NAMES] = encode_names(list(names))
+    result.payload = replace(payload, attributes=attributes)
+
+
+def mark_layer(node: Node, name: str) -> None:
+    """Add an attribute without a value to the rt_info of a layer, such as OpenVINO's "decompression"."""
+    payload = node.payload if isinstance(node.payload, LayerPayload) else LayerPayload()
+    elements, info = _with_rt_info(payload.elements)
+    if all(child.attributes.get("name") != name for child in info.children):
+        info.children.append(XmlElement("attribute", {"name": name, "version": "0"}))
+    node.payload = replace(payload, elements=element_texts(elements))

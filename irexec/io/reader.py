@@ -11,27 +11,86 @@ from collections.abc import Callable
 import numpy as np
 
 from irexec.errors import ModelError
-from irexec.io.constants import BinComparison, read_constant, weights_problems
-from irexec.io.context import ReadContext, parse_integer
-from irexec.io.edges import Edge, connect, read_edge
-from irexec.io.elements import XmlElement, attributes_by_tag, element_texts
-from irexec.io.names import READ_TYPES, body_tags
-from irexec.io.payload import GraphPayload, LayerPayload
-from irexec.io.port_maps import read_bodies
-from irexec.io.ports import read_ports
-from irexec.io.record import RECORD_ATTRIBUTES, BinRecord
-from irexec.io.sources import ModelSource, Source, WeightsSource, read_source, weights_of
-from irexec.io.weights_file import Weights
-from irexec.io.xml import Progress
+from irexec.io.payload import BackEdgePayload, GraphPayload, LayerPayload
+from irexec.io.ports import (
+    BinComparison,
+    Edge,
+    ReadContext,
+    connect,
+    parse_integer,
+    read_constant,
+    read_edge,
+    read_ports,
+    weights_problems,
+)
+from irexec.io.reading import RECORD_ATTRIBUTES, BinRecord
+from irexec.io.sources import ModelSource, Source, Weights, WeightsSource, read_source, weights_of
+from irexec.io.xml import READ_TYPES, Progress, XmlElement, attributes_by_tag, body_tags, element_texts
 from irexec.ir import codes
 from irexec.ir.garbage import collection_paused
-from irexec.ir.graph import Graph, ModelGraph, Node
+from irexec.ir.graph import BackEdge, Body, Graph, ModelGraph, Node, PortMap
+
+_MAP_IDS = ("external_port_id", "internal_layer_id")
+_EDGE_IDS = ("from-layer", "to-layer")
+
+
+def read_bodies(
+    context: ReadContext, layer: XmlElement, node: Node, read_graph: Callable[[XmlElement], Graph]
+) -> set[str]:
+    """Read the bodies of a layer into ``node.bodies``.
+
+    Args:
+        context: the document.
+        layer: the layer element.
+        node: the node as read so far.
+        read_graph: reads the graph of a body from its element.
+
+    Returns:
+        The tags of the child elements that were read.
+    """
+    read: set[str] = set()
+    for name in [child.tag for child in layer.children if child.tag.endswith("body")]:
+        if name in read:
+            context.problem(codes.MISSING_BODY, f"the layer has two <{name}>", layer, node)
+            continue
+        tag, map_tag, back_tag = body_tags(name)
+        read |= {tag, map_tag, back_tag}
+        body = Body(read_graph(layer.all(tag)[0]))
+        for part in layer.all(map_tag):
+            body.port_maps += filter(None, (_port_map(context, entry, node) for entry in part.children))
+        for part in layer.all(back_tag):
+            body.back_edges += filter(None, (_back_edge(context, entry, node) for entry in part.children))
+        node.bodies[name] = body
+    for child in layer.children:
+        if child.tag.endswith("port_map") and child.tag not in read:
+            context.problem(codes.MISSING_BODY, f"<{child.tag}> belongs to no body", child, node)
+    return read
+
+
+def _port_map(context: ReadContext, entry: XmlElement, node: Node) -> PortMap | None:
+    if entry.tag not in ("input", "output"):
+        context.problem(codes.BAD_PORT_MAP, f"<{entry.tag}> is not an entry of a port map", entry, node)
+        return None
+    ids = context.integers(entry, _MAP_IDS, node, codes.BAD_PORT_MAP)
+    if ids is None:
+        return None
+    external, internal = ids
+    return PortMap(entry.tag, external, internal, entry.without(frozenset(_MAP_IDS)), entry.line)
+
+
+def _back_edge(context: ReadContext, entry: XmlElement, node: Node) -> BackEdge | None:
+    ids = context.integers(entry, _EDGE_IDS, node, codes.BAD_BACK_EDGE)
+    if ids is None:
+        return None
+    source, target = ids
+    return BackEdge(source, target, entry.line, BackEdgePayload(entry.without(frozenset(_EDGE_IDS))))
+
 
 _DEEPEST_BODY = 64
 _VERSIONS = (10, 11)
 _OLD_VERSIONS = range(2, 8)
 _LAYER_ATTRIBUTES = ("id", "name", "type", "version")
-_KNOWN = frozenset(_LAYER_ATTRIBUTES)
+_KNOWN_ATTRIBUTES = frozenset(_LAYER_ATTRIBUTES)
 _LAYER_CHILDREN = frozenset(("data", "input", "output"))
 _PORTS = frozenset(("input", "output"))
 
@@ -182,7 +241,7 @@ def _layer(context: ReadContext, element: XmlElement, depth: int) -> Node:
         tags = [tag for name in node.bodies for tag in body_tags(name)[1:]]
         others = element_texts(child for child in element.children if child.tag not in known)
         parts = attributes_by_tag(element, *_PORTS, *tags)
-        node.payload = LayerPayload(element.without(_KNOWN), parts, others, layout)
+        node.payload = LayerPayload(element.without(_KNOWN_ATTRIBUTES), parts, others, layout)
     if node.type == "Constant":
         node.constant = read_constant(context, element, node)
     return node
@@ -190,7 +249,7 @@ def _layer(context: ReadContext, element: XmlElement, depth: int) -> Node:
 
 def _plain_payload(context: ReadContext, element: XmlElement, layout: tuple[str, ...]) -> LayerPayload:
     """The payload of a layer without elements of its own; layers without further attributes share one."""
-    attributes, parts = element.without(_KNOWN), attributes_by_tag(element, *_PORTS)
+    attributes, parts = element.without(_KNOWN_ATTRIBUTES), attributes_by_tag(element, *_PORTS)
     if attributes or parts:
         return LayerPayload(attributes, parts, (), layout)
     return context.layouts.setdefault(layout, LayerPayload(layout=layout))

@@ -15,7 +15,7 @@ import irexec
 from irexec.analysis.codes import CODES
 from irexec.cli.commands import COMMANDS
 from irexec.cli.main import run
-from irexec.io.model_names import model_names
+from irexec.io.onnx_bytes import model_names
 from tests.support.onnx_models import model_of
 from tests.support.paths import DIGITS
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from irexec.cli.main import run
-from irexec.io import weights_file
-from irexec.io.open_file import OpenFile
+from irexec.io import sources
+from irexec.io.sources import OpenFile
 from tests.support.paths import DIGITS
 
 MODEL = DIGITS / "classifier.xml"
@@ -311,7 +311,7 @@ def test_no_mmap_maps_nothing(words: list[str], monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(OpenFile, "map", noted)
     # The file is small.
-    monkeypatch.setattr(weights_file, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(sources, "READ_AT_ONCE", 0)
     assert run([words[0], str(MODEL), *words[1:], "--no-mmap"]) == 0
     assert mapped == []
     assert run([words[0], str(MODEL), *words[1:]]) == 0

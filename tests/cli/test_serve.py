@@ -12,7 +12,7 @@ import pytest
 
 from irexec.cli.main import run
 from irexec.integrations import open_inference
-from irexec.io import weights_file
+from irexec.io import sources
 
 MODEL = str(Path(__file__).parent.parent.parent / "samples" / "digits" / "classifier.xml")
 Capture = pytest.CaptureFixture[str]
@@ -55,7 +55,7 @@ def test_without_kserve_the_command_says_what_to_install(capsys: Capture) -> Non
 def test_files_that_are_mapped_are_noted(
     options: list[str], is_noted: bool, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(weights_file, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(sources, "READ_AT_ONCE", 0)
     monkeypatch.setattr(open_inference, "load_kserve", lambda: None)
     monkeypatch.setattr(open_inference, "serve", lambda models, options, started: None)
     assert run(["serve", MODEL, *options]) == 0

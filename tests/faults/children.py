@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from irexec.io import folders
+from irexec.io import files
 from tests.faults.operations import Operation
 
 # What changes names on the disk, or brings bytes to it: each of them is a moment to end a process at.
@@ -92,7 +92,7 @@ def _run(operation: Operation, folder: Path, value: int, before: Callable[[], An
 def _called() -> Iterator[tuple[Any, str]]:
     """Modules and the names in them of the functions that change names on the disk."""
     yield from ((os, name) for name in _CALLS)
-    yield folders, EXCHANGE
+    yield files, EXCHANGE
 
 
 def signal_at(position: int, number: int, *, after: bool) -> Callable[[], None]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.io import weights_file
+from irexec.io import sources
 
 ZEROS = np.zeros(2, np.float32)
 
@@ -55,7 +55,7 @@ def test_a_bin_that_is_truncated_before_it_is_mapped_is_an_error(tmp_path: Path)
 def test_a_bin_that_is_not_mapped_may_be_truncated_at_any_time(
     mmap: bool, read_at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weights_file, "READ_AT_ONCE", read_at_once)
+    monkeypatch.setattr(sources, "READ_AT_ONCE", read_at_once)
     path = tmp_path / "m.xml"
     _save(1, path)
     compiled = irexec.compile_model(path, mmap=mmap)

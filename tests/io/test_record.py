@@ -14,7 +14,7 @@ import pytest
 
 import irexec
 from irexec import io
-from irexec.io.record import record_of
+from irexec.io.reading import record_of
 
 SIZE = 1 << 20
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from irexec.errors import ModelError
-from irexec.io import weights_file
-from irexec.io.weights_file import Weights
+from irexec.io import sources
+from irexec.io.sources import Weights
 
 PAGES = 4
 
@@ -19,7 +19,7 @@ PAGES = 4
 @pytest.fixture(autouse=True)
 def _mapped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The files here are small, and are mapped all the same."""
-    monkeypatch.setattr(weights_file, "READ_AT_ONCE", 0)
+    monkeypatch.setattr(sources, "READ_AT_ONCE", 0)
 
 
 @pytest.mark.parametrize(("offset", "size"), [(0, 1 << 20), (1, 100), (4097, 40_000), ((1 << 20) - 1, 1)])

@@ -14,10 +14,7 @@ from typing import Any
 import pytest
 
 from irexec.io import files
-from irexec.io.files import replacing
-from irexec.io.folders import replacing_folder
-from irexec.io.held_signals import signals_held
-from irexec.io.temporary import Temporary
+from irexec.io.files import Temporary, replacing, replacing_folder, signals_held
 
 SIGNALS = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -259,7 +256,7 @@ def test_permissions_stay(targets: tuple[Path, Path]) -> None:
 @pytest.mark.parametrize("exchange", [True, False])
 def test_a_folder_is_replaced_as_a_whole(exchange: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not exchange:
-        monkeypatch.setattr("irexec.io.folders._exchange", lambda one, other: False)
+        monkeypatch.setattr("irexec.io.files._exchange", lambda one, other: False)
     target = tmp_path / "dump"
     for text in ("one", "two"):
         with replacing_folder(target) as new:
@@ -300,7 +297,7 @@ def test_a_folder_whose_second_rename_fails_is_as_it_was(tmp_path: Path, monkeyp
     target = tmp_path / "dump"
     target.mkdir()
     (target / "old").write_text("old")
-    monkeypatch.setattr("irexec.io.folders._exchange", lambda one, other: False)
+    monkeypatch.setattr("irexec.io.files._exchange", lambda one, other: False)
     real, calls = os.rename, [0]
 
     def rename(*arguments: Any) -> None:
@@ -309,7 +306,7 @@ def test_a_folder_whose_second_rename_fails_is_as_it_was(tmp_path: Path, monkeyp
             raise PermissionError(1, "Operation not permitted")
         real(*arguments)
 
-    monkeypatch.setattr("irexec.io.folders.os.rename", rename)
+    monkeypatch.setattr("irexec.io.files.os.rename", rename)
     with pytest.raises(PermissionError), replacing_folder(target) as new:
         (new / "new").write_text("new")
     assert [path.name for path in target.iterdir()] == ["old"]
@@ -321,7 +318,7 @@ def test_a_handler_that_a_library_installed_stays() -> None:
     """Python knows nothing of it."""
     program = (
         "import faulthandler, os, signal, sys\n"
-        "from irexec.io.held_signals import signals_held\n"
+        "from irexec.io.files import signals_held\n"
         "faulthandler.register(signal.SIGUSR1)\n"
         "with signals_held(): pass\n"
         "os.kill(os.getpid(), signal.SIGUSR1)\n"

@@ -14,7 +14,7 @@ from lxml import etree
 import irexec
 from irexec import io
 from irexec.dtypes.elements import F32, element
-from irexec.io.names import decode_names, encode_names
+from irexec.io.xml import decode_names, encode_names
 from irexec.ir.constants import constant_value
 from tests.support.equality import differences
 from tests.support.xml import canonical

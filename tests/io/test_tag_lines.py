@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irexec import io
-from irexec.io.tag_lines import tag_lines
+from irexec.io.xml import tag_lines
 
 ROWS = {
     "one line": (b"<a><b/></a>", [1, 1]),

@@ -9,7 +9,7 @@ import pytest
 
 import irexec
 from irexec.dtypes.elements import F32
-from irexec.io.weights_file import Weights
+from irexec.io.sources import Weights
 from irexec.ir.constants import Constant
 from irexec.ir.graph import ModelGraph
 

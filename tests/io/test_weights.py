@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from irexec import ModelError, io
-from irexec.io.weights_file import Weights
+from irexec.io.sources import Weights
 
 SIZE = 1 << 30
 BIG = f"""<net name="big" version="11"><layers>

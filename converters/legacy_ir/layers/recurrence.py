@@ -14,7 +14,7 @@ from converters.legacy_ir.syntax import BodyPort, OldBody
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import F32, I32, I64
 from irexec.errors import OpError, check
-from irexec.io.context import parse_integer
+from irexec.io.ports import parse_integer
 from irexec.ir.graph import BackEdge, Body, Node, PortMap, Value
 from irexec.schema.attributes import Floats, Positive, parser_of
 

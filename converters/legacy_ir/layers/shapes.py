@@ -11,7 +11,7 @@ from converters.legacy_ir.layer import Layer, computed
 from converters.legacy_ir.registry import translates
 from irexec.dtypes.elements import F16, F32, I32, I64
 from irexec.errors import check
-from irexec.io.names import named_element
+from irexec.io.xml import named_element
 from irexec.ir.dims import HIGHEST_RANK
 from irexec.ir.graph import Value
 from irexec.schema.attributes import Ints

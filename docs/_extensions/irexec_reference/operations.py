@@ -8,7 +8,7 @@ from itertools import groupby
 
 import irexec.ops  # noqa: F401 - its modules register the operations
 from irexec.analysis.portability import DIFFERENCES
-from irexec.io.names import WRITTEN_TYPES
+from irexec.io.xml import WRITTEN_TYPES
 from irexec.schema.inputs import InputSpec
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions

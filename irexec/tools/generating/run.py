@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from irexec.errors import InputError
-from irexec.io.output_file import check_file
+from irexec.io.writer import check_file
 from irexec.records import Records
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.engines.runtimes import open_runtime

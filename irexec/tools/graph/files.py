@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from irexec.errors import InputError, UnsupportedError
 from irexec.io.files import new_file
-from irexec.io.output_file import check_file
+from irexec.io.writer import check_file
 from irexec.records import Record
 from irexec.tools.graph.boxes import FONTS, PNG_SIDE
 from irexec.tools.graph.drawing import Drawing

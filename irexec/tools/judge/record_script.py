@@ -10,7 +10,7 @@ from pathlib import Path
 
 from irexec.errors import InputError
 from irexec.io.files import new_file
-from irexec.io.output_file import check_file
+from irexec.io.writer import check_file
 from irexec.records import Record
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.compare.sides import ARITHMETIC

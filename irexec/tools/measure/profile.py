@@ -15,7 +15,7 @@ from irexec.analysis.open_sizes import sizes_for
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
 from irexec.io.files import new_file
-from irexec.io.output_file import check_file
+from irexec.io.writer import check_file
 from irexec.runtime.observation import RunProgress
 from irexec.runtime.profile import (
     Profile,

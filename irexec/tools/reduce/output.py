@@ -20,8 +20,8 @@ import numpy as np
 from irexec import io
 from irexec.analysis.model import Model
 from irexec.errors import InputError, ModelError
-from irexec.io.output_file import check_beside, check_file, check_model_files
 from irexec.io.reading import open_regular, parse_json
+from irexec.io.writer import check_beside, check_file, check_model_files
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Files

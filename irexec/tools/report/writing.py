@@ -17,7 +17,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.display import Content, Text, sections_of
 from irexec.errors import InputError
 from irexec.io.files import new_file
-from irexec.io.output_file import check_file
+from irexec.io.writer import check_file
 from irexec.ir.findings import Finding, Findings, counts_of
 from irexec.ir.graph import ModelGraph
 from irexec.messages import amount, counted

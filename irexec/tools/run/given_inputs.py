@@ -11,7 +11,7 @@ import numpy as np
 from irexec.analysis.model import Port, find_port
 from irexec.dtypes.elements import F32
 from irexec.errors import InputError
-from irexec.io.model_names import model_names
+from irexec.io.onnx_bytes import model_names
 from irexec.ir.dims import PartialShape
 from irexec.ir.graph import Node
 from irexec.ir.shape_text import parse_shape

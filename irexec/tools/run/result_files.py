@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import InputError
-from irexec.io.files import new_file
-from irexec.io.folders import replacing_folder
-from irexec.io.output_file import check_file
+from irexec.io.files import new_file, replacing_folder
 from irexec.io.reading import read_json, writing
+from irexec.io.writer import check_file
 from irexec.ir.graph import Value
 from irexec.tools.arrays.files import storable, write_npz
 from irexec.tools.images.files import Notify, load_pillow, write_png

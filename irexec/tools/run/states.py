@@ -14,7 +14,7 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError
 from irexec.io.files import new_file
-from irexec.io.output_file import check_file
+from irexec.io.writer import check_file
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.ir.names import Names

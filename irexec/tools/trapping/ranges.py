@@ -11,8 +11,8 @@ from pathlib import Path
 
 from irexec.errors import InputError, ModelError
 from irexec.io.files import new_file
-from irexec.io.output_file import check_file
 from irexec.io.reading import read_json
+from irexec.io.writer import check_file
 
 _FORMAT = "irexec ranges"
 

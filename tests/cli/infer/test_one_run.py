@@ -20,7 +20,7 @@ import irexec
 from irexec.analysis import attributes
 from irexec.cli.main import run
 from irexec.dtypes.elements import F32
-from irexec.io import weights_file
+from irexec.io import sources
 from irexec.runtime.session import Session
 from irexec.schema.opdef import OpDef
 from tests.cli.infer.running import CLASSIFIER, Capture, infer, values
@@ -55,7 +55,7 @@ def test_a_file_that_is_mapped_is_noted(capsys: Capture, monkeypatch: pytest.Mon
     )
     given = (CLASSIFIER, "-i", "zeros")
     assert infer(capsys, *given)[1] == ""
-    monkeypatch.setattr(weights_file, "READ_AT_ONCE", bin.stat().st_size - 1)
+    monkeypatch.setattr(sources, "READ_AT_ONCE", bin.stat().st_size - 1)
     assert infer(capsys, *given)[1] == note
     assert infer(capsys, *given, "--bin", bin)[1] == note
     for options in (["--no-mmap"], ["--json"]):

@@ -77,7 +77,7 @@ TOOLS = (
     ),
     Mutation(
         "the last byte of a constant may lie beyond the file",
-        "irexec/io/weights_file.py",
+        "irexec/io/sources.py",
         "return offset + size <= self.size",
         "return offset + size <= self.size + 1",
         ("tests/io/test_reader.py",),
