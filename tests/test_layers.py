@@ -143,7 +143,6 @@ _USES_CONVERTERS = (
     "irexec/cli/convert.py",
     "irexec/cli/convert_to_onnx.py",
     "irexec/cli/ops.py",
-    "irexec/cli/verify_options.py",
     "irexec/api.py",
     "irexec/reading.py",
     "irexec/tools/engines/engine.py",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from irexec.cli import render
-from irexec.cli.compute_options import COMPUTE, ComputeOptions
 from irexec.cli.option_groups import command, json_option, option, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
-from irexec.cli.progress import progress_bar
+from irexec.cli.render import progress_bar
+from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.values import FilePath
 from irexec.tools.measure.bench import OTHERS, BenchOptions
 from irexec.tools.measure.bench import bench as measure

@@ -5,11 +5,10 @@ from __future__ import annotations
 import click
 
 from irexec.cli import render
-from irexec.cli.compute_options import COMPUTE, ComputeOptions, precision_as
-from irexec.cli.next_steps import after_compare, as_given, reads_stdin
 from irexec.cli.option_groups import Option, OptionGroup, command, flag, option, settings
 from irexec.cli.options import LIMITS, LOAD_STATE, MEASURING, STEPS, InputOptions, LimitOptions
-from irexec.cli.progress import progress_bar
+from irexec.cli.render import after_compare, as_given, progress_bar, reads_stdin
+from irexec.cli.run_options import COMPUTE, ComputeOptions, precision_as
 from irexec.cli.runtime_options import ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath, Parsed
 from irexec.tools.arrays.agreement import METRICS

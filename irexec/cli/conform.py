@@ -10,7 +10,7 @@ import click
 
 from irexec.cli import render
 from irexec.cli.option_groups import command, flag, json_option, option, refuse_without
-from irexec.cli.progress import progress_bar
+from irexec.cli.render import progress_bar
 from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath
 from irexec.io.files import new_file

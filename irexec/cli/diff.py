@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import click
 
 from irexec.cli import render
-from irexec.cli.next_steps import as_given, go_on
 from irexec.cli.option_groups import OptionGroup, command, flag, is_given, option
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
-from irexec.cli.progress import progress_bar
+from irexec.cli.render import as_given, go_on, progress_bar
 from irexec.cli.values import FilePath, Parsed
 from irexec.ir.writable import damage
 from irexec.messages import counted

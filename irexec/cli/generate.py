@@ -7,11 +7,10 @@ from typing import Any
 import click
 
 from irexec.cli import render
-from irexec.cli.compute_options import COMPUTE, ComputeOptions
-from irexec.cli.next_steps import go_on
 from irexec.cli.option_groups import Option, OptionGroup, command, flag, json_option, option, settings
 from irexec.cli.options import LIMITS, LimitOptions
-from irexec.cli.progress import progress_bar
+from irexec.cli.render import go_on, progress_bar
+from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.runtime_options import ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath, Parsed
 from irexec.tools.generating import GenerateOptions, Generation

@@ -8,8 +8,6 @@ from typing import Any
 import click
 
 from irexec.cli import render
-from irexec.cli.compute_options import COMPUTE, IMAGE, ComputeOptions
-from irexec.cli.next_steps import as_given, go_on, note_mapping, reads_stdin, reducing
 from irexec.cli.option_groups import OptionGroup, command, flag, is_given, json_option, option, refuse_without, settings
 from irexec.cli.options import (
     INPUTS,
@@ -23,10 +21,9 @@ from irexec.cli.options import (
     WeightsOptions,
     tolerance,
 )
-from irexec.cli.progress import spinner_then_bar
-from irexec.cli.shape_option import ALTERNATIVE
-from irexec.cli.trap_options import TRAP, show_trap_notes
-from irexec.cli.values import FilePath
+from irexec.cli.render import as_given, go_on, note_mapping, reads_stdin, reducing, spinner_then_bar
+from irexec.cli.run_options import COMPUTE, IMAGE, TRAP, ComputeOptions, show_trap_notes
+from irexec.cli.values import ALTERNATIVE, FilePath
 from irexec.messages import counted
 from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.arrays.histogram import BINS, histogram

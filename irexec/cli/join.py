@@ -6,10 +6,8 @@ import click
 
 from irexec.api import save_model
 from irexec.cli import render
-from irexec.cli.edit_values import pair
 from irexec.cli.option_groups import OVERWRITE, command, json_option, option
-from irexec.cli.shape_option import SHAPES_GIVEN, ShapeOptions, shapes_by_input
-from irexec.cli.values import FilePath, Parsed
+from irexec.cli.values import SHAPES_GIVEN, FilePath, Parsed, ShapeOptions, pair, shapes_by_input
 from irexec.errors import InputError, NodeError
 from irexec.io.writer import check_model_files
 from irexec.messages import counted

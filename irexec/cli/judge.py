@@ -20,7 +20,7 @@ from irexec.cli.option_groups import (
     settings,
 )
 from irexec.cli.options import INPUTS, LIMITS, LOAD_STATE, STEPS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
-from irexec.cli.progress import progress_bar
+from irexec.cli.render import progress_bar
 from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, FUNCTION_NAMES, PROPERTIES, RUNTIME_NAMES
 from irexec.cli.values import FilePath
 from irexec.tools.judge import Judgement, JudgeOptions

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 import irexec
-from irexec.cli import signals, streams
+from irexec.cli import streams
 from irexec.cli.commands import Commands
 from irexec.errors import ConversionError, ConversionWarning, InputError, IrexecError, RunTimeoutError, UnsupportedError
 from irexec.messages import sentence
@@ -77,11 +77,11 @@ def main() -> None:
     missing = [name for name in ("stdout", "stderr") if getattr(sys, name) is None]
     for name in missing:
         setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    signals.exit_on_signals()
+    streams.exit_on_signals()
     try:
         code = run(sys.argv[1:])
     finally:
-        signals.finish()
+        streams.finish()
     streams.close()
     for name in missing:
         getattr(sys, name).close()

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from irexec.cli.option_groups import OptionGroup, flag, option
-from irexec.cli.shape_option import SHAPES_GIVEN, ShapeOptions, shapes_by_input
-from irexec.cli.values import MEMORY_SIZE, SECONDS, FilePath, ThreadCount
+from irexec.cli.values import MEMORY_SIZE, SECONDS, SHAPES_GIVEN, FilePath, ShapeOptions, ThreadCount, shapes_by_input
 
 if TYPE_CHECKING:
     from irexec.tools.run.input_sources import InputSource

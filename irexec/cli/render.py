@@ -1,4 +1,4 @@
-"""The only file that formats: tables for people, versioned JSON for programs.
+"""The only file that formats: tables for people, versioned JSON for programs; progress and next steps on stderr.
 
 Tables and JSON go to stdout; notes, warnings, errors and progress go to stderr.
 """
@@ -10,17 +10,27 @@ import json
 import math
 import os
 import re
+import shlex
+import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from irexec import display
 from irexec.cli.streams import encodable, file_of, put, showing
 from irexec.display import Content, TextFormat
 from irexec.display.text import BLOCKS, LINES, Line
+from irexec.io.onnx_bytes import is_onnx_file
+from irexec.ir.dims import PartialShape, shape_text
 from irexec.messages import INVISIBLE, cut, sentence, visible
 from irexec.records import Record
+
+if TYPE_CHECKING:
+    from rich.text import Text as RichText
+
 
 _LONG = 1000
 """A list of more members has one in each line: json is ten times as fast where it does not indent."""
@@ -67,9 +77,6 @@ def json_text(document: dict[str, Any], indent: int | None, *, ascii_only: bool)
     members = f",\n{outer}".join(f"{encode(key)}: {text(value)}" for key, value in document.items())
     return f"{{\n{outer}{members}\n}}"
 
-
-if TYPE_CHECKING:
-    from rich.text import Text as RichText
 
 SCHEMA = 1
 # A person reads no more rows, and a terminal takes minutes to show 100,000.
@@ -250,3 +257,159 @@ def error_json(kind: str, message: str, code: int) -> None:
     except OSError:
         # The same error has just been reported on stderr.
         return
+
+
+DELAY = 1.0
+"""Seconds before a bar is shown: what is done sooner needs none."""
+
+
+class Advance(Protocol):
+    """Reports an amount of finished work; optionally a new text of the bar, and the total if it was not known."""
+
+    def __call__(self, amount: float, text: str | None = None, /, *, total: float | None = None) -> None: ...
+
+
+@contextmanager
+def progress_bar(text: str, total: float, unit: str = "") -> Iterator[Advance]:
+    """Show a bar with the time left while the block lasts; call what it gives with each amount that is done. Nothing is
+    left on the screen.
+
+    Args:
+        text: the description of the work.
+        total: the amount of all work.
+        unit: of the work, such as "items": the bar then also shows how many are done, and how many in a second.
+    """
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
+        yield lambda amount, text=None, /, *, total=None: None
+        return
+    with ExitStack() as stack:
+        yield _Bar(text, total, unit, stack).advance
+
+
+@contextmanager
+def spinner_then_bar(text: str, total: float) -> Iterator[Callable[[float], None]]:
+    """Show that work goes on, and from the first amount on that is done, after ``DELAY``, a bar as ``progress_bar``
+    does."""
+    with progress_bar(text, total) as advance, ExitStack() as spinner:
+        spinner.enter_context(progress(text))
+        start = time.monotonic()
+
+        def done(amount: float) -> None:
+            if time.monotonic() - start >= DELAY:
+                spinner.close()
+            advance(amount)
+
+        yield done
+
+
+class _Bar:
+    """A bar that appears when something is done after ``DELAY``, and goes when ``stack`` is left."""
+
+    def __init__(self, text: str, total: float, unit: str, stack: ExitStack) -> None:
+        self._text, self._total, self._unit, self._stack = text, total, unit, stack
+        self._start = time.monotonic()
+        self._done = 0.0
+        self._shown: Any = None
+
+    def advance(self, amount: float, text: str | None = None, /, *, total: float | None = None) -> None:
+        """So much more is done; ``text`` replaces what the bar says, and ``total`` what all of the work is."""
+        self._done += amount
+        self._text = self._text if text is None else text
+        self._total = self._total if total is None else total
+        if self._shown is None and time.monotonic() - self._start >= DELAY:
+            self._show()
+        if self._shown is not None:
+            rate = self._done / max(time.monotonic() - self._start, 1e-9)
+            self._shown.update(
+                self._task, completed=self._done, total=self._total, description=self._text, rate=f"{rate:.3g}"
+            )
+
+    def _show(self) -> None:
+        # Imported here because no command without a bar should wait for it.
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        amounts = (MofNCompleteColumn(), TextColumn(f"{self._unit}, {{task.fields[rate]}}/s"))
+        share = (TextColumn("{task.percentage:>3.0f}%"),)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(None),
+            *(amounts if self._unit else share),
+            TimeRemainingColumn(),
+        )
+        console = Console(file=sys.stderr, highlight=False)
+        self._shown = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+        self._stack.enter_context(showing(self._shown))
+        self._stack.enter_context(self._shown)
+        self._task = self._shown.add_task(self._text, total=self._total, rate="0")
+
+
+Shapes = Mapping[str, PartialShape] | Mapping[str | None, PartialShape]
+
+
+def go_on(*arguments: str) -> None:
+    """Show a command of irexec that says more about what has just been reported."""
+    # Not before: most commands show none.
+    from irexec.tools.commands import irexec_command
+
+    remark(f"next: {shlex.join(irexec_command(*arguments))}")
+
+
+def reducing(model: str) -> tuple[str, ...]:
+    """The beginning of the command that reduces a model, which is itself not overwritten."""
+    return "reduce", model, "-o", "min.xml" if Path(model).name != "min.xml" else "smaller.xml"
+
+
+def as_given(
+    inputs: Iterable[str],
+    shapes: Shapes | None,
+    seed: int = 0,
+    steps: int | None = None,
+    load_state: str | None = None,
+) -> Iterator[str]:
+    """The options that give another command the same inputs and state; random inputs where there are none."""
+    for text in inputs:
+        yield from ("-i", text)
+    for name, shape in (shapes or {}).items():
+        yield from ("--shape", f"{name or ''}{shape_text(shape)}")
+    if seed:
+        yield f"--seed={seed}"
+    if steps is not None:
+        yield f"--steps={steps}"
+    if load_state is not None:
+        yield from ("--load-state", load_state)
+
+
+def reads_stdin(inputs: Iterable[str]) -> bool:
+    """Whether inputs come from standard input, which another command cannot read once more."""
+    from irexec.tools.arrays.files import STDIN
+    from irexec.tools.run.input_sources import parse_input_source
+
+    return any(parse_input_source(text).source == STDIN for text in inputs)
+
+
+def after_compare(a: str, b: str | None, a_runtime: str, b_runtime: str, inputs: Sequence[str]) -> None:
+    """Show the command after models that differ: reduce to the part that differs, or compare without other runtimes."""
+    from irexec.tools.engines.runtimes import OWN
+
+    foreign = {name for name in (a_runtime, b_runtime) if name != "irexec"}
+    if b is None and len(foreign) == 1:
+        go_on(*reducing(a), "--against", *foreign, *inputs)
+    elif b is not None and foreign <= set(OWN):
+        go_on(*reducing(b), "--against", a, *inputs)
+    elif b is not None:
+        go_on("compare", a, b, *inputs)
+
+
+def note_mapping(model: str, bin: str | None = None) -> None:
+    """A note on stderr if the weights of a model will be mapped, and shortening their file would end the process."""
+    from irexec.io import sources
+
+    path = Path(bin or model)
+    if bin is None and path.name:
+        path = path.with_suffix(".bin")
+    is_mapped = not is_onnx_file(model) and path.is_file() and os.path.getsize(path) > sources.READ_AT_ONCE
+    if is_mapped and hasattr(signal, "SIGBUS"):
+        note_line(
+            f"{path} is mapped: if another program shortens it, the system ends this one; --no-mmap reads it at once"
+        )

@@ -6,10 +6,10 @@ import click
 
 import irexec
 from irexec.cli import render
-from irexec.cli.compute_options import COMPUTE, ComputeOptions
 from irexec.cli.option_groups import command, flag, option, refuse_without, settings
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
-from irexec.cli.progress import progress_bar
+from irexec.cli.render import progress_bar
+from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.values import FilePath
 from irexec.display import sections_of
 from irexec.tools.report import ReportOptions

@@ -10,11 +10,11 @@ import click
 import irexec
 from irexec.backend.threads import thread_count
 from irexec.cli import render
-from irexec.cli.compute_options import COMPUTE, ComputeOptions
-from irexec.cli.next_steps import note_mapping
 from irexec.cli.option_groups import OptionGroup, command, flag, is_given, option, settings
 from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
-from irexec.cli.signals import leave_to_command
+from irexec.cli.render import note_mapping
+from irexec.cli.run_options import COMPUTE, ComputeOptions
+from irexec.cli.streams import leave_to_command
 from irexec.integrations import open_inference
 from irexec.integrations.open_inference import ServeOptions
 from irexec.tools.batch.predictor import PredictorOptions

@@ -15,7 +15,7 @@ from irexec.analysis.portability.targets import parse_target
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, command, flag, is_given, option
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
-from irexec.cli.progress import progress_bar
+from irexec.cli.render import progress_bar
 from irexec.cli.values import FilePath
 from irexec.tools.sections.codes import code_sections
 from irexec.tools.validation import (
@@ -172,8 +172,8 @@ def _fixed(
 ) -> int:
     """Show the findings, write the model for the target, and show what was changed; the exit code."""
     # These modules load the compiler, which validation does not need.
-    from irexec.cli.convert_for import is_ir, read_ir, rewritten
-    from irexec.cli.verify_options import Verify
+    from irexec.cli.convert import is_ir, read_ir, rewritten
+    from irexec.cli.convert_to_onnx import Verify
 
     if checks.release is None or form not in ("table", "json"):
         raise click.UsageError("--fix needs --for, and a table or JSON")

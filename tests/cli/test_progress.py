@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from irexec.cli import progress
+from irexec.cli import render
 from irexec.cli.main import run
 from tests.support.paths import DIGITS
 
@@ -38,7 +38,7 @@ def test_a_terminal_shows_a_bar(
     terminal = _Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(progress, "DELAY", 0)
+    monkeypatch.setattr(render, "DELAY", 0)
     run(arguments)
     assert text in terminal.getvalue()
     # Of files the bar shows the number, of other work the percentage.
@@ -56,7 +56,7 @@ def test_what_is_done_within_a_second_shows_nothing(monkeypatch: pytest.MonkeyPa
     terminal = _Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(progress, "DELAY", 60)
+    monkeypatch.setattr(render, "DELAY", 60)
     for arguments, _ in COMMANDS:
         run(arguments)
     assert terminal.getvalue() == ""

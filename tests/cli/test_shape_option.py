@@ -8,7 +8,7 @@ import click
 import pytest
 
 from irexec.cli.main import run
-from irexec.cli.shape_option import SHAPE, shapes_by_name
+from irexec.cli.values import SHAPE, shapes_by_name
 from irexec.ir.dims import Dim
 from tests.support.paths import DIGITS
 
