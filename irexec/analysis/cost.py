@@ -27,7 +27,7 @@ from irexec.errors import IrexecError
 from irexec.ir.dims import is_static, plus
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
-from irexec.ops.einsum import ELLIPSIS, parse_equation
+from irexec.ops.linear_algebra import ELLIPSIS, parse_equation
 from irexec.records import Record
 from irexec.reference.conv_transpose import filter_order
 from irexec.schema.bodies import Wiring

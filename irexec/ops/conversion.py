@@ -1,16 +1,27 @@
-"""Convert and ConvertLike."""
+"""Element types converted, promoted and simulated: Convert, ConvertPromoteTypes, FakeQuantize, FakeConvert."""
 
 from __future__ import annotations
 
+import itertools
+from typing import Annotated, Literal
+
 import numpy as np
 
-from irexec.dtypes.elements import Element, element_of
+from irexec.dtypes.bfloat16 import round_bf16
+from irexec.dtypes.elements import BF16, BOOLEAN, ELEMENTS, F16, F32, Element, element, element_of
 from irexec.dtypes.rounding import round_to
-from irexec.errors import check
+from irexec.errors import OpError, check
+from irexec.ir.dims import broadcastable_to, may_equal, meet, meet_shapes, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.integers import truncated
-from irexec.schema.inputs import AnyTensor
+from irexec.reference.quantization import level_values, nearest_levels, round_e4m3, round_e5m2
+from irexec.schema.attributes import AtLeast
+from irexec.schema.broadcasting import Broadcasting, broadcast
+from irexec.schema.elementwise import align
+from irexec.schema.injected import ElementTypes
+from irexec.schema.inputs import AnyTensor, FloatTensor, element_set
 from irexec.schema.registry import op
+from irexec.schema.shape_rules import unify_elements
 
 
 def converted(data: np.ndarray, to: Element) -> np.ndarray:
@@ -68,3 +79,200 @@ def convert_like_1(data: AnyTensor, like: AnyTensor) -> np.ndarray:
 def _convert_like_1_facts(data: Fact, like: Fact) -> Fact:
     _check_kinds(data, like.element)
     return Fact(like.element, data.shape)
+
+
+PROMOTED = element_set(
+    "a type that can be promoted (not string, u2, u3, u6, nf4, f8e8m0 or f4e2m1)",
+    *(e for e in ELEMENTS if e.name not in ("string", "u2", "u3", "u6", "nf4", "f8e8m0", "f4e2m1")),
+)
+PromotedTensor = Annotated[np.ndarray, PROMOTED]
+# The type that two different floating-point types of the same width are promoted to.
+_SAME_WIDTH = {frozenset(["f8e4m3", "f8e5m2"]): "f16", frozenset(["bf16", "f16"]): "f32"}
+
+
+@op("ConvertPromoteTypes", since=14, view=True)
+def convert_promote_types_14(
+    input_0: PromotedTensor,
+    input_1: PromotedTensor,
+    *,
+    promote_unsafe: bool = False,
+    pytorch_scalar_promotion: bool = False,
+    u64_integer_promotion_target: Element = element("f32"),
+    elements: ElementTypes,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both tensors converted to one type that can hold the values of either.
+
+    Without ``promote_unsafe`` an integer becomes a float, and an unsigned integer a signed one, only where all of its
+    values fit. With ``pytorch_scalar_promotion`` a scalar is converted to the type of the tensor. u64 and a signed
+    integer become ``u64_integer_promotion_target``. Source: ConvertPromoteTypes-14.
+    """
+    first, second = elements
+    if first is None or second is None:
+        raise OpError("the element types are not known")
+    scalars = (input_0.ndim == 0, input_1.ndim == 0)
+    common = _common(first, second, scalars, promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target)
+    return converted(input_0, common), converted(input_1, common)
+
+
+@convert_promote_types_14.shape_rule
+def _convert_promote_types_14_facts(
+    input_0: Fact,
+    input_1: Fact,
+    *,
+    promote_unsafe: bool,
+    pytorch_scalar_promotion: bool,
+    u64_integer_promotion_target: Element,
+) -> tuple[Fact, Fact]:
+    rules = (promote_unsafe, pytorch_scalar_promotion, u64_integer_promotion_target)
+    common = None
+    if input_0.element is not None and input_1.element is not None:
+        common = _common_of_any_rank(input_0, input_1, input_0.element, input_1.element, rules)
+    return Fact(common, input_0.shape), Fact(common, input_1.shape)
+
+
+def _common_of_any_rank(
+    a: Fact, b: Fact, first: Element, second: Element, rules: tuple[bool, bool, Element]
+) -> Element | None:
+    """The common type; None if it depends on ranks that are not known. OpError if no ranks are allowed."""
+    found: set[Element] = set()
+    refused: OpError | None = None
+    for ranks in itertools.product(*([0, 1] if fact.rank is None else [fact.rank] for fact in (a, b))):
+        try:
+            found.add(_common(first, second, (ranks[0] == 0, ranks[1] == 0), *rules))
+        except OpError as error:
+            refused = error
+    if not found and refused is not None:
+        raise refused
+    return found.pop() if len(found) == 1 else None
+
+
+def _common(
+    first: Element, second: Element, scalars: tuple[bool, bool], unsafe: bool, pytorch: bool, beyond: Element
+) -> Element:
+    if first is second or BOOLEAN in (first, second):
+        return second if first is BOOLEAN else first
+    if first.is_float != second.is_float:
+        real, integer = (first, second) if first.is_float else (second, first)
+        check(unsafe or real.bits >= 2 * integer.bits, f"{integer} cannot safely be promoted to {real}")
+        return real
+    if pytorch and scalars[0] != scalars[1]:
+        tensor, scalar = (second, first) if scalars[0] else (first, second)
+        check(unsafe or _fits(tensor, scalar), f"a scalar of {scalar} cannot safely be promoted to {tensor}")
+        return tensor
+    if first.kind != second.kind:
+        signed, unsigned = (first, second) if first.kind == "signed" else (second, first)
+        return _signed(signed, unsigned, unsafe, beyond)
+    if first.bits != second.bits:
+        return max(first, second, key=lambda one: one.bits)
+    wider = _SAME_WIDTH.get(frozenset([first.name, second.name]))
+    check(unsafe and wider is not None, f"{first} and {second} have no common type")
+    return element(wider or "f32")
+
+
+def _fits(to: Element, small: Element) -> bool:
+    """Whether a scalar type fits a tensor's type by OpenVINO's rule: an unsigned scalar in a signed type of at least
+    half its width."""
+    signed, sign = (one.kind != "unsigned" for one in (to, small))
+    return (signed == sign and to.bits >= small.bits) or (signed and not sign and to.bits * 2 >= small.bits)
+
+
+def _signed(signed: Element, unsigned: Element, unsafe: bool, beyond: Element) -> Element:
+    """A signed integer that holds both."""
+    if unsigned.bits <= 32 and (unsafe or 2 * unsigned.bits <= signed.bits):
+        return element(f"i{max(2 * unsigned.bits, signed.bits)}")
+    check(unsafe, f"{unsigned} cannot safely be promoted to a signed integer")
+    return beyond
+
+
+@op("FakeQuantize", since=1)
+def fake_quantize_1(
+    data: FloatTensor,
+    input_low: FloatTensor,
+    input_high: FloatTensor,
+    output_low: FloatTensor,
+    output_high: FloatTensor,
+    *,
+    levels: Annotated[int, AtLeast(2)],
+    auto_broadcast: Broadcasting = "numpy",
+    auto_broadcast_axis: int | None = None,
+) -> np.ndarray:
+    """The nearest of ``levels`` levels from input_low to input_high, mapped to output_low..output_high.
+
+    At or below the smaller input bound it is output_low, above the larger one output_high; halves are rounded to even.
+    Levels are computed in f64 and rounded once; the one that is 0 but for the rounding of the bounds is 0 (see
+    ``zero_level``). Source: FakeQuantize-1 and openvino ``reference/fake_quantize.hpp``.
+    """
+    low, high, out_low, out_high = (
+        align(data, bound, auto_broadcast, auto_broadcast_axis)[1]
+        for bound in (input_low, input_high, output_low, output_high)
+    )
+    with np.errstate(all="ignore"):
+        inside = level_values(nearest_levels(data, low, high, levels), out_low, out_high, levels)
+    np.copyto(inside, out_low, where=data <= np.minimum(low, high))
+    np.copyto(inside, out_high, where=data > np.maximum(low, high))
+    return inside
+
+
+@fake_quantize_1.shape_rule
+def _fake_quantize_1_facts(
+    data: Fact,
+    input_low: Fact,
+    input_high: Fact,
+    output_low: Fact,
+    output_high: Fact,
+    *,
+    auto_broadcast: Broadcasting,
+    auto_broadcast_axis: int | None,
+) -> Fact:
+    kind = unify_elements(data, input_low, input_high, output_low, output_high)
+    for bound in (input_low, input_high, output_low, output_high):
+        if auto_broadcast != "numpy":
+            broadcast([data.shape, bound.shape], auto_broadcast, auto_broadcast_axis)
+        elif data.shape is not None and bound.shape is not None:
+            text = f"bound {shape_text(bound.shape)} cannot be broadcast to data {shape_text(data.shape)}"
+            check(broadcastable_to(bound.shape, data.shape), text)
+    return Fact(kind, data.shape)
+
+
+ConvertedTensor = Annotated[np.ndarray, element_set("f16, bf16 or f32", F16, BF16, F32)]
+
+
+@op("FakeConvert", since=13)
+def fake_convert_13(
+    data: ConvertedTensor,
+    scale: ConvertedTensor,
+    shift: ConvertedTensor | None = None,
+    *,
+    destination_type: Literal["f8e4m3", "f8e5m2"] = "f8e4m3",
+    elements: ElementTypes = ElementTypes(),
+) -> np.ndarray:
+    """data * scale - shift rounded to f16 and then to an 8-bit float type, and converted back: (x + shift) / scale.
+
+    The 8-bit types are rounded and saturated differently than by Convert, see irexec.reference.quantization. Each step
+    is rounded to the type of the data. Source: FakeConvert-13 and openvino ``reference/src/op/fake_convert.cpp``.
+    """
+    rounded = round_bf16 if elements and elements[0] is BF16 else np.asarray
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        scaled = rounded(data * scale)
+        scaled = scaled if shift is None else rounded(scaled - shift)
+        halves = scaled.astype(np.float16)
+        result = (round_e5m2(halves) if destination_type == "f8e5m2" else round_e4m3(halves)).astype(data.dtype)
+        result = result if shift is None else rounded(result + shift)
+        return np.asarray(result / scale, data.dtype)
+
+
+@fake_convert_13.shape_rule
+def _fake_convert_13_facts(data: Fact, scale: Fact, shift: Fact | None = None) -> Fact:
+    kind = unify_elements(*(fact for fact in (data, scale, shift) if fact is not None))
+    shape = data.shape
+    if scale.shape is not None and shape is not None:
+        fits = broadcastable_to(scale.shape, shape)
+        check(fits, f"scale {shape_text(scale.shape)} cannot be broadcast to data {shape_text(shape)}")
+        lead = len(shape) - len(scale.shape)
+        sizes = (
+            size if may_equal(by, 1) else meet(size, by) for size, by in zip(shape[lead:], scale.shape, strict=True)
+        )
+        shape = (*shape[:lead], *sizes)
+    if shift is not None and shift.shape is not None and scale.shape is not None:
+        meet_shapes(scale.shape, shift.shape)
+    return Fact(kind, shape)

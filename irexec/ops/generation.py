@@ -1,4 +1,8 @@
-"""Tensors made from scalars: Range, OneHot, Eye."""
+"""Tensors made from scalars and random numbers: Range, OneHot, Eye, RandomUniform, Multinomial.
+
+Sources: RandomUniform-8; Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (Philox 4x32-10);
+Matsumoto and Nishimura, Mersenne Twister (MT19937), which NumPy has.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,26 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from irexec.dtypes.elements import Element
+from irexec.dtypes.elements import BF16, F16, F32, F64, I32, I64, Element, element
+from irexec.dtypes.rounding import round_to
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, ceil_div, high, low, span
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer, integers
+from irexec.reference.indexing import bisect
+from irexec.reference.limits import check_time
 from irexec.schema.inputs import (
+    ONE_ELEMENT,
     SCALAR,
     AnyTensor,
+    FloatTensor,
     IndexElement,
     IndexVector,
     IntegerScalar,
     IntegerTensor,
     NumericTensor,
+    Rank,
+    element_set,
 )
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import (
@@ -199,3 +210,236 @@ def _eye_9_facts(
         open_shape(vector_length(batch_shape)) if known is None else tuple(non_negative(size, what) for size in known)
     )
     return Fact(output_type, None if batch is None else (*batch, *sizes))
+
+
+Number = Literal["i32", "i64", "f16", "bf16", "f32", "f64"]
+Alignment = Literal["TENSORFLOW", "PYTORCH"]
+
+Limit = Annotated[
+    np.ndarray, element_set("i32, i64, f16, bf16, f32 or f64", I32, I64, F16, BF16, F32, F64), ONE_ELEMENT
+]
+
+# The number of random bits of the fraction of a value.
+_BITS = {
+    "TENSORFLOW": {"f16": 10, "bf16": 7, "f32": 23, "f64": 52},
+    "PYTORCH": {"f16": 11, "bf16": 8, "f32": 24, "f64": 53},
+}
+
+
+@op("RandomUniform", since=8, deterministic=False, tolerance=1e-5)
+def random_uniform_8(
+    shape: Annotated[IntegerTensor, Rank(1)],
+    min_val: Limit,
+    max_val: Limit,
+    *,
+    output_type: Number,
+    global_seed: int = 0,
+    op_seed: int = 0,
+    alignment: Alignment = "TENSORFLOW",
+) -> np.ndarray:
+    """Random numbers in [min_val, max_val): those of TensorFlow for the seeds (Philox), or those of PyTorch (Mersenne
+    Twister).
+
+    Without seeds they differ each time. With seeds they are the same in every run of a model, where OpenVINO's
+    plugin continues the sequence from one inference to the next. Source: RandomUniform-8 and openvino
+    ``reference/src/utils/philox_converter.cpp``.
+    """
+    sizes = integers(shape, "shape")
+    low, high = min_val.reshape(()), max_val.reshape(())
+    seeds = _seeds(global_seed, op_seed)
+    numbers = _numbers(math.prod(sizes), low, high, output_type, alignment, seeds)
+    return numbers.reshape(sizes)
+
+
+def _seeds(global_seed: int, op_seed: int) -> tuple[int, int]:
+    if global_seed or op_seed:
+        return global_seed, op_seed
+    return int(np.random.default_rng().integers(1, 1 << 31)), 0
+
+
+def _numbers(
+    count: int, low: np.ndarray, high: np.ndarray, kind: str, alignment: str, seeds: tuple[int, int]
+) -> np.ndarray:
+    pytorch = alignment == "PYTORCH"
+    two_words = kind == "f64" or (kind == "i64" and not _fits_one_word(int(low), int(high), pytorch))
+    words = _words(count * 2 if two_words else count, seeds, pytorch)
+    if two_words:
+        # The 64-bit integers of TensorFlow have their low word first.
+        first, second = words[0::2].astype(np.uint64), words[1::2].astype(np.uint64)
+        if kind == "i64" and not pytorch:
+            first, second = second, first
+        words = (first << np.uint64(32)) | second
+    words = words[:count]
+    if kind in ("i32", "i64"):
+        return _integers(words, low, high)
+    return _floats(fraction(words, _BITS[alignment][kind]), low, high, kind, pytorch)
+
+
+def _fits_one_word(low: int, high: int, pytorch: bool) -> bool:
+    """Whether a single word is enough for a 64-bit integer, as the specification and the plugin have it.
+
+    Limits beyond 32 bits need two words, which the reference always takes for TensorFlow.
+    """
+    return max(low, high) <= 0xFFFFFFFF if pytorch else min(low, high) >= -(1 << 31) and max(low, high) < 1 << 31
+
+
+def _words(count: int, seeds: tuple[int, int], pytorch: bool) -> np.ndarray:
+    return mersenne(seeds[0], count) if pytorch else philox(*seeds, -(-count // 4)).ravel()[:count]
+
+
+def _integers(words: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The remainder of unsigned words by the width of the range, in the type of the limits."""
+    unsigned = np.dtype(f"u{low.dtype.itemsize}")
+    with np.errstate(over="ignore"):
+        width = (high - low).astype(unsigned)
+        check(bool(width), f"min_val {low} is not less than max_val {high}")
+        return (words.astype(unsigned) % width + low.astype(unsigned)).astype(low.dtype)
+
+
+def _floats(unit: np.ndarray, low: np.ndarray, high: np.ndarray, kind: str, pytorch: bool) -> np.ndarray:
+    """unit * (high - low) + low; 16-bit types are rounded after each step, with PyTorch only the width and the
+    result."""
+    if kind in ("f32", "f64"):
+        return (unit.astype(low.dtype) * (high - low) + low).astype(low.dtype)
+    width = _rounded(kind, (high - low).astype(np.float32))
+    scaled = unit.astype(np.float32) * width
+    if not pytorch:
+        scaled = _rounded(kind, scaled)
+    return (scaled + low.astype(np.float32)).astype(low.dtype)
+
+
+def _rounded(kind: str, x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float16).astype(np.float32) if kind == "f16" else round_to(element(kind), x)
+
+
+@random_uniform_8.shape_rule
+def _random_uniform_8_shape(shape: Fact, min_val: Fact, max_val: Fact, *, output_type: Number) -> Fact:
+    kind = element(output_type)
+    for limit, what in ((min_val, "min_val"), (max_val, "max_val")):
+        check(limit.element in (None, kind), f"{what} has element type {limit.element}, expected output_type {kind}")
+    if min_val.known is not None and max_val.known is not None and min_val.known.size == max_val.known.size == 1:
+        limits = min_val.known.reshape(()), max_val.known.reshape(())
+        check(bool(limits[0] < limits[1]), f"min_val {limits[0]} is not less than max_val {limits[1]}")
+    sizes = shape.sizes("shape")
+    if sizes is None:
+        return Fact(kind, open_shape(vector_length(shape)))
+    return Fact(kind, tuple(non_negative(size, "a size of shape") for size in sizes))
+
+
+@op("Multinomial", since=13, deterministic=False)
+def multinomial_13(
+    probs: Annotated[FloatTensor, Rank(1, 2)],
+    num_samples: Annotated[IntegerTensor, ONE_ELEMENT],
+    *,
+    convert_type: Literal["i32", "i64"],
+    with_replacement: bool,
+    log_probs: bool,
+    global_seed: int = 0,
+    op_seed: int = 0,
+) -> np.ndarray:
+    """Classes chosen by their probabilities, (batch, classes) to (batch, num_samples): the first whose cumulative
+    probability reaches a random number.
+
+    The random numbers are those of RandomUniform in f64, as openvino ``reference/multinomial.hpp`` has it and
+    the specification leaves open; the CPU plugin uses others. Without replacement the probability of a chosen class
+    is 0 for the samples that follow. Source: Multinomial-13.
+    """
+    rows = np.exp(probs) if log_probs else probs
+    count, batch = integer(num_samples, "num_samples"), rows.shape[:-1]
+    unit = _numbers(
+        math.prod(batch) * count, np.array(0.0), np.array(1.0), "f64", "TENSORFLOW", _seeds(global_seed, op_seed)
+    )
+    unit, rows = unit.reshape(math.prod(batch), count), rows.reshape(math.prod(batch), rows.shape[-1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        classes = _first_reached(_cumulative(rows), unit) if with_replacement else _without_replacement(rows, unit)
+    return classes.reshape(*batch, count).astype(element(convert_type).carrier)
+
+
+def _cumulative(rows: np.ndarray) -> np.ndarray:
+    sums = np.cumsum(rows, -1, dtype=rows.dtype)
+    return (sums / sums[:, -1:]).astype(rows.dtype)
+
+
+def _first_reached(sums: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """(batch, classes) and (batch, samples) to (batch, samples); the last class where rounding leaves the sum below."""
+    return np.minimum(bisect(sums, unit, np.less), sums.shape[-1] - 1)
+
+
+def _without_replacement(rows: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    """Sample after sample, all batches at once; a class is chosen at most once."""
+    left, result = rows.copy(), np.zeros(unit.shape, np.int64)
+    for i in range(unit.shape[1]):
+        check_time()
+        # A class without probability must never be chosen, not even by a random number of 0.
+        positive = np.maximum(unit[:, i : i + 1], np.finfo(np.float64).tiny)
+        result[:, i] = _first_reached(_cumulative(left), positive)[:, 0]
+        np.put_along_axis(left, result[:, i : i + 1], 0, 1)
+    return result
+
+
+@multinomial_13.shape_rule
+def _multinomial_13_shape(
+    probs: Fact, num_samples: Fact, *, convert_type: Literal["i32", "i64"], with_replacement: bool
+) -> Fact:
+    kind: Element = element(convert_type)
+    count = scalar_size(num_samples, "num_samples")
+    if probs.shape is None:
+        return Fact(kind, None)
+    classes = high(probs.shape[-1])
+    if not with_replacement and classes is not None:
+        check(
+            low(count) <= classes,
+            f"num_samples {count} is more than the {classes} classes, each of which is chosen at most once",
+        )
+    return Fact(kind, (*probs.shape[:-1], count))
+
+
+_ROUNDS = 10
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_FACTORS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_STEPS = (0x9E3779B9, 0xBB67AE85)
+
+# Blocks that are computed together, in cache; the run's time is looked at between them.
+_TOGETHER = 1 << 13
+
+
+def philox(key: int, counter: int, blocks: int) -> np.ndarray:
+    """Words (blocks, 4) uint32; ``key`` and ``counter`` are 64-bit integers, blocks are numbered from 0."""
+    words = np.empty((blocks, 4), np.uint32)
+    for first in range(0, blocks, _TOGETHER):
+        check_time()
+        part = words[first : first + _TOGETHER]
+        part[...] = _philox(key, counter, np.arange(first, first + len(part), dtype=np.uint64))
+    return words
+
+
+def _philox(key: int, counter: int, n: np.ndarray) -> np.ndarray:
+    """The words of the blocks of these numbers."""
+    words = [n & _LOW, n >> _HALF, *(np.full(len(n), part, np.uint64) for part in _halves(counter))]
+    keys = _halves(key)
+    for _ in range(_ROUNDS):
+        first, second = _FACTORS[0] * words[0], _FACTORS[1] * words[2]
+        words = [
+            (second >> _HALF) ^ words[1] ^ np.uint64(keys[0]),
+            second & _LOW,
+            (first >> _HALF) ^ words[3] ^ np.uint64(keys[1]),
+            first & _LOW,
+        ]
+        keys = ((keys[0] + _STEPS[0]) & 0xFFFFFFFF, (keys[1] + _STEPS[1]) & 0xFFFFFFFF)
+    return np.stack(words, 1)
+
+
+def _halves(number: int) -> tuple[int, int]:
+    return number & 0xFFFFFFFF, number >> 32 & 0xFFFFFFFF
+
+
+def mersenne(seed: int, count: int) -> np.ndarray:
+    """Words (count,) uint32 of the Mersenne Twister seeded with the low 32 bits of ``seed``."""
+    generator: Any = np.random.RandomState(seed & 0xFFFFFFFF)
+    return generator.randint(0, 1 << 32, count, np.uint32)
+
+
+def fraction(words: np.ndarray, bits: int) -> np.ndarray:
+    """The lowest ``bits`` of words as fractions in [0, 1), f64."""
+    return (words & np.asarray((1 << bits) - 1, words.dtype)) / float(1 << bits)

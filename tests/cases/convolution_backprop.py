@@ -48,7 +48,7 @@ W = random("f32", 2, 3, 3, 3, seed=1)
 LINE = np.array([[[1, 10, 100]]], np.float32)
 ONES_2 = np.ones((1, 1, 2), np.float32)
 # stride 1, kernel 2, ones: the natural result of LINE is 1 11 110 100. Every expected value of a LINE row follows from it and the table
-# in irexec.ops.convolution_backprop; OpenVINO's CPU plugin gives the same.
+# in irexec.ops.convolution; OpenVINO's CPU plugin gives the same.
 
 
 def line(expected, *shape, id, **attributes):

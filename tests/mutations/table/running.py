@@ -28,7 +28,7 @@ RUNNING = (
     ),
     Mutation(
         "a variable without an initial value starts as ones",
-        "irexec/ops/state.py",
+        "irexec/ops/control.py",
         "return np.zeros([low(size)",
         "return np.ones([low(size)",
         ("tests/runtime/test_states_without_initial_value.py",),
