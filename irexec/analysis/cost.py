@@ -29,7 +29,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.ops.linear_algebra import ELLIPSIS, parse_equation
 from irexec.records import Record
-from irexec.reference.conv_transpose import filter_order
+from irexec.reference.convolution import filter_order
 from irexec.schema.bodies import Wiring
 from irexec.schema.registry import resolve
 

@@ -16,7 +16,7 @@ from irexec.backend.linear import contiguous
 from irexec.backend.products import TRANSPOSED_COPY, UNPACKED_LIMIT, product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
-from irexec.reference.softmax import score_scale
+from irexec.reference.products import score_scale
 
 # Bytes of scores that a block computes at once.
 _SCORES = 1 << 19

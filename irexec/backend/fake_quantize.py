@@ -14,8 +14,7 @@ from irexec.backend.kernel import Task
 from irexec.backend.numpy_ufuncs import clip
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
-from irexec.reference.levels import MOST, Grid
-from irexec.reference.quantization import level_values, nearest_levels, zero_level
+from irexec.reference.integers import MOST, Grid, level_values, nearest_levels, zero_level
 
 _F64 = np.dtype(np.float64)
 _CHECKED = 1 << 19

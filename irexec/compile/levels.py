@@ -14,8 +14,7 @@ import numpy as np
 from irexec.dtypes.elements import F32, U8
 from irexec.ir.facts import Fact
 from irexec.reference.convolution import convolve, convolve_transposed
-from irexec.reference.levels import Grid, Scores
-from irexec.reference.quantization import nearest_levels
+from irexec.reference.integers import Grid, Scores, nearest_levels
 from irexec.schema.convolution import BackpropAttributes, ConvolutionAttributes
 from irexec.schema.inputs import AnyTensor, FloatTensor
 from irexec.schema.opdef import OpDef

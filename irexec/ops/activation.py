@@ -13,8 +13,7 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Size, broadcastable_to, may_equal, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.integers import through_float
-from irexec.reference.products import matmul
-from irexec.reference.softmax import log_softmax, score_scale, softmax, softmax_with_sink
+from irexec.reference.products import log_softmax, matmul, score_scale, softmax, softmax_with_sink
 from irexec.reference.special import elu, gelu, gelu_tanh, swish
 from irexec.schema.broadcasting import broadcast
 from irexec.schema.elementwise import unchanged

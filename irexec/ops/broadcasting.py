@@ -23,8 +23,8 @@ from irexec.ir.dims import (
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.reference.limits import check_memory
-from irexec.reference.padding import Mode as PadMode
-from irexec.reference.padding import padded
+from irexec.reference.windows import Mode as PadMode
+from irexec.reference.windows import padded
 from irexec.schema.broadcasting import broadcast, pdpd_start
 from irexec.schema.inputs import SCALAR, AnyTensor, IntegerTensor, IntegerVector
 from irexec.schema.registry import op

@@ -13,8 +13,7 @@ from irexec.dtypes.rounding import round_to
 from irexec.errors import OpError, check
 from irexec.ir.dims import broadcastable_to, may_equal, meet, meet_shapes, shape_text
 from irexec.ir.facts import Fact
-from irexec.reference.integers import truncated
-from irexec.reference.quantization import level_values, nearest_levels, round_e4m3, round_e5m2
+from irexec.reference.integers import level_values, nearest_levels, round_e4m3, round_e5m2, truncated
 from irexec.schema.attributes import AtLeast
 from irexec.schema.broadcasting import Broadcasting, broadcast
 from irexec.schema.elementwise import align
@@ -248,7 +247,7 @@ def fake_convert_13(
 ) -> np.ndarray:
     """data * scale - shift rounded to f16 and then to an 8-bit float type, and converted back: (x + shift) / scale.
 
-    The 8-bit types are rounded and saturated differently than by Convert, see irexec.reference.quantization. Each step
+    The 8-bit types are rounded and saturated differently than by Convert, see irexec.reference.integers. Each step
     is rounded to the type of the data. Source: FakeConvert-13 and openvino ``reference/src/op/fake_convert.cpp``.
     """
     rounded = round_bf16 if elements and elements[0] is BF16 else np.asarray

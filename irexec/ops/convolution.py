@@ -16,9 +16,16 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Size, is_static, may_equal, meet
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
-from irexec.reference.conv_transpose import add_bias, channels_first, filter_by_group, filter_order
-from irexec.reference.convolution import convolve, convolve_bits, convolve_transposed
-from irexec.reference.deformable import convolve_deformable
+from irexec.reference.convolution import (
+    add_bias,
+    channels_first,
+    convolve,
+    convolve_bits,
+    convolve_deformable,
+    convolve_transposed,
+    filter_by_group,
+    filter_order,
+)
 from irexec.schema.attributes import Positive
 from irexec.schema.convolution import (
     TOLERANCE,

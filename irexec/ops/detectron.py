@@ -13,20 +13,19 @@ from irexec.ir.dims import ANY, Shape, Size, may_equal
 from irexec.ir.facts import Fact
 from irexec.messages import counted
 from irexec.ops.proposals import TOLERANCE, check_corners
-from irexec.reference.limits import check_time
-from irexec.reference.proposals import (
+from irexec.reference.detection import (
     MAX_LOG_SCALE,
     areas,
     as_f32,
+    best_first,
     clip,
-    decode,
-    descending,
+    placed,
     sides,
     suppress,
     zero_unless,
 )
-from irexec.reference.roi_align import pool_boxes
-from irexec.reference.roi_sampling import Boxes
+from irexec.reference.limits import check_time
+from irexec.reference.roi_align import Boxes, pool_boxes
 from irexec.schema.attributes import Floats, NonNegative, Positive, Positives
 from irexec.schema.inputs import FloatTensor, Rank
 from irexec.schema.registry import op
@@ -137,13 +136,13 @@ def generate_proposals_single_image_6(
     boxes = anchors.reshape(*grid, count, 4)
     changes = deltas.reshape(count, 4, *grid).transpose(2, 3, 0, 1)
     height, width = im_info[:2].tolist()
-    found = clip(decode(boxes, changes, 1, inclusive=True, max_log_scale=MAX_LOG_SCALE), width - 1, height - 1).reshape(
+    found = clip(placed(boxes, changes, 1, inclusive=True, max_log_scale=MAX_LOG_SCALE), width - 1, height - 1).reshape(
         -1, 4
     )
     widths, heights = sides(found, 1)
     minimum, limit = as_f32(attributes.min_size), attributes.post_nms_count
     points = zero_unless((widths >= minimum) & (heights >= minimum), scores.transpose(1, 2, 0).ravel())
-    order = descending(points)[: attributes.pre_nms_count]
+    order = best_first(points)[: attributes.pre_nms_count]
     found, points = found[order], points[order]
     kept = suppress(found, areas(found, 0), as_f32(attributes.nms_threshold), 0, limit)
     return _padded(found[kept], limit), _padded(points[kept], limit)
@@ -196,7 +195,7 @@ def detection_output_6(
     for number in range(1, attributes.num_classes):
         check_time()
         candidates = np.flatnonzero(points[:, number] > threshold)
-        order = candidates[descending(points[candidates, number])]
+        order = candidates[best_first(points[candidates, number])]
         kept = order[suppress(boxes[order, number], sizes[order, number], max_overlap, 1, limit)]
         found.append(np.stack([kept, np.full(len(kept), number)]))
     indices, classes = np.concatenate(found, 1)
@@ -218,7 +217,7 @@ def _decode_classes(
     height."""
     with np.errstate(all="ignore"):
         changes = deltas.reshape(len(rois), attributes.num_classes, 4) / np.array(attributes.deltas_weights, np.float32)
-        decoded = decode(rois[:, None], changes, 1, inclusive=True, max_log_scale=as_f32(attributes.max_delta_log_wh))
+        decoded = placed(rois[:, None], changes, 1, inclusive=True, max_log_scale=as_f32(attributes.max_delta_log_wh))
         boxes = np.fmax(decoded, rois.dtype.type(0))
     real: np.ndarray = np.logical_and.reduce(~(np.stack(sides(rois, 0), 1) <= 0), 1, keepdims=True)
     return np.where(real[..., None], boxes, 0), np.where(real, scores, 0), np.where(real, areas(boxes, 1), 0)
@@ -304,7 +303,7 @@ def top_k_rois_6(input_rois: Matrix, rois_probs: Vector, *, max_rois: NonNegativ
     Where there are fewer than ``max_rois`` the rest is not specified, and zero here.
     Source: ExperimentalDetectronTopKROIs-6.
     """
-    return _padded(input_rois[descending(rois_probs)[:max_rois]], max_rois)
+    return _padded(input_rois[best_first(rois_probs)[:max_rois]], max_rois)
 
 
 @top_k_rois_6.shape_rule

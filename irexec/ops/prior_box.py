@@ -15,7 +15,7 @@ from irexec.ir.dims import count as elements
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.reference.detection import Edges, cell_centres, grid_of_boxes
-from irexec.reference.softmax import softmax
+from irexec.reference.products import softmax
 from irexec.reference.special import sigmoid
 from irexec.schema.attributes import Floats, Ints, NonNegative, Positives
 from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank, Tensor

@@ -11,20 +11,20 @@ from irexec.dtypes.elements import element
 from irexec.errors import check
 from irexec.ir.dims import Size, high, may_equal, span
 from irexec.ir.facts import Fact
-from irexec.reference.limits import check_time
-from irexec.reference.proposals import (
+from irexec.reference.detection import (
     MAX_LOG_SCALE,
     areas,
     as_f32,
+    best_first,
     clip,
-    decode,
-    descending,
     make_anchors,
+    placed,
     sides,
     suppress,
     widened,
     zero_unless,
 )
+from irexec.reference.limits import check_time
 from irexec.schema.attributes import Floats, NonNegative, Positive
 from irexec.schema.inputs import FloatTensor, Rank
 from irexec.schema.registry import op
@@ -130,13 +130,13 @@ def _propose_for_image(
         deltas.dtype
     )
     with np.errstate(all="ignore"):
-        found = decode(start, deltas / divisors, offset)
+        found = placed(start, deltas / divisors, offset)
     if attributes.clip_before_nms:
         found = clip(found, limits[0] - offset, limits[1] - offset)
     widths, heights = sides(found, offset)
     is_large = (widths >= attributes.min_size * scales[-1]) & (heights >= attributes.min_size * scales[0])
     points = zero_unless(is_large, scores).ravel()
-    order = descending(points)[: attributes.pre_nms_topn]
+    order = best_first(points)[: attributes.pre_nms_topn]
     found, points = found.reshape(-1, 4)[order], points[order]
     kept = suppress(found, areas(found, offset), as_f32(attributes.nms_thresh), offset, attributes.post_nms_topn)
     found, points = found[kept], points[kept]
@@ -239,9 +239,9 @@ def _generate_for_image(
     height, width, *scales = image
     offset = 0 if attributes.normalized else 1
     found = clip(
-        decode(boxes, deltas, offset, inclusive=True, max_log_scale=MAX_LOG_SCALE), width - offset, height - offset
+        placed(boxes, deltas, offset, inclusive=True, max_log_scale=MAX_LOG_SCALE), width - offset, height - offset
     )
-    order = descending(scores.ravel())[: attributes.pre_nms_count]
+    order = best_first(scores.ravel())[: attributes.pre_nms_count]
     found = found.reshape(-1, 4)[order]
     widths, heights = sides(found, offset)
     minimum = as_f32(attributes.min_size)

@@ -20,9 +20,7 @@ from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, exact_quotient, 
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.messages import counted
-from irexec.reference.grid import SampleParams, sample_grid
-from irexec.reference.interpolate import ResizeParams, interpolate
-from irexec.reference.resize import scaled_size
+from irexec.reference.resize import ResizeParams, SampleParams, interpolate, sample_grid, scaled_size
 from irexec.reference.windows import pad
 from irexec.schema.attributes import Ints, NonNegatives
 from irexec.schema.inputs import FLOAT, FloatTensor, IntegerTensor, NumericTensor, Rank, Tensor, element_set, input_spec

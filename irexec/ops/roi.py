@@ -11,8 +11,7 @@ from irexec.errors import check
 from irexec.ir.dims import Size, may_equal, meet
 from irexec.ir.facts import Fact
 from irexec.reference.roi import pool_bilinear, pool_deformable, pool_max, pool_sensitive, pool_sensitive_bilinear
-from irexec.reference.roi_align import MAX_POINTS, pool_boxes
-from irexec.reference.roi_sampling import corner_boxes, rotated_boxes
+from irexec.reference.roi_align import MAX_POINTS, corner_boxes, pool_boxes, rotated_boxes
 from irexec.schema.attributes import AtLeast, NonNegative, Positive
 from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank
 from irexec.schema.opdef import widened

@@ -16,8 +16,8 @@ from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Size, meet, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
-from irexec.reference import ctc, recurrent
-from irexec.reference.recurrent import Activation, Cell
+from irexec.reference import indexing, products
+from irexec.reference.products import Activation, Cell
 from irexec.schema.inputs import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, Rank
 from irexec.schema.opdef import OpDef
 from irexec.schema.recurrent import (
@@ -52,7 +52,7 @@ def _functions(attributes: CellAttributes, default: Names) -> list[Activation]:
     check(len(names) >= len(default), f"activations are {', '.join(names)}, expected {len(default)}")
     alpha, beta = attributes.activations_alpha, attributes.activations_beta
     return [
-        recurrent.activation(name, alpha[i] if i < len(alpha) else None, beta[i] if i < len(beta) else None)
+        products.activation(name, alpha[i] if i < len(alpha) else None, beta[i] if i < len(beta) else None)
         for i, name in enumerate(names[: len(default)])
     ]
 
@@ -115,7 +115,7 @@ def lstm_cell_1(
     """
     functions = _functions(attributes, LSTM_ACTIVATIONS)
     bias = _bias_or_zeros(b, 4 * attributes.hidden_size, x)
-    cell = recurrent.lstm(r, bias, p, functions, attributes.clip, attributes.input_forget)
+    cell = products.lstm(r, bias, p, functions, attributes.clip, attributes.input_forget)
     return cell(x @ w.T, (initial_hidden_state, initial_cell_state))
 
 
@@ -133,7 +133,7 @@ def lstm_cell_4(
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """One step of an LSTM: the hidden state and the cell state, [B, S] each. Source: LSTMCell-4."""
     functions = _functions(attributes, LSTM_ACTIVATIONS)
-    cell = recurrent.lstm(r, _bias_or_zeros(b, 4 * attributes.hidden_size, x), None, functions, attributes.clip)
+    cell = products.lstm(r, _bias_or_zeros(b, 4 * attributes.hidden_size, x), None, functions, attributes.clip)
     return cell(x @ w.T, (initial_hidden_state, initial_cell_state))
 
 
@@ -156,7 +156,7 @@ def gru_cell_3(
     """One step of a GRU: the hidden state [B, S]. Source: GRUCell-3."""
     functions = _functions(attributes, GRU_ACTIVATIONS)
     bias = _bias_or_zeros(b, attributes.bias_count * attributes.hidden_size, x)
-    cell = recurrent.gru(r, bias, functions, attributes.clip, attributes.linear_before_reset)
+    cell = products.gru(r, bias, functions, attributes.clip, attributes.linear_before_reset)
     return cell(x @ w.T, (initial_hidden_state,))[0]
 
 
@@ -177,7 +177,7 @@ def rnn_cell_1(
 ) -> np.ndarray:
     """One step of a recurrent network without gates: the hidden state [B, S]. Source: RNNCell-1."""
     functions = _functions(attributes, RNN_ACTIVATIONS)
-    cell = recurrent.rnn(r, _bias_or_zeros(b, attributes.hidden_size, x), functions, attributes.clip)
+    cell = products.rnn(r, _bias_or_zeros(b, attributes.hidden_size, x), functions, attributes.clip)
     return cell(x @ w.T, (initial_hidden_state,))[0]
 
 
@@ -198,9 +198,7 @@ def _sequence(
     limits = np.minimum(lengths.astype(np.int64), x.shape[1])
     outputs, finals = [], []
     for d, reverse in enumerate(attributes.reversed_directions):
-        y, final = recurrent.over_time(
-            x, w[d], cell(d), tuple(state[:, d] for state in states), limits, reverse=reverse
-        )
+        y, final = products.over_time(x, w[d], cell(d), tuple(state[:, d] for state in states), limits, reverse=reverse)
         outputs.append(y)
         finals.append(final)
     return np.stack(outputs, 1), *(np.stack([final[k] for final in finals], 1) for k in range(len(states)))
@@ -238,7 +236,7 @@ def lstm_sequence_5(
         sequence_lengths,
         w,
         attributes,
-        lambda d: recurrent.lstm(r[d], b[d], None, functions, attributes.clip),
+        lambda d: products.lstm(r[d], b[d], None, functions, attributes.clip),
     )
 
 
@@ -264,7 +262,7 @@ def gru_sequence_5(
     functions = _functions(attributes, GRU_ACTIVATIONS)
 
     def cell(d: int) -> Cell:
-        return recurrent.gru(r[d], b[d], functions, attributes.clip, attributes.linear_before_reset)
+        return products.gru(r[d], b[d], functions, attributes.clip, attributes.linear_before_reset)
 
     return _sequence(x, (initial_hidden_state,), sequence_lengths, w, attributes, cell)
 
@@ -293,7 +291,7 @@ def rnn_sequence_5(
     functions = _functions(attributes, RNN_ACTIVATIONS)
     states = (initial_hidden_state,)
     return _sequence(
-        x, states, sequence_lengths, w, attributes, lambda d: recurrent.rnn(r[d], b[d], functions, attributes.clip)
+        x, states, sequence_lengths, w, attributes, lambda d: products.rnn(r[d], b[d], functions, attributes.clip)
     )
 
 
@@ -318,7 +316,7 @@ def ctc_greedy_decoder_1(
     """
     classes = data.argmax(2).T if data.shape[2] else np.zeros(data.shape[1::-1], np.int64)
     valid = np.logical_and.accumulate(sequence_mask != 0, 0).T
-    decoded, _ = ctc.decode(classes, valid, data.shape[2] - 1, ctc_merge_repeated)
+    decoded, _ = indexing.decode(classes, valid, data.shape[2] - 1, ctc_merge_repeated)
     return decoded.astype(data.dtype)[:, :, None, None]
 
 
@@ -350,7 +348,7 @@ def ctc_greedy_decoder_seq_len_6(
     _check_lengths(sequence_length, steps, "sequence_length")
     classes = data.argmax(2) if class_count else np.zeros((batch, steps), np.int64)
     valid = np.arange(steps) < sequence_length[:, None]
-    decoded, counts = ctc.decode(classes, valid, _blank(blank_index, class_count), merge_repeated)
+    decoded, counts = indexing.decode(classes, valid, _blank(blank_index, class_count), merge_repeated)
     return decoded.astype(element(classes_index_type).carrier), counts.astype(element(sequence_length_type).carrier)
 
 
@@ -399,11 +397,11 @@ def ctc_loss_4(
     _check_lengths(logit_length, steps, "logit_length")
     _check_lengths(label_length, steps, "label_length")
     blank = _blank(blank_index, classes)
-    found, counts = ctc.targets(labels.astype(np.int64), label_length, preprocess_collapse_repeated, unique)
+    found, counts = indexing.targets(labels.astype(np.int64), label_length, preprocess_collapse_repeated, unique)
     found = found[:, : int(counts.max(initial=0))]
     inside = (found >= 0) & (found < classes)
     check(bool(inside.all()) and 0 <= blank < classes, f"a label or the blank {blank} is not one of {classes} classes")
-    return ctc.loss(logits, logit_length, found, counts, blank, ctc_merge_repeated).astype(logits.dtype)
+    return indexing.loss(logits, logit_length, found, counts, blank, ctc_merge_repeated).astype(logits.dtype)
 
 
 @ctc_loss_4.shape_rule

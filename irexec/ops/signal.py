@@ -13,7 +13,7 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, high, low, may_equal, meet, span
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer, integers
-from irexec.reference import fourier
+from irexec.reference import special
 from irexec.schema.inputs import VECTOR, FloatTensor, IndexElement, IndexScalar, IndexVector, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import (
@@ -48,8 +48,8 @@ def idft_7(data: Pairs, axes: IndexVector, signal_size: IndexVector | None = Non
 
 def _complex(data: np.ndarray, axes: np.ndarray, signal_size: np.ndarray | None, inverse: bool) -> np.ndarray:
     transformed = normalize_axes(integers(axes, "axes"), data.ndim - 1)
-    points = fourier.resized(fourier.to_complex(data), transformed, _sizes(data.shape, transformed, signal_size))
-    result = fourier.to_pairs(fourier.transform(points, transformed, inverse), data.dtype)
+    points = special.resized(special.to_complex(data), transformed, _sizes(data.shape, transformed, signal_size))
+    result = special.to_pairs(special.transform(points, transformed, inverse), data.dtype)
     return result.copy() if np.may_share_memory(result, data) else result
 
 
@@ -58,8 +58,8 @@ def rdft_9(data: Reals, axes: IndexVector, signal_size: IndexVector | None = Non
     """The transform of real numbers: n // 2 + 1 points along the last of ``axes``, the rest is redundant. Source:
     RDFT-9."""
     transformed = normalize_axes(integers(axes, "axes"), data.ndim)
-    points = fourier.resized(data, transformed, _sizes(data.shape, transformed, signal_size))
-    return fourier.to_pairs(fourier.from_real(points, transformed), data.dtype)
+    points = special.resized(data, transformed, _sizes(data.shape, transformed, signal_size))
+    return special.to_pairs(special.from_real(points, transformed), data.dtype)
 
 
 @op("IRDFT", since=9, widen=True, tolerance=1e-5)
@@ -74,8 +74,8 @@ def irdft_9(data: Pairs, axes: IndexVector, signal_size: IndexVector | None = No
     if signal_size is None or integers(signal_size, "signal_size")[-1] == -1:
         sizes[-1] = max(2 * (data.shape[transformed[-1]] - 1), 0)
     halves = [*sizes[:-1], sizes[-1] // 2 + 1]
-    points = fourier.resized(fourier.to_complex(data), transformed, halves)
-    return fourier.to_real(points, transformed, sizes[-1]).astype(data.dtype, copy=False)
+    points = special.resized(special.to_complex(data), transformed, halves)
+    return special.to_real(points, transformed, sizes[-1]).astype(data.dtype, copy=False)
 
 
 def _sizes(shape: Sequence[int], axes: Sequence[int], signal_size: np.ndarray | None) -> list[int]:
@@ -189,9 +189,9 @@ def stft_15(
     with these two axes swapped by ``transpose_frames``. Source: STFT-15.
     """
     size, step = integer(frame_size, "frame_size"), integer(frame_step, "frame_step")
-    frames = fourier.frames_of(signal, size, step) * fourier.centered(window, size)
-    points = fourier.from_real(frames, (frames.ndim - 1,))
-    return fourier.to_pairs(points.swapaxes(-1, -2) if transpose_frames else points, signal.dtype)
+    frames = special.frames_of(signal, size, step) * special.centered(window, size)
+    points = special.from_real(frames, (frames.ndim - 1,))
+    return special.to_pairs(points.swapaxes(-1, -2) if transpose_frames else points, signal.dtype)
 
 
 @stft_15.shape_rule
@@ -242,16 +242,16 @@ def istft_16(
     ``signal_length``. Source: ISTFT-16, and OpenVINO 2026.4 for what is not specified.
     """
     size, step = integer(frame_size, "frame_size"), integer(frame_step, "frame_step")
-    points = fourier.to_complex(data).swapaxes(-1, -2)
-    frames = fourier.to_real(points, (points.ndim - 1,), size)
-    padded_window = fourier.centered(window, size)
-    total = fourier.overlap_add((frames * padded_window).reshape(math.prod(data.shape[:-3]), *frames.shape[-2:]), step)
-    weight = fourier.overlap_add(np.broadcast_to(padded_window * padded_window, (1, frames.shape[-2], size)), step)[0]
+    points = special.to_complex(data).swapaxes(-1, -2)
+    frames = special.to_real(points, (points.ndim - 1,), size)
+    padded_window = special.centered(window, size)
+    total = special.overlap_add((frames * padded_window).reshape(math.prod(data.shape[:-3]), *frames.shape[-2:]), step)
+    weight = special.overlap_add(np.broadcast_to(padded_window * padded_window, (1, frames.shape[-2], size)), step)[0]
     scale = np.sqrt(total.dtype.type(size)) if normalized else total.dtype.type(1)
     signal = np.where(weight == 0, 0, total * scale / np.where(weight == 0, 1, weight)).astype(data.dtype, copy=False)
     margin = size // 2 if center else 0
     length = signal.shape[1] - 2 * margin if signal_length is None else integer(signal_length, "signal_length")
-    result = fourier.resized(signal[:, margin:], (1,), (max(length, 0),))
+    result = special.resized(signal[:, margin:], (1,), (max(length, 0),))
     return result.reshape(*data.shape[:-3], result.shape[1]).copy()
 
 

@@ -17,15 +17,18 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.reference.integers import through_float
 from irexec.reference.limits import check_memory, check_time
-from irexec.reference.pooling import (
+from irexec.reference.windows import (
+    SlidingWindows,
     adaptive_max,
     adaptive_mean,
     max_pool,
     max_pool_indices,
+    pad,
+    tap_slices,
     window_populations,
     window_sums,
+    windows,
 )
-from irexec.reference.windows import SlidingWindows, pad, tap_slices, windows
 from irexec.schema.attributes import NonNegatives, Positives
 from irexec.schema.injected import ElementTypes
 from irexec.schema.inputs import IndexVector, IntegerTensor, NumericTensor, Rank, Tensor

@@ -1,11 +1,16 @@
-"""Resizing along one axis after the other: every mode is a table of taps and weights.
+"""Interpolation: tables of positions and weights, images resized and sampled at the points of a grid.
 
 Coordinates are float32, as OpenVINO's reference has them: where a coordinate falls on a border, its
 rounding decides. Sources: Interpolate-4 and -11, openvino ``reference/interpolate.cpp``.
+
+Sources: Interpolate-4 and -11, openvino ``reference/interpolate.cpp``, and its CPU plugin for 32- and 64-bit integers.
+
+Pixels are taken as rows of all channels, so that a point costs one copy for each pixel around it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -17,6 +22,7 @@ import numpy as np
 from irexec.errors import check
 from irexec.reference.indexing import as_indices
 from irexec.reference.limits import check_time
+from irexec.reference.special import round_half_away
 
 F = np.float32
 
@@ -228,3 +234,282 @@ def together(
             taken = np.take(taken, as_indices(taps.index[:, tap]), axis)
         total, weights = total + weight * taken, weights + weight
     return total, weights
+
+
+@dataclass(frozen=True)
+class ResizeParams:
+    """How to interpolate; the fields are the attributes of Interpolate-11."""
+
+    mode: str
+    transformation: str = "half_pixel"
+    nearest: str = "round_prefer_floor"
+    antialias: bool = False
+    cube_coeff: float = -0.75
+
+    @property
+    def is_pillow(self) -> bool:
+        return self.mode.endswith("pillow")
+
+
+@functools.lru_cache(maxsize=128)
+def _taps(params: ResizeParams, size: int, out: int, scale: float) -> Taps:
+    """The taps and weights of one axis."""
+    if params.mode == "bilinear_pillow":
+        return pillow(size, out, triangle, 1.0)
+    if params.mode == "bicubic_pillow":
+        return pillow(size, out, cubic_curve(params.cube_coeff), 2.0)
+    positions = coordinates(params.transformation, size, out, scale)
+    if params.mode == "nearest":
+        return nearest(positions, params.nearest, size, scale)
+    if params.mode == "linear_onnx":
+        return linear_onnx(positions, size)
+    if params.mode == "linear":
+        return linear(positions, size, scale, params.antialias)
+    return cubic(positions, size, params.cube_coeff)
+
+
+def interpolate(
+    data: np.ndarray,
+    params: ResizeParams,
+    axes: Sequence[int],
+    sizes: Sequence[int],
+    scales: Sequence[float] | None = None,
+) -> np.ndarray:
+    """``data`` resized along ``axes`` to ``sizes``; coordinates go by ``scales``, unless given by the sizes in
+    float32."""
+    if 0 in data.shape or 0 in sizes:
+        shape = list(data.shape)
+        for axis, size in zip(axes, sizes, strict=True):
+            shape[axis] = size
+        return np.zeros(shape, data.dtype)
+    scales = scales_of(data.shape, axes, sizes) if scales is None else scales
+    params = _widened_if_shrinking(params, scales)
+    tables = [_taps(params, data.shape[axis], out, scale) for axis, out, scale in zip(axes, sizes, scales, strict=True)]
+    if params.mode == "nearest":
+        return _resized(data, axes, tables).copy() if not axes else _resized(data, axes, tables)
+    if data.dtype.kind == "f":
+        return _floats(data, params, axes, tables)
+    if data.dtype.itemsize > 1:
+        return _rounded_to_even(_floats(data.astype(np.float64), params, axes, tables), data.dtype)
+    if params.is_pillow:
+        return _bytes_by_pillow(data, axes, tables)
+    return _bytes(data, params, axes, tables, float(math.prod(map(np.float32, scales))))
+
+
+def scales_of(shape: Sequence[int], axes: Sequence[int], sizes: Sequence[int]) -> list[float]:
+    """The scales by which coordinates go where only sizes are given."""
+    return [float(np.float32(out) / np.float32(shape[axis])) for axis, out in zip(axes, sizes, strict=True)]
+
+
+def _widened_if_shrinking(params: ResizeParams, scales: Sequence[float]) -> ResizeParams:
+    """The triangle is widened along every axis as soon as one shrinks."""
+    return dataclasses.replace(params, antialias=params.antialias and min(scales, default=1) < 1)
+
+
+def float_steps(
+    shape: Sequence[int], params: ResizeParams, axes: Sequence[int], sizes: Sequence[int], scales: Sequence[float],
+    are_bytes: bool = False,
+) -> list[tuple[int, Taps]]:  # fmt: skip
+    """Steps of ``interpolate`` in order: an axis, and the taps and weights of its positions.
+
+    Bytes in Pillow's modes are rounded after each step, in Pillow's order; all other values are floats.
+    """
+    params = _widened_if_shrinking(params, scales)
+    tables = [_taps(params, shape[axis], out, scale) for axis, out, scale in zip(axes, sizes, scales, strict=True)]
+    if are_bytes and params.is_pillow:
+        return _by_pillow(axes, tables)
+    return _in_order(*_for_floats(params, axes, tables))
+
+
+def _in_order(axes: Sequence[int], tables: Sequence[Taps]) -> list[tuple[int, Taps]]:
+    """Axes by the ratio of their sizes, the smallest first; among equals the last axis first."""
+    return sorted(zip(axes, tables, strict=True), key=lambda one: (len(one[1].index) / one[1].size, -one[0]))
+
+
+def _for_floats(
+    params: ResizeParams, axes: Sequence[int], tables: Sequence[Taps]
+) -> tuple[Sequence[int], Sequence[Taps]]:
+    """The axes that are computed and their tables: Pillow leaves out those that keep their size."""
+    if params.is_pillow:
+        kept = [len(taps.index) != taps.size for taps in tables]
+        axes = [axis for axis, used in zip(axes, kept, strict=True) if used]
+        tables = [taps for taps, used in zip(tables, kept, strict=True) if used]
+    return axes, [taps.normalized for taps in tables] if params.mode == "linear" else tables
+
+
+def _resized(work: np.ndarray, axes: Sequence[int], tables: Sequence[Taps]) -> np.ndarray:
+    """One axis after the other."""
+    for axis, taps in _in_order(axes, tables):
+        work = apply(work, axis, taps)
+    return work
+
+
+def _floats(data: np.ndarray, params: ResizeParams, axes: Sequence[int], tables: Sequence[Taps]) -> np.ndarray:
+    work = data.astype(np.float32) if data.dtype == np.float16 else data
+    work = _resized(work, *_for_floats(params, axes, tables))
+    return work.astype(data.dtype, copy=work is data)
+
+
+def _rounded_to_even(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Rounding of the CPU plugin for 32 and 64 bits, which OpenVINO's reference does not implement."""
+    limits = np.iinfo(dtype)
+    return np.clip(np.rint(values), limits.min, limits.max).astype(dtype)
+
+
+def _bytes(
+    data: np.ndarray, params: ResizeParams, axes: Sequence[int], tables: Sequence[Taps], factor: float
+) -> np.ndarray:
+    """8-bit integers as OpenVINO's reference rounds them: linear to the nearest, others towards zero, wrapping on
+    overflow."""
+    start = np.asarray(factor if params.mode == "linear" and params.antialias else 1, np.float32)
+    total, weights = together(data.astype(np.float32), axes, tables, start)
+    if params.mode == "linear":
+        total = round_half_away(np.where(weights == 0, 0, total / np.where(weights == 0, 1, weights)))
+    return np.trunc(total).astype(np.int64).astype(data.dtype)
+
+
+def _bytes_by_pillow(data: np.ndarray, axes: Sequence[int], tables: Sequence[Taps]) -> np.ndarray:
+    """The last axis given first, rounded and clipped after each, in double precision."""
+    limits = np.iinfo(data.dtype)
+    work = data.astype(np.float64)
+    for axis, taps in _by_pillow(axes, tables):
+        work = np.clip(round_half_away(by_taps(work, axis, taps)), limits.min, limits.max)
+    return work.astype(data.dtype)
+
+
+def _by_pillow(axes: Sequence[int], tables: Sequence[Taps]) -> list[tuple[int, Taps]]:
+    """The axes that change their size, the last one that is given first, with their tables."""
+    steps = [(axis, taps) for axis, taps in zip(axes, tables, strict=True) if len(taps.index) != taps.size]
+    return steps[::-1]
+
+
+# Along one axis, for each tap: the pixel beside every point (i64), whether it counts, and its weight (None: 1).
+PointTaps = list[tuple[np.ndarray, np.ndarray, np.ndarray | None]]
+
+_CUBIC = -0.75
+
+# About how many values are sampled at once, so that they stay in the cache.
+_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True)
+class SampleParams:
+    """How to sample.
+
+    Attributes:
+        mode: nearest (ties go to the even pixel), bilinear, bicubic.
+        padding_mode: the values beyond the border: zeros, border, reflection.
+        align_corners: -1 and 1 are the centres of the outermost pixels, not their outer edges.
+    """
+
+    mode: str
+    padding_mode: str
+    align_corners: bool
+
+
+@np.errstate(invalid="ignore", over="ignore")
+def sample_grid(data: np.ndarray, grid: np.ndarray, params: SampleParams) -> np.ndarray:
+    """(N, C, H, W) at points (N, h, w, 2), each x and y of -1 to 1, as (N, C, h, w).
+
+    Args:
+        grid: f32 or f64, in which positions and weights are computed. The result has the type of the data where
+            it is only copied or is of a floating-point type at least as wide as the grid's, else the grid's.
+    """
+    n, channels, height, width = data.shape
+    dtype = (
+        data.dtype if params.mode == "nearest" else np.result_type(data, grid) if data.dtype.kind == "f" else grid.dtype
+    )
+    result = np.zeros((*grid.shape[:3], channels), dtype)
+    if data.size and result.size:
+        rows = _rows(data, dtype)
+        flat = result.reshape(-1, channels)
+        points = grid.reshape(-1, 2)
+        starts = np.repeat(np.arange(n) * (height * width), len(points) // n)
+        step = max(_BLOCK // channels, 1)
+        for begin in range(0, len(points), step):
+            part = slice(begin, begin + step)
+            flat[part] = _sampled(rows, starts[part], (height, width), points[part], params)
+    return np.moveaxis(result, -1, 1)
+
+
+def _rows(data: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The pixels of all images as rows of their channels, and a last row of zeros for what does not count."""
+    n, channels, height, width = data.shape
+    rows = np.zeros((n * height * width + 1, channels), dtype)
+    rows[:-1].reshape(n, height, width, channels)[...] = np.moveaxis(data, 1, -1)
+    return rows
+
+
+def _sampled(
+    rows: np.ndarray, starts: np.ndarray, sizes: tuple[int, int], points: np.ndarray, params: SampleParams
+) -> np.ndarray:
+    """The values (P, C) at points (P, 2), whose images begin at ``starts`` among the rows."""
+    down, across = (
+        _grid_taps(position_of(points[:, 1 - axis], size, params.align_corners), size, params)
+        for axis, size in enumerate(sizes)
+    )
+    parts = []
+    for line, has_line, weight in down:
+        begins = starts + line * sizes[1]
+        pixels = [
+            (as_indices(np.where(has_line & there, begins + column, len(rows) - 1)), counts)
+            for column, there, counts in across
+        ]
+        parts.append(_weighted(_sum([_weighted(rows.take(pixel, axis=0), counts) for pixel, counts in pixels]), weight))
+    return _sum(parts)
+
+
+def _weighted(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    return rows if weight is None else np.multiply(rows, weight[:, None], out=rows)
+
+
+def _sum(parts: list[np.ndarray]) -> np.ndarray:
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total
+
+
+def position_of(points: np.ndarray, size: int, align_corners: bool) -> np.ndarray:
+    """-1 to 1 as a position among the pixels."""
+    scalar = points.dtype.type
+    if align_corners:
+        return (points + scalar(1)) * scalar(size - 1) / scalar(2)
+    return ((points + scalar(1)) * scalar(size) - scalar(1)) / scalar(2)
+
+
+def _grid_taps(position: np.ndarray, size: int, params: SampleParams) -> PointTaps:
+    if params.mode == "nearest":
+        return [(*pixel_of(np.rint(position), size, params), None)]
+    floor = np.floor(position)
+    part = position - floor
+    weights = [1 - part, part] if params.mode == "bilinear" else _cubic(part)
+    return [
+        (*pixel_of(floor + step, size, params), weight) for step, weight in enumerate(weights, 1 - len(weights) // 2)
+    ]
+
+
+def _cubic(r: np.ndarray) -> list[np.ndarray]:
+    """The weights of the four pixels around, by the distance of the point from the second."""
+    a = _CUBIC
+    first, last = (((a * x - 5 * a) * x + 8 * a) * x - 4 * a for x in (r + 1, 2 - r))
+    second, third = (((a + 2) * x - (a + 3)) * x * x + 1 for x in (r, 1 - r))
+    return [first, second, third, last]
+
+
+def pixel_of(whole: np.ndarray, size: int, params: SampleParams) -> tuple[np.ndarray, np.ndarray]:
+    """The pixel of an integral position, and whether it counts. NaN and infinity under reflection give the first."""
+    last = whole.dtype.type(size - 1)
+    inside = np.ones(whole.shape, np.bool_)
+    if params.padding_mode == "zeros":
+        inside = (whole >= 0) & (whole <= last)
+    elif params.padding_mode == "reflection":
+        whole = _reflected(whole, size, params.align_corners)
+    return np.minimum(np.fmax(whole, 0), last).astype(np.int64), inside
+
+
+def _reflected(whole: np.ndarray, size: int, align_corners: bool) -> np.ndarray:
+    """Reflected at the centres of the outermost pixels, or at their outer edges, as often as it takes."""
+    period = whole.dtype.type(max(2 * (size - 1), 1) if align_corners else 2 * size)
+    rest = np.mod(whole, period)
+    return np.minimum(rest, period - rest) if align_corners else np.minimum(rest, period - 1 - rest)

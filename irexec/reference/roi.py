@@ -14,8 +14,7 @@ import numpy as np
 from irexec.errors import check
 from irexec.reference.indexing import as_indices
 from irexec.reference.limits import check_time
-from irexec.reference.roi_align import blocks
-from irexec.reference.roi_sampling import interpolate
+from irexec.reference.roi_align import blocks, interpolate
 from irexec.reference.special import round_half_away
 
 # The pixels of bins along one axis: the first of each, and the one after its last, (R, bins).

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, ceil_div, high, low, span
-from irexec.reference.windows import Pads, effective_kernel_size
+from irexec.reference.windows import SpatialPads, effective_kernel_size
 
 AutoPad = Literal["explicit", "same_upper", "same_lower", "valid"]
 
@@ -138,7 +138,7 @@ def resolve_pads(
     dilations: Sequence[int],
     pads_begin: Sequence[int],
     pads_end: Sequence[int],
-) -> Pads:
+) -> SpatialPads:
     """Padding (begins, ends) of a forward window operation.
 
     "explicit" gives the pads as they are (empty: zeros), "valid" zeros, "same_upper" and "same_lower" those of
@@ -154,7 +154,7 @@ def resolve_pads(
     return explicit_pads(auto_pad, pads_begin, pads_end, rank)
 
 
-def explicit_pads(auto_pad: str, pads_begin: Sequence[int], pads_end: Sequence[int], rank: int) -> Pads:
+def explicit_pads(auto_pad: str, pads_begin: Sequence[int], pads_end: Sequence[int], rank: int) -> SpatialPads:
     """The given pads where ``auto_pad`` lets them count ("explicit", of ConvTranspose "none"), otherwise zeros."""
     counts = auto_pad in ("explicit", "none")
     return per_axis(pads_begin if counts else (), rank, 0), per_axis(pads_end if counts else (), rank, 0)

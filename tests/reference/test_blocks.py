@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irexec.reference import padding, products
+from irexec.reference import products, windows
 
 
 @given(st.data(), st.sampled_from(["constant", "edge", "reflect", "symmetric"]), st.sampled_from([1, 3, 7]))
@@ -20,8 +20,8 @@ def test_pads(data: Any, mode: Any, block: int) -> None:
     array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     expected = np.pad(array, pads, mode, constant_values=-1) if mode == "constant" else np.pad(array, pads, mode)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(padding, "_BLOCK", block)
-        np.testing.assert_array_equal(padding.padded(array, pads, mode, -1), expected)
+        patch.setattr(windows, "_BLOCK", block)
+        np.testing.assert_array_equal(windows.padded(array, pads, mode, -1), expected)
 
 
 @given(st.data(), st.sampled_from([np.float32, np.float16, np.int32]), st.sampled_from([1, 100, 300]))

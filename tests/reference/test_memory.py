@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.reference import fourier
+from irexec.reference import special
 from irexec.schema.registry import newest
 from tests.support.memory import traced_peak
 
@@ -38,16 +38,16 @@ def test_little_more_than_the_results(name: str) -> None:
 
 @pytest.mark.parametrize("axes", [(0,), (1,), (2,), (0, 2), (2, 0), (0, 1, 2)])
 def test_transforms_by_blocks_are_those_of_numpy(axes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fourier, "_BLOCK", 20)
+    monkeypatch.setattr(special, "_BLOCK", 20)
     x = RNG.random((3, 5, 6))
     points = x + 1j * RNG.random((3, 5, 6))
     np.testing.assert_allclose(
-        fourier.transform(points, axes, inverse=False), np.fft.fftn(points, axes=axes), rtol=1e-12
+        special.transform(points, axes, inverse=False), np.fft.fftn(points, axes=axes), rtol=1e-12
     )
     np.testing.assert_allclose(
-        fourier.transform(points, axes, inverse=True), np.fft.ifftn(points, axes=axes), rtol=1e-12
+        special.transform(points, axes, inverse=True), np.fft.ifftn(points, axes=axes), rtol=1e-12
     )
-    np.testing.assert_allclose(fourier.from_real(x, axes), np.fft.rfftn(x, axes=axes), rtol=1e-12)
+    np.testing.assert_allclose(special.from_real(x, axes), np.fft.rfftn(x, axes=axes), rtol=1e-12)
     size = 2 * x.shape[axes[-1]] - 1
     sizes = [*(x.shape[axis] for axis in axes[:-1]), size]
-    np.testing.assert_allclose(fourier.to_real(points, axes, size), np.fft.irfftn(points, sizes, axes=axes), rtol=1e-9)
+    np.testing.assert_allclose(special.to_real(points, axes, size), np.fft.irfftn(points, sizes, axes=axes), rtol=1e-9)

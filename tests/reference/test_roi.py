@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from irexec.errors import OpError
-from irexec.reference import roi_align, roi_large_boxes
-from irexec.reference.roi_align import pool_boxes
-from irexec.reference.roi_sampling import Boxes, corner_boxes, rotated_boxes
+from irexec.reference import roi_align
+from irexec.reference.roi_align import Boxes, corner_boxes, pool_boxes, rotated_boxes
 
 RNG = np.random.default_rng(3)
 FEATURES = RNG.standard_normal((2, 3, 9, 13)).astype(np.float32)
@@ -30,7 +29,7 @@ def _boxes(kind: str) -> Boxes:
 def passes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The number of points of every call that interpolates."""
     counted: list[int] = []
-    for module in (roi_align, roi_large_boxes):
+    for module in (roi_align,):
         plain = module.sample
 
         def sample(

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irexec.errors import OpError
-from irexec.reference.pooling import window_populations
-from irexec.reference.windows import SlidingWindows
+from irexec.reference.windows import SlidingWindows, window_populations
 
 SMALL = st.integers(1, 5)
 

@@ -159,7 +159,7 @@ def test_a_step_ends_between_its_blocks(
 @pytest.mark.parametrize("mode", ["constant", "edge"])
 def test_a_pad_ends_between_its_blocks(clock: itertools.count[int], monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
     """Of every axis: the result of [62, 6] is cut into blocks of at most 8 elements."""
-    monkeypatch.setattr("irexec.reference.padding._BLOCK", 8)
+    monkeypatch.setattr("irexec.reference.windows._BLOCK", 8)
     builder = irexec.Builder("m")
     x = builder.parameter("f32", (60, 4), "x")
     builder.result(builder.emit("Pad", x, np.array([1, 1]), np.array([1, 1]), version=1, name="long", pad_mode=mode))

@@ -20,7 +20,7 @@ from converters.ir_to_onnx.registry import composed
 from irexec.dtypes.elements import BOOLEAN, F32, I64
 from irexec.errors import check
 from irexec.ir.dims import ANY
-from irexec.reference.proposals import MAX_LOG_SCALE, as_f32, make_anchors
+from irexec.reference.detection import MAX_LOG_SCALE, as_f32, make_anchors
 from irexec.schema.prior_box import PriorBoxAttributes, centred_boxes, fixed_boxes
 
 
@@ -108,7 +108,7 @@ def _grid(
 def decoded(
     ctx: ExportContext, boxes: Tensor, deltas: Tensor, offset: float, is_inclusive: bool, max_log_scale: float | None
 ) -> Tensor:
-    """Boxes (..., 4) moved and scaled by deltas (dx, dy, dw, dh) (..., 4), as irexec.reference.proposals.decode."""
+    """Boxes (..., 4) moved and scaled by deltas (dx, dy, dw, dh), as irexec.reference.detection.placed does."""
     first, last = ctx.slice(boxes, 0, 2, -1), ctx.slice(boxes, 2, 4, -1)
     half = ctx.scalar(0.5, boxes)
     sizes = ctx.emit("Add", ctx.emit("Sub", last, first), ctx.scalar(offset, boxes))

@@ -35,7 +35,7 @@ from converters.ir_to_onnx.ops.roi import region_means, wide_element
 from converters.ir_to_onnx.registry import composed
 from irexec.dtypes.elements import BOOLEAN, F32, F64, I32, I64
 from irexec.ir.dims import ANY
-from irexec.reference.proposals import MAX_LOG_SCALE, as_f32
+from irexec.reference.detection import MAX_LOG_SCALE, as_f32
 
 
 @composed("DetectionOutput")

@@ -17,8 +17,7 @@ from converters.ir_to_onnx.ops.roi import round_half_away
 from converters.ir_to_onnx.registry import composed, exact
 from irexec.dtypes.elements import F32, F64, I32, Element
 from irexec.errors import check
-from irexec.reference.interpolate import ResizeParams, float_steps, scales_of
-from irexec.reference.resize import Taps
+from irexec.reference.resize import ResizeParams, Taps, float_steps, scales_of
 
 _MODES = {"nearest": "nearest", "linear_onnx": "linear", "linear": "linear", "cubic": "cubic"}
 _TRANSFORMATIONS = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")

@@ -293,7 +293,7 @@ def _nan_among_maxima(layer: ExaminedLayer) -> bool:
     "power of two.",
 )  # fmt: skip
 def _beside_zero(layer: ExaminedLayer) -> bool:
-    from irexec.reference.quantization import is_zero_inexact_in_f32
+    from irexec.reference.integers import is_zero_inexact_in_f32
 
     begin, end, levels = layer.value(3), layer.value(4), layer["levels"]
     return levels is not None and begin is not None and end is not None and is_zero_inexact_in_f32(begin, end, levels)

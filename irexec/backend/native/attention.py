@@ -18,7 +18,7 @@ from irexec.backend.native.panels import padded, panel_of, product_cost
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import BOOLEAN, F32
 from irexec.native.structures import Parameters, declared_in
-from irexec.reference.levels import Scores
+from irexec.reference.integers import Scores
 
 # Bytes of the scores of a group of rows, its rows, and columns of a block, at most.
 _SCORES, _GROUP, _COLUMNS = 1 << 16, 48, 512

@@ -12,7 +12,7 @@ import numpy as np
 from irexec.backend.chain import Chain
 from irexec.ir.facts import Fact
 from irexec.native.structures import Parameters, declared_in
-from irexec.reference.levels import Grid
+from irexec.reference.integers import Grid
 
 
 @declared_in("levels.h", "ending")

@@ -36,7 +36,7 @@ from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry, ge
 from irexec.dtypes.elements import F32, U8
 from irexec.native.library import library
 from irexec.native.structures import Parameters, declared_in
-from irexec.reference.levels import Grid
+from irexec.reference.integers import Grid
 from irexec.reference.windows import SlidingWindows
 
 # Products of a nanosecond on one thread, by the elements of a word (native_products.py): VNNI, and pairs of 16 bits.

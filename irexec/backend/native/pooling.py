@@ -19,8 +19,7 @@ from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
 from irexec.native.library import library
 from irexec.native.structures import Parameters, declared_in
-from irexec.reference.pooling import lowest, window_populations
-from irexec.reference.windows import SlidingWindows
+from irexec.reference.windows import SlidingWindows, lowest, window_populations
 
 # Nanoseconds: of a tap of an output, of an entry of the table, of an output, of a value copied to channels last.
 _TAP, _ENTRY, _OUTPUT, _COPY = 0.04, 2.0, 0.1, 0.35

@@ -21,9 +21,8 @@ from irexec.backend.native.movement import Select, offer
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
 from irexec.native.structures import Parameters, declared_in
-from irexec.reference.interpolate import float_steps, scales_of
-from irexec.reference.pooling import adaptive_windows
-from irexec.reference.resize import Taps
+from irexec.reference.resize import Taps, float_steps, scales_of
+from irexec.reference.windows import adaptive_windows
 from irexec.schema.shape_rules import normalize_axes
 
 # Nanoseconds of a tap: of a value in vectors of channels, of one alone.

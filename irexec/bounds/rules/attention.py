@@ -9,7 +9,7 @@ from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.products import sum_of_products
 from irexec.bounds.rules.reductions import shares
-from irexec.reference.softmax import score_scale
+from irexec.reference.products import score_scale
 
 _BLOCK = 16
 """Columns of the scores in the smallest block whose maximum is subtracted before the others are known."""

@@ -9,7 +9,7 @@ import numpy as np
 from irexec.bounds.algebra import floats, settled
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
-from irexec.reference.deformable import grid_of
+from irexec.reference.convolution import grid_of
 
 
 @rule("DeformableConvolution")

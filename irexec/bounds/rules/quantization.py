@@ -7,7 +7,7 @@ import numpy as np
 from irexec.bounds.algebra import Algebra, floats, joined, settled
 from irexec.bounds.interval import Bound, Interval
 from irexec.bounds.registry import Layer, rule
-from irexec.reference.quantization import round_e4m3, round_e5m2
+from irexec.reference.integers import round_e4m3, round_e5m2
 from irexec.schema.elementwise import align, alignment
 
 

@@ -1,4 +1,4 @@
-"""Recurrent cells and sequences: products, activations and gates in the order of irexec.reference.recurrent.
+"""Recurrent cells and sequences: products, activations and gates in the order of irexec.reference.products.
 
 The products of a gate and its bias are one sum in any order; states are rounded to the type after each step, or not.
 """
@@ -16,7 +16,7 @@ from irexec.bounds.interval import Bound, Interval
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.functions import INCREASING, relative
 from irexec.bounds.rules.products import sum_of_products
-from irexec.reference.recurrent import activation
+from irexec.reference.products import activation
 from irexec.schema.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS, RNN_ACTIVATIONS, CellAttributes, Names
 
 State = tuple[Interval, ...]

@@ -16,7 +16,7 @@ import numpy as np
 from irexec.bounds.algebra import floats, settled
 from irexec.bounds.interval import Bound, Interval, Mask, Unbounded
 from irexec.bounds.registry import Layer, rule
-from irexec.reference.roi_sampling import Boxes, corner_boxes, positions, rotate, rotated_boxes
+from irexec.reference.roi_align import Boxes, corner_boxes, positions, rotate, rotated_boxes
 
 _POINTS = 32
 """The number of points of a bin along one axis up to which the points are looked at."""

@@ -20,8 +20,7 @@ from irexec.bounds.registry import Layer, rule
 from irexec.ir.integers import integers
 from irexec.reference import resize
 from irexec.reference.indexing import as_indices
-from irexec.reference.interpolate import ResizeParams, scales_of
-from irexec.reference.resize import Taps
+from irexec.reference.resize import ResizeParams, Taps, scales_of
 from irexec.schema.shape_rules import normalize_axes
 
 _F32 = 2.0**-24

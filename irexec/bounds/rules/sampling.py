@@ -16,7 +16,7 @@ from irexec.bounds.algebra import Algebra, floats, integers_near, settled
 from irexec.bounds.interval import Bound, Interval, Unbounded
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.resampling import cubic_slope
-from irexec.reference.grid import SampleParams, pixel_of, position_of
+from irexec.reference.resize import SampleParams, pixel_of, position_of
 
 _SLOPES = {"bilinear": 1.0, "bicubic": cubic_slope(-0.75)}
 _F32 = 2.0**-24

@@ -18,7 +18,7 @@ from irexec.bounds.interval import Bound, Interval
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.normalization import positive, squares
 from irexec.ir.integers import integer, integers
-from irexec.reference import fourier
+from irexec.reference import special
 from irexec.schema.shape_rules import normalize_axes
 
 
@@ -75,8 +75,8 @@ def stft(layer: Layer, signal: Interval, window: Interval, size: Interval, step:
         exact = floats(layer.run(floats(signal.exact), floats(window.exact), size.exact, step.exact)[0])
     if exact.size == 0:
         return Interval.certain(exact)
-    weight, doubt = (fourier.centered(array, count) for array in (window.magnitude, window.radius))
-    magnitude, radius = (fourier.frames_of(array, count, stride) for array in (signal.magnitude, signal.radius))
+    weight, doubt = (special.centered(array, count) for array in (window.magnitude, window.radius))
+    magnitude, radius = (special.frames_of(array, count, stride) for array in (signal.magnitude, signal.radius))
     total = (magnitude * weight).sum(-1)[..., None, None]
     reach = (radius * weight + magnitude * doubt).sum(-1)[..., None, None]
     if layer.attributes["transpose_frames"]:
@@ -98,20 +98,20 @@ def istft(
         exact = floats(layer.run(floats(x.exact), floats(window.exact), *others)[0])
     if exact.size == 0 or x.exact.size == 0:
         return Interval.certain(exact)
-    weight = squares(of, window.moved(lambda array: fourier.centered(array, count)))
+    weight = squares(of, window.moved(lambda array: special.centered(array, count)))
     frames = x.exact.shape[-2]
 
     def added(array: np.ndarray) -> np.ndarray:
         """Frames (batch, frames, size) added, and cut as the signal is."""
-        total = fourier.overlap_add(np.ascontiguousarray(array), stride)
+        total = special.overlap_add(np.ascontiguousarray(array), stride)
         margin = count // 2 if layer.attributes["center"] else 0
-        cut = fourier.resized(total[:, margin:], (1,), (exact.shape[-1],))
+        cut = special.resized(total[:, margin:], (1,), (exact.shape[-1],))
         return cut.reshape(*exact.shape[:-1], -1) if len(array) > 1 or exact.ndim == 1 else cut
 
     def frame(array: np.ndarray, factor: np.ndarray) -> np.ndarray:
         """The absolute values of each frame, times those of the window."""
         each = 2 * array.sum((-1, -3)).reshape(-1, frames, 1) / count
-        return added(each * fourier.centered(factor, count))
+        return added(each * special.centered(factor, count))
 
     scale = math.sqrt(count) if layer.attributes["normalized"] else 1.0
     overlaps = float(-(-count // stride))

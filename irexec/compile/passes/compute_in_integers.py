@@ -23,9 +23,8 @@ from irexec.compile.rewriting import Rewriting, created
 from irexec.compile.select import is_static
 from irexec.dtypes.elements import F32, I8
 from irexec.dtypes.packing import unpack
-from irexec.reference.levels import MOST, Grid
-from irexec.reference.pooling import window_populations
-from irexec.reference.quantization import nearest_levels, zero_level
+from irexec.reference.integers import MOST, Grid, nearest_levels, zero_level
+from irexec.reference.windows import window_populations
 
 _DEEPEST = (1 << 31) // (255 * 128 * 2)
 """Products of a sum that 32 bits hold, with what takes the zero of the levels off."""
