@@ -6,9 +6,8 @@ usual approximations, ties and edges decided either way where the input lies wit
 operation without a rule has no bound, and is never accused.
 """
 
-from irexec.bounds.arithmetic import ARITHMETICS, FUNCTIONS, Arithmetic, arithmetic
 from irexec.bounds.evaluate import graph_bounds, operation_bounds, stored_in, unrounded
-from irexec.bounds.interval import Bound, Interval, Unbounded
+from irexec.bounds.interval import ARITHMETICS, FUNCTIONS, Arithmetic, Bound, Interval, Unbounded, arithmetic
 from irexec.bounds.registry import EDGES, Layer
 
 __all__ = [

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.bounds.algebra import floats, settled
-from irexec.bounds.interval import Bound, Interval, Unbounded
+from irexec.bounds.interval import Bound, Interval, Unbounded, floats, settled
 from irexec.ir.graph import Graph, Node
 from irexec.schema.bodies import Branch, Slice, Wiring
 from irexec.schema.shape_rules import normalize_axis

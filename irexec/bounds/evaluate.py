@@ -10,10 +10,8 @@ import numpy as np
 
 from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.evaluate import rounded
-from irexec.bounds.algebra import Algebra, floats, settled
-from irexec.bounds.arithmetic import ARITHMETICS, Arithmetic, joint
 from irexec.bounds.bodies import body_bounds
-from irexec.bounds.interval import Bound, Interval, Unbounded
+from irexec.bounds.interval import ARITHMETICS, Algebra, Arithmetic, Bound, Interval, Unbounded, floats, joint, settled
 from irexec.bounds.readings import UNDEFINED, anything, read_as
 from irexec.bounds.registry import Layer, rule_of, rules_integers
 from irexec.dtypes.elements import BF16, F16, Element

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from irexec.bounds.algebra import floats
-from irexec.bounds.interval import Bound, Interval, Unbounded
+from irexec.bounds.interval import Bound, Interval, Unbounded, floats
 from irexec.bounds.registry import Layer
 from irexec.schema.elementwise import align
 

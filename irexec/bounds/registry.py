@@ -20,9 +20,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.bounds.algebra import Algebra
-from irexec.bounds.arithmetic import Arithmetic
-from irexec.bounds.interval import Bound
+from irexec.bounds.interval import Algebra, Arithmetic, Bound
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
 from irexec.schema.opdef import OpDef

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irexec.bounds.algebra import Algebra, floats, joined, settled
-from irexec.bounds.interval import Bound, Interval, Unbounded
+from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, floats, joined, settled
 from irexec.bounds.registry import Layer, rule
 
 _LARGEST = 2048

@@ -15,7 +15,7 @@ import numpy as np
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.evaluate import rounded
 from irexec.bounds import EDGES, Arithmetic, Interval, Unbounded, graph_bounds, stored_in, unrounded
-from irexec.bounds.algebra import Algebra
+from irexec.bounds.interval import Algebra
 from irexec.dtypes.elements import F16, F32, F64, Element
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from irexec.bounds import Interval, arithmetic
-from irexec.bounds.algebra import Algebra
+from irexec.bounds.interval import Algebra
 from irexec.ir.graph import Value
 from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.judge.evidence import ROUGH, with_worst
