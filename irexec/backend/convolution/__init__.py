@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from irexec.backend.convolution import pointwise, winograd
+from irexec.backend.convolution import depthwise, pointwise, winograd
 from irexec.backend.convolution.columns import Columns
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.convolution.output import Output
@@ -27,11 +27,11 @@ def convolution(task: Task) -> Iterator[Candidate]:
 
 @kernels("GroupConvolution", since=1)
 def group_convolution(task: Task) -> Iterator[Candidate]:
-    """Groups of more than one channel."""
+    """Groups of one input channel, and of more than one channel."""
+    yield from depthwise.candidates(task)
     geometry = Geometry.of(task, grouped=True)
-    if geometry is None or (geometry.inputs == geometry.outputs == 1 and geometry.groups > 1):
-        return iter(())
-    return _candidates(task, geometry)
+    if geometry is not None and not (geometry.inputs == geometry.outputs == 1 and geometry.groups > 1):
+        yield from _candidates(task, geometry)
 
 
 def _candidates(task: Task, geometry: Geometry) -> Iterator[Candidate]:

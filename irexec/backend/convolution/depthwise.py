@@ -32,7 +32,6 @@ from irexec.backend.kernel import (
     is_row_major,
     working_type,
 )
-from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 from irexec.reference.windows import SlidingWindows
 
@@ -48,9 +47,8 @@ _WORTH = 60_000
 _FLOPS = 40.0
 
 
-@kernels("GroupConvolution", since=1)
-def depthwise_convolution(task: Task) -> Iterator[Candidate]:
-    """Images and constant weights (G, O, 1, kernel...) of several groups."""
+def candidates(task: Task) -> Iterator[Candidate]:
+    """Of a GroupConvolution of images by constant weights (G, O, 1, kernel...) of several groups."""
     dtype = working_type(task)
     if dtype is None or task.constants[1] is None or not chain_keeps_type(task) or not has_elements(task):
         return
