@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from irexec.native.library import library
+
 # In a new process: import one module after the other, and note what each registers.
 _SCRIPT = """
 import importlib, json, sys
@@ -56,3 +58,23 @@ print(resolve({type!r}, "opset1").type, len([name for name in sys.modules if nam
     name, count = done.stdout.split()
     assert name == type
     assert 0 < int(count) < 15
+
+
+def test_every_module_with_kernels_is_imported() -> None:
+    """A module in a package of kernels is imported by the package, or its kernels are never offered."""
+    code = """
+import sys
+from pathlib import Path
+from irexec.backend import registry
+registry.loader.load()
+registry.add_native()
+registry.loader.load()
+root = Path(registry.__file__).parent
+for path in sorted(root.rglob("*.py")):
+    name = ".".join(("irexec", "backend", *path.relative_to(root).with_suffix("").parts)).removesuffix(".__init__")
+    if "\\n@kernels(" in path.read_text("utf-8") and name not in sys.modules:
+        print(name)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    unimported = done.stdout.split()
+    assert unimported == [] or (library() is None and all(".native." in name for name in unimported))
