@@ -16,7 +16,7 @@ from irexec.backend.chain import Chain, Instruction
 from irexec.backend.kernel import KernelOptions
 from irexec.backend.registry import BlockOperation, find_block_operation, is_element_wise, offers
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
-from irexec.compile.levels import SPACE
+from irexec.compile.levels import PRODUCTS, SPACE
 from irexec.compile.rewriting import Rewriting
 from irexec.compile.select import is_native, is_static, task_of
 from irexec.ir.facts import Fact
@@ -228,13 +228,17 @@ class _Fusion:
         )
 
 
+_PRODUCTS = {definition.type for definition in PRODUCTS.values()}
+"""Products of integers: the attention of levels is none of them, its results are f32."""
+
+
 def _ends_in_levels(operation: Operation, value: CompileValue) -> bool:
     """Whether levels may be made at the end of a chain after a value: after products of integers, or a chain alone."""
     producer = value.producer
     return (
         operation.type == "Quantize"
         and producer is not None
-        and (_is_element_wise(producer) or producer.type.startswith("Integer"))
+        and (_is_element_wise(producer) or producer.type in _PRODUCTS)
     )
 
 
