@@ -22,11 +22,11 @@ from irexec.bounds import FUNCTIONS
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Value
 from irexec.tools.arrays.files import write_npz
-from irexec.tools.compare.observe import observe
-from irexec.tools.compare.sides import computed, ordered
 from irexec.tools.engines.runtimes import open_runtime
 from irexec.tools.judge import Judgement, judge
 from irexec.tools.judge.edges import with_errors
+from irexec.tools.observing.observe import observe
+from irexec.tools.observing.sides import computed, ordered
 from tests.judge_sweep.networks import Judged
 from tests.support.paths import NETWORKS
 from tests.sweep.kind import Case, Kind, Outcome, temporary

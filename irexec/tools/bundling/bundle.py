@@ -20,7 +20,6 @@ from irexec.messages import counted, listed
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.bundling.criterion import OutsideCheck, VerdictCheck, results_beside
 from irexec.tools.bundling.stripping import without_weights
-from irexec.tools.compare.alone import Alone
 from irexec.tools.engines.runtimes import Arrays, runtime_kind
 from irexec.tools.images.files import Notify
 from irexec.tools.judge.judgement import Bundle, JudgedLayer, Judgement
@@ -28,6 +27,7 @@ from irexec.tools.judge.opponent import Tensors
 from irexec.tools.judge.options import JudgeOptions
 from irexec.tools.judge.run import judged_case
 from irexec.tools.judge.step import Case
+from irexec.tools.observing.alone import Alone
 from irexec.tools.reduce import Candidate, Check, DoesNotFail, reduce
 from irexec.tools.reduce.recording import BOUNDARY
 from irexec.tools.run.input_sources import InputSource

@@ -14,12 +14,12 @@ from irexec.bounds import Interval, Unbounded, arithmetic
 from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.graph import Node, Value
 from irexec.tools.commands import irexec_command
-from irexec.tools.compare.sides import ModelSide
 from irexec.tools.judge.evidence import Evidence
 from irexec.tools.judge.judgement import Judgement, Verdict
 from irexec.tools.judge.opponent import Opponent, Tensors
 from irexec.tools.judge.options import JudgeOptions
 from irexec.tools.judge.run import judge
+from irexec.tools.observing.sides import ModelSide
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files
 

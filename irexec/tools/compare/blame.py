@@ -18,11 +18,11 @@ import numpy as np
 
 from irexec.ir.graph import Value
 from irexec.tools.arrays.agreement import Agreement, Tolerance
-from irexec.tools.compare.alone import Alone, arranged
 from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.options import RTOL, Side
 from irexec.tools.compare.pairs import TensorPair
 from irexec.tools.compare.rows import Found, Rows, agreement, tolerance_of
+from irexec.tools.observing.alone import Alone, arranged
 
 HIDDEN = 0.03
 """Fraction of the relative tolerance above which the deviation of one layer is a fault within the tolerance.

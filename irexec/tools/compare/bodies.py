@@ -15,14 +15,14 @@ from irexec.messages import counted
 from irexec.tools.arrays.agreement import Agreement
 from irexec.tools.compare.comparison import TensorRow
 from irexec.tools.compare.evidence import Evidence
-from irexec.tools.compare.exposed import Inner, Levels, expose, expose_counts
 from irexec.tools.compare.layers import layer
-from irexec.tools.compare.observe import Observed, Tensor, observe
 from irexec.tools.compare.options import Side
 from irexec.tools.compare.pairs import InnerPair, TensorPair, inner_uncompared
 from irexec.tools.compare.rows import Found, Rows, agreement, type_name, worst
-from irexec.tools.compare.sides import Facts, ModelSide
 from irexec.tools.engines.runtimes import Arrays, Runtime
+from irexec.tools.observing.exposed import Inner, Levels, expose, expose_counts
+from irexec.tools.observing.observe import Observed, Tensor, observe
+from irexec.tools.observing.sides import Facts, ModelSide
 
 
 def with_bodies(evidence: Evidence, rows: Rows) -> Rows:

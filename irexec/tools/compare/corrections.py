@@ -19,15 +19,15 @@ import numpy as np
 from irexec.analysis.cost import LayerCosts
 from irexec.errors import IrexecError, RunTimeoutError
 from irexec.ir.graph import Node, Value
-from irexec.tools.compare.alone import Alone, Apart, arranged
 from irexec.tools.compare.comparison import Divergence, Suspect
 from irexec.tools.compare.edits import Edit, Theirs, edits, edits_of_sizes
 from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.layers import MOVES
-from irexec.tools.compare.observe import Observed, Tensor
 from irexec.tools.compare.pairs import VALUE, TensorPair
 from irexec.tools.compare.rows import Found, Rows, agreement, is_varied, tolerance_of
-from irexec.tools.compare.sides import ModelSide
+from irexec.tools.observing.alone import Alone, Apart, arranged
+from irexec.tools.observing.observe import Observed, Tensor
+from irexec.tools.observing.sides import ModelSide
 
 _LAYERS = 80
 """Maximum number of layers of a part of B, and of tensors of a part of A."""

@@ -21,15 +21,15 @@ from irexec.dtypes.elements import BF16, F32, F64, Element
 from irexec.errors import IrexecError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
-from irexec.tools.compare.alone import Alone, arranged
 from irexec.tools.compare.constants import KnownConstants, has_values
 from irexec.tools.compare.inputs import Inputs
 from irexec.tools.compare.layers import detection_layers, random_layers
-from irexec.tools.compare.observe import Observed, Tensor, observe
 from irexec.tools.compare.options import CompareOptions, Side, Tolerances, computed_from_bf16, opened_runtime
 from irexec.tools.compare.pairs import Pairs
-from irexec.tools.compare.sides import AnySide, Facts, ModelSide, RecordedSide
 from irexec.tools.engines.runtimes import Arrays, Runtime, runtime_kind
+from irexec.tools.observing.alone import Alone, arranged
+from irexec.tools.observing.observe import Observed, Tensor, observe
+from irexec.tools.observing.sides import AnySide, Facts, ModelSide, RecordedSide
 
 Advance = Callable[[float], None]
 """Called with each finished part of the work, as a fraction of it."""

@@ -18,11 +18,11 @@ from irexec.ir.graph import Node, Value
 from irexec.messages import listed
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.arrays.files import open_arrays
-from irexec.tools.compare.observe import observe
 from irexec.tools.compare.options import CompareOptions, Side
-from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, as_declared
 from irexec.tools.engines.runtimes import Arrays, Runtime
 from irexec.tools.images.files import Notify
+from irexec.tools.observing.observe import observe
+from irexec.tools.observing.sides import AnySide, ModelSide, RecordedSide, as_declared
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import STEP_SEED, InputSource, sample_inputs, sources_of_step
 from irexec.tools.run.shapes import Shapes

@@ -26,8 +26,8 @@ from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.layers import layer
 from irexec.tools.compare.options import Side
 from irexec.tools.compare.pairs import Pairs
-from irexec.tools.compare.sides import Facts, ModelSide, RecordedSide
 from irexec.tools.engines.runtimes import OWN
+from irexec.tools.observing.sides import Facts, ModelSide, RecordedSide
 
 SATURATION = (
     "ONNX Runtime adds neighbouring products of bytes in 16 bits on x86 processors without VNNI, such as this one: "

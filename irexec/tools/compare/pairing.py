@@ -26,7 +26,7 @@ from irexec.tools.compare.layers import differing_attributes
 from irexec.tools.compare.options import Side
 from irexec.tools.compare.pairs import GUESSES, VALUE, Pairs, TensorPair
 from irexec.tools.compare.rows import Found, Rows, compared
-from irexec.tools.compare.sides import ModelSide, computed
+from irexec.tools.observing.sides import ModelSide, computed
 
 _DISTINCTIVE = 8
 """Minimum number of different elements of a tensor that is paired by its values."""

@@ -14,10 +14,10 @@ from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Node, Value
 from irexec.messages import listed
 from irexec.tools.compare.comparison import ONLY_B, Uncompared
-from irexec.tools.compare.exposed import Inner, Levels
 from irexec.tools.compare.inputs import inner_inputs
-from irexec.tools.compare.observe import Tensor
-from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, computed, ordered
+from irexec.tools.observing.exposed import Inner, Levels
+from irexec.tools.observing.observe import Tensor
+from irexec.tools.observing.sides import AnySide, ModelSide, RecordedSide, computed, ordered
 
 VALUE = "value"
 """Reason of a pair of equal values in one order, whatever the axes are."""

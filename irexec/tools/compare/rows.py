@@ -12,12 +12,12 @@ from irexec.analysis.f32_arithmetic import HALVES
 from irexec.ir.graph import Graph, Value
 from irexec.messages import counted
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
-from irexec.tools.compare.alone import Alone, arranged
 from irexec.tools.compare.comparison import TensorRow, Uncompared
 from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.layers import DETECTIONS, Ancestors, layer
-from irexec.tools.compare.observe import Observed
 from irexec.tools.compare.pairs import VALUE, Pairs, TensorPair
+from irexec.tools.observing.alone import Alone, arranged
+from irexec.tools.observing.observe import Observed
 
 _VARIED = 7
 """Minimum number of elements other than the most frequent one of a tensor that confirms a trial."""

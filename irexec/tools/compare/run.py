@@ -22,10 +22,10 @@ from irexec.tools.compare.options import CompareOptions, Tolerances, opened_runt
 from irexec.tools.compare.pairing import Change, corrected
 from irexec.tools.compare.pairs import Pairs, first_pairs
 from irexec.tools.compare.rows import Found, Rows, compared
-from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide, open_side
 from irexec.tools.compare.summary import summary
 from irexec.tools.engines.runtimes import require_runtime
 from irexec.tools.images.files import Notify
+from irexec.tools.observing.sides import AnySide, ModelSide, RecordedSide, open_side
 from irexec.tools.run.given_inputs import GivenInputs, given_runs
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.run.shapes import refused, reshape

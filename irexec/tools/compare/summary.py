@@ -13,8 +13,8 @@ from irexec.tools.compare.divergence import first_divergence
 from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.known import known_reasons
 from irexec.tools.compare.rows import Found, Rows, row_of
-from irexec.tools.compare.sides import AnySide, ModelSide, RecordedSide
 from irexec.tools.engines.runtimes import Runtime, runtime_kind
+from irexec.tools.observing.sides import AnySide, ModelSide, RecordedSide
 
 _FUSED = 80.0
 """Minimum SNR in decibels of a difference by rounding, for a result that agrees if all tensors are observed: fused

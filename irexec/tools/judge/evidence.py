@@ -21,13 +21,13 @@ from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.schema.moves import MOVES
-from irexec.tools.compare.alone import Alone
 from irexec.tools.compare.layers import layer as compared_layer
-from irexec.tools.compare.observe import Observed
 from irexec.tools.compare.options import opened_runtime
-from irexec.tools.compare.sides import ModelSide
 from irexec.tools.judge.judgement import JudgedLayer, State
 from irexec.tools.judge.opponent import Opponent, Tensors
+from irexec.tools.observing.alone import Alone
+from irexec.tools.observing.observe import Observed
+from irexec.tools.observing.sides import ModelSide
 
 ROUGH = 4
 """Further roundings of fused layers, and the difference from observed tensors that they make."""

@@ -16,10 +16,10 @@ from irexec.errors import InputError, IrexecError
 from irexec.ir.facts import Fact
 from irexec.ir.find import values_by_name
 from irexec.ir.graph import Value
-from irexec.tools.compare.observe import observe
-from irexec.tools.compare.sides import RecordedSide, as_declared
 from irexec.tools.engines.runtimes import Arrays, Runtime, default_functions, open_runtime, runtime_kind
 from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.observing.observe import observe
+from irexec.tools.observing.sides import RecordedSide, as_declared
 
 Tensors = Mapping[Value, np.ndarray]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from irexec.tools.compare.options import CompareOptions
-from irexec.tools.compare.sides import is_recorded
 from irexec.tools.engines.runtimes import RUNTIMES
+from irexec.tools.observing.sides import is_recorded
 from irexec.tools.run.shapes import Shapes
 
 

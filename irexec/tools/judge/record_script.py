@@ -13,10 +13,10 @@ from irexec.io.files import new_file
 from irexec.io.writer import check_file
 from irexec.records import Record
 from irexec.tools.arrays.files import write_npz
-from irexec.tools.compare.sides import ARITHMETIC
 from irexec.tools.images.files import Notify
 from irexec.tools.judge.options import JudgeOptions
 from irexec.tools.judge.steps import with_inputs
+from irexec.tools.observing.sides import ARITHMETIC
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, external_files, files_read
 from irexec.tools.run.shapes import read_with_shapes

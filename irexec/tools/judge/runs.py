@@ -10,12 +10,12 @@ from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.ir.graph import Value
-from irexec.tools.compare.observe import observe
-from irexec.tools.compare.sides import ModelSide, computed
 from irexec.tools.engines.runtimes import Arrays, open_runtime, precision_beside
 from irexec.tools.judge.causes import known_differences
 from irexec.tools.judge.opponent import Opponent, Tensors
 from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.observing.observe import observe
+from irexec.tools.observing.sides import ModelSide, computed
 
 
 class Runs:

@@ -11,7 +11,6 @@ import numpy as np
 from irexec.bounds import arithmetic
 from irexec.errors import IrexecError
 from irexec.ir.graph import Node, Value
-from irexec.tools.compare.sides import ModelSide
 from irexec.tools.judge.confirming import differ, judged
 from irexec.tools.judge.evidence import Evidence
 from irexec.tools.judge.fusion import fused_fault
@@ -20,6 +19,7 @@ from irexec.tools.judge.opponent import Tensors
 from irexec.tools.judge.options import JudgeOptions
 from irexec.tools.judge.runs import Runs
 from irexec.tools.judge.variables import kept
+from irexec.tools.observing.sides import ModelSide
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from irexec.tools.compare.divergence import suspect
 from irexec.tools.compare.layers import layer
 from irexec.tools.compare.rows import Found
 from irexec.tools.compare.run import ComparedModels
-from irexec.tools.compare.sides import ModelSide
+from irexec.tools.observing.sides import ModelSide
 
 
 @dataclass(frozen=True)

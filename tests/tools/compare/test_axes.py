@@ -10,11 +10,11 @@ from irexec.analysis.builder import packed
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Value
 from irexec.tools.compare import CompareOptions, compare
-from irexec.tools.compare.alone import Alone
 from irexec.tools.compare.constants import KnownConstants
-from irexec.tools.compare.observe import Observed
 from irexec.tools.compare.options import opened_runtime
-from irexec.tools.compare.sides import ModelSide
+from irexec.tools.observing.alone import Alone
+from irexec.tools.observing.observe import Observed
+from irexec.tools.observing.sides import ModelSide
 from tests.tools.compare.test_evidence import likely
 
 RNG = np.random.default_rng(17)

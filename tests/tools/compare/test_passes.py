@@ -10,14 +10,14 @@ import pytest
 
 from irexec import Model
 from irexec.tools.compare import CompareOptions, blame, pairing
-from irexec.tools.compare.alone import Alone
 from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.pairing import PASSES, Pass, corrected
 from irexec.tools.compare.pairs import Pairs, TensorPair, first_pairs
 from irexec.tools.compare.rows import compared
 from irexec.tools.compare.run import PASSES as ROW_PASSES
 from irexec.tools.compare.run import compared_models
-from irexec.tools.compare.sides import ModelSide
+from irexec.tools.observing.alone import Alone
+from irexec.tools.observing.sides import ModelSide
 from irexec.tools.run.given_inputs import GivenInputs
 from tests.tools.compare.models import W2, chain, changed
 from tests.tools.compare.test_evidence import channels, folded, scaled

@@ -23,7 +23,7 @@ from irexec.tools.compare.options import CompareOptions
 from irexec.tools.compare.pairs import GUESSES, VALUE, TensorPair
 from irexec.tools.compare.rows import Found, agreement, tolerance_of
 from irexec.tools.compare.run import ComparedModels, compared_models
-from irexec.tools.compare.sides import ModelSide, RecordedSide, is_recorded
+from irexec.tools.observing.sides import ModelSide, RecordedSide, is_recorded
 from irexec.tools.reduce.blame import Blame, blame
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files, given_options

@@ -20,9 +20,9 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, ModelGraph, Node, Value
 from irexec.ir.shape_text import write_shape
 from irexec.runtime.inputs import bind_inputs
-from irexec.tools.compare.observe import Observed, Tensor, observe
-from irexec.tools.compare.sides import Facts, ModelSide
 from irexec.tools.engines.runtimes import Arrays, Runtime
+from irexec.tools.observing.observe import Observed, Tensor, observe
+from irexec.tools.observing.sides import Facts, ModelSide
 
 _STATE = ("ReadValue", "Assign")
 
