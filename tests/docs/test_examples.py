@@ -19,7 +19,7 @@ from tests.support.paths import ROOT
 
 # Python, console and diff blocks are run. The rest shows outputs, formats and lines for a shell (test_shell_lines).
 _RUN = {"console", "python", "diff"}
-_SHOWN = {"text", "sh", "xml", "json", "toml", "ini", "yaml"}
+_SHOWN = {"text", "c", "sh", "xml", "json", "toml", "ini", "yaml"}
 
 
 def _id(path: Path) -> str:

@@ -17,6 +17,14 @@ _SHOWS = {
         "python -m pytest tests/test_laws.py",
         "irexec inspect grn.xml --plan",
     ],
+    "add-c-kernel.md": [
+        "python -m irexec.native.build",
+        "python -m pytest tests/backend/test_native_grn.py",
+        "python -m pytest tests/test_laws.py",
+        "irexec inspect grn.xml --plan",
+    ],
+    "add-export.md": ["python -m pytest tests/to_onnx/test_rows.py", "irexec convert", "irexec infer"],
+    "add-bound.md": ["python -m pytest", "irexec judge"],
     "add-finding.md": ["python -m pytest", "irexec validate", "irexec explain IR307"],
     "add-command.md": ["python -m pytest tests/cli/test_depth.py", "irexec depth"],
 }
