@@ -404,6 +404,23 @@ def test_what_is_not_a_level_is_computed_in_floats() -> None:
     assert "no level of its data is 0" in reasons
 
 
+def test_a_product_reads_levels_of_attention_to_levels() -> None:
+    """Attention gives f32, and the levels of its results are made by a step of its own."""
+    b, bounds = Builder("m"), np.array([-2, 2 * 127 / 128] * 2, np.float32)
+    inputs = [b.parameter(F32, (1, 2, 6, 8), name) for name in "qkv"]
+    quantised = [b.emit("FakeQuantize", x, *bounds, levels=256) for x in inputs[:2]]
+    attended = b.emit("ScaledDotProductAttention", *quantised, inputs[2], causal=False)
+    rng = np.random.default_rng(0)
+    weights = b.emit("FakeQuantize", rng.normal(size=(8, 4)).astype(np.float32), *bounds, levels=256)
+    b.result(b.emit("MatMul", b.emit("FakeQuantize", attended, *bounds, levels=256), weights))
+    feeds = {name: rng.normal(size=(1, 2, 6, 8)).astype(np.float32) for name in "qkv"}
+    compiled, reference = irexec.compile_model(b.model()), irexec.compile_model(b.model(), optimize=False)
+    assert "IntegerAttention" in str(compiled.plan) and "IntegerMatMul" in str(compiled.plan)
+    (result,), (expected,) = (one(feeds).values() for one in (compiled, reference))
+    # One level of 1/64 times a weight, where a value lies between two.
+    np.testing.assert_allclose(result, expected, atol=1e-6 + 2 / 64)
+
+
 if __name__ == "__main__":
     first, count = map(int, sys.argv[1:3])
     for number in range(first, first + count):

@@ -49,6 +49,7 @@ def test_network(name: str, tmp_path: Path) -> None:
     runs = feeds(path, model.inputs)
     # The answers to further runs of a model with states depend on the runs before.
     for i, inputs in enumerate(runs[:1] if exported.states else runs):
-        results, _ = run_onnx(exported.proto, [*inputs, *_nothing(exported, len(inputs[0]))])
+        results, runtime = run_onnx(exported.proto, [*inputs, *_nothing(exported, len(inputs[0]))])
+        assert runtime == "onnxruntime"
         for j, result in enumerate(results[: len(exported.outputs)]):
             assert difference(result, answers[f"{i}.{j}"]) < TOLERANCE, f"run {i}, output {j}"
