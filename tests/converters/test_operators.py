@@ -26,6 +26,8 @@ NAN, INF = float("nan"), float("inf")
 
 # opset, graph, constants, inputs, expected outputs
 OLD: dict[str, tuple[int, str, dict[str, Any], list[Any], list[Any]]] = {
+    "GridSample of integers is truncated": (20, "(int32[1,1,2,2] x) => (int32[1,1,1,3] y) { y = GridSample <align_corners: int = 1> (x, c) }", {"c": f32([[[-1, -1], [0, 0], [1, 0]]])}, [np.array([[[[1, 2], [3, 4]]]], np.int32)], [[[[[1, 2, 3]]]]]),
+    "GridSample of integers in a volume": (20, "(int32[1,1,1,2,2] x) => (int32[1,1,1,1,2] y) { y = GridSample <align_corners: int = 1> (x, c) }", {"c": f32([[[[0, 0, 0], [1, 1, 0]]]])}, [np.array([[[[[1, 2], [3, 4]]]]], np.int32)], [[[[[[2, 4]]]]]]),
     "Add-1 broadcasts from an axis": (6, "(float[2,3] x) => (y) { y = Add <axis: int = 0, broadcast: int = 1> (x, c) }", {"c": f32(10, 20)}, [ROW], [[[11, 12, 13], [24, 25, 26]]]),
     "Mul-6 broadcasts from the last axis": (6, "(float[2,3] x) => (y) { y = Mul <broadcast: int = 1> (x, c) }", {"c": f32(1, 0, 2)}, [ROW], [[[1, 0, 6], [4, 0, 12]]]),
     "Pow-1 broadcasts from an axis": (6, "(float[2,3] x) => (y) { y = Pow <axis: int = -2, broadcast: int = 1> (x, c) }", {"c": f32(1, 2)}, [ROW], [[[1, 2, 3], [16, 25, 36]]]),

@@ -238,10 +238,11 @@ _INPUTS: dict[tuple[str, str], Callable[[Draw], Any]] = {
 
 def _has_no_window(draw: Draw, given: dict[str, Any]) -> bool:
     """Whether the dilated kernel is larger than the padded data."""
-    count = len(given["kernel_shape"])
+    kernels = given.get("kernel_shape") or draw.feeds["W"].shape[2:]
+    count = len(kernels)
     pads, dilations = given.get("pads", [0] * 2 * count), given.get("dilations", [1] * count)
     padded = [size + pads[i] + pads[count + i] for i, size in enumerate(draw.shape[2:])]
-    windows = zip(given["kernel_shape"], dilations, padded, strict=True)
+    windows = zip(kernels, dilations, padded, strict=True)
     return any((kernel - 1) * dilation + 1 > size for kernel, dilation, size in windows)
 
 
@@ -254,7 +255,7 @@ _EXPLAINED: list[tuple[set[str], Callable[[Draw, dict[str, Any]], bool], str]] =
     ({"Unique"}, lambda d, a: a.get("sorted") == 0, "onnx.reference sorts always"),
     ({"MaxPool", "AveragePool", "LpPool"}, lambda d, a: a.get("auto_pad", "").startswith("SAME") and any(n > 1 for n in a.get("dilations", ())), "the padding follows from the dilated kernel; the runtimes leave dilations out"),
     ({"LpPool"}, lambda d, a: any(n > 1 for n in a.get("dilations", ())), "onnx.reference leaves dilations out of the size of the result"),
-    ({"AveragePool", "MaxPool", "LpPool"}, _has_no_window, "a window that is larger than the data; ONNX Runtime gives no element, or one"),
+    ({"AveragePool", "MaxPool", "LpPool", "Conv"}, _has_no_window, "a window that is larger than the data; ONNX Runtime gives no element, or one"),
     ({"LinearRegressor"}, lambda d, a: len(a["coefficients"]) != d.shape[-1] * a.get("targets", 1), "more coefficients than the targets have; ONNX Runtime takes the first"),
     ({"MaxPool", "AveragePool"}, lambda d, a: any(n >= k for n, k in zip(a.get("pads", ()), a["kernel_shape"] * 2, strict=False)), "windows of padding alone, which ONNX Runtime refuses: 0 or NaN in onnx.reference"),
     ({"MaxPool", "AveragePool", "ConvTranspose"}, lambda d, a: a.get("auto_pad", "NOTSET") != "NOTSET" and "pads" in a, "both auto_pad and pads"),
@@ -262,6 +263,8 @@ _EXPLAINED: list[tuple[set[str], Callable[[Draw, dict[str, Any]], bool], str]] =
     ({"LRN"}, lambda d, a: True, "onnx.reference loops over samples instead of channels"),
     ({"LpNormalization"}, lambda d, a: a.get("p") == 1, "onnx.reference sums values instead of magnitudes"),
     ({"Erf"}, lambda d, a: np.dtype(d.types["T"]).kind != "f", "functions of integers are rounded in IR"),
+    ({"GridSample"}, lambda d, a: np.dtype(d.types["T1"]).kind != "f", "onnx.reference computes the weights of pixels in the type of the data: 0 for integers"),
+    ({"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Less", "Greater", "Equal"}, lambda d, a: d.schema.since_version < 7 and "axis" in a, "the second input does not fit at the axis, which onnx.reference does not read"),
     ({"PRelu"}, lambda d, a: d.schema.since_version < 7, "the slope is per channel before opset 7"),
     ({"QLinearMatMul", "QuantizeLinear", "DequantizeLinear"}, lambda d, a: True, "random scales and zero points of shapes and values that the specification does not have"),
     ({"Compress"}, lambda d, a: True, "a condition longer than the axis"),
@@ -284,6 +287,7 @@ _OF_REFERENCE: list[tuple[set[str], Callable[[Draw, dict[str, Any]], bool], str]
     ({"GRU", "LSTM", "RNN"}, lambda d, a: "clip" in a, "onnx.reference leaves out clip"),
     ({"TreeEnsemble", "TreeEnsembleRegressor"}, lambda d, a: True, "onnx.reference has no post_transform, results of the input's type, and the largest number for a target without a weight"),
     ({"SVMRegressor"}, lambda d, a: d.types["T"] is not np.float32, "onnx.reference gives f64, or no post_transform"),
+    ({"Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Less", "Greater", "Equal"}, lambda d, a: d.schema.since_version < 7 and "axis" in a, "the second input does not fit at the axis, which onnx.reference does not read"),
     ({"PRelu"}, lambda d, a: d.schema.since_version < 7, "the slope is per channel before opset 7"),
     ({"RNN", "GRU", "LSTM"}, lambda d, a: "sequence_lens" in d.feeds, "onnx.reference does not read sequence_lens, whatever its shape"),
     ({"QuantizeLinear", "DequantizeLinear"}, lambda d, a: True, "blocks and axes that the data do not have"),

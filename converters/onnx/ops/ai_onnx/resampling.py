@@ -235,12 +235,15 @@ def grid_sample(
     mode: Literal["linear", "bilinear", "nearest", "cubic", "bicubic"] = "linear",
     padding_mode: Literal["zeros", "border", "reflection"] = "zeros", align_corners: int = 0,
 ) -> Value:  # fmt: skip
-    """IR's operation for images; a sum over taps for volumes, which IR does not support."""
-    grid = ctx.convert(grid, ctx.element(x))
+    """IR's operation for images; a sum over taps for volumes, which IR does not support. Integers are truncated."""
+    kind = ctx.element(x)
+    if kind.is_float:
+        grid = ctx.convert(grid, kind)
     if ctx.rank(x) == 4:
         attributes = {"align_corners": bool(align_corners), "mode": _MODES[mode], "padding_mode": padding_mode}
         return ctx.emit("GridSample", x, grid, **attributes)
-    return _Sampling(ctx, x, grid, padding_mode, bool(align_corners)).read(_MODES[mode])
+    data = x if kind.is_float else ctx.convert(x, ctx.element(grid))
+    return ctx.convert(_Sampling(ctx, data, grid, padding_mode, bool(align_corners)).read(_MODES[mode]), kind)
 
 
 class _Sampling:
