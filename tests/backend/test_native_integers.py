@@ -313,6 +313,33 @@ def test_a_window_in_the_padding_alone_has_no_level() -> None:
     np.testing.assert_allclose(result, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("channels", [1, 16, 24, 72, 96])
+@pytest.mark.parametrize(
+    "kernel, strides, dilations",
+    [
+        ((5, 5), (1, 1), (1, 1)), ((5, 3), (2, 2), (2, 2)), ((9, 2), (1, 3), (1, 5)), ((3, 3, 3), (1, 2, 1), (2, 1, 1)),
+        ((31,), (1,), (1,)), ((33,), (2,), (1,)), ((9,), (1,), (4,)),
+    ],
+)  # fmt: skip
+def test_depthwise_kernels(kernel: Any, strides: Any, dilations: Any, channels: int) -> None:
+    """Kernels of more rows than a word has, wider than a strip of pixels, and with gaps; borders of half a kernel."""
+    network = Network(channels)
+    sizes = (70,) if len(kernel) == 1 else tuple(int(network.pick(11, 13)) for _ in kernel)
+    data = network.rng.normal(size=(1, channels, *sizes))
+    x, exact, _ = network.quantise(network.builder.parameter(F32, data.shape, "x"), data, 2.0)
+    network.feeds["x"] = exact.astype(np.float32)
+    made, values = network.weights((channels, 1, 1, *kernel), (0, 1))
+    half = tuple(size // 2 for size in kernel)
+    attributes = {"strides": strides, "dilations": dilations, "pads_begin": half, "pads_end": half}
+    network.builder.result(network.builder.emit("GroupConvolution", x, made, **attributes))
+    definition = resolve("GroupConvolution", "opset1")
+    expected = definition.kernel(exact, values, **definition.arguments(attributes))
+    compiled = irexec.compile_model(network.builder.model(), threads=2)
+    assert "IntegerGroupConvolution" in str(compiled.plan)
+    (result,) = compiled(network.feeds).values()
+    np.testing.assert_allclose(result, expected, atol=2e-5 * max(1.0, float(np.abs(expected).max())))
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_attention_to_levels(seed: int) -> None:
     """Scores of quantised queries and keys, beside f64: zero points, sizes that are no whole words, masks, heads."""

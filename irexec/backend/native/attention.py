@@ -74,6 +74,9 @@ class NativeAttention(NativeKernel):
         s = self.sizes = sizes
         self.causal = task.attributes["causal"]
         mask = task.inputs[3].element if task.has_input(3) and not self.causal else None
+        source = task.constants[3] if mask is F32 else None
+        if source is not None and not source.array().any():
+            mask = None
         self.mask_kind = 0 if mask is None else 2 if mask is BOOLEAN else 1
         self.scores: Scores | None = task.attributes.get("scores")
         parts = 1 if task.threads == 1 else max(1, min(4 * task.threads // s.matrices, s.rows // 64))

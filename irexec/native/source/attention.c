@@ -105,20 +105,17 @@ static void point(const float **table, i64 rows, const float *from, i64 pitch)
     for (i64 r = 0; r < rows + 8; r++) table[r] = from + smaller(r, rows - 1) * pitch;
 }
 
-/* Writes levels less an offset as words, `step` bytes apart; the last one is filled with zeros. Returns their sum. */
-INLINE i64 write_words(const uint8_t *from, i64 count, i64 offset, char *to, i64 step, const int unit)
+/* Writes levels less an offset as words, the last one filled with zeros: bytes, or 16 bits. Returns their sum. */
+static i64 write_words(const uint8_t *from, i64 count, i64 offset, char *to, i64 unit)
 {
-    i64 sum = 0;
-    for (i64 k = 0; k < count; k += unit, to += step) {
-        uint32_t word = 0;
-        for (int i = 0; i < unit && k + i < count; i++) {
-            const i64 level = from[k + i] - offset;
-            sum += level;
-            word |= ((uint32_t)level & (unit == 4 ? 0xff : 0xffff)) << (i * 32 / unit);
-        }
-        memcpy(to, &word, 4);
-    }
-    return sum;
+    int32_t sum = 0;
+    memset(to + (count - 1) / unit * 4, 0, 4);
+    if (unit == 4)
+        for (i64 k = 0; k < count; k++) to[k] = (char)(from[k] - (uint8_t)offset);
+    else
+        for (i64 k = 0; k < count; k++) ((int16_t *)to)[k] = (int16_t)(from[k] - offset);
+    for (i64 k = 0; k < count; k++) sum += from[k];
+    return sum - count * offset;
 }
 
 INLINE const uint8_t *levels_of(const matrices *m, i64 outer, i64 inner)
@@ -136,10 +133,11 @@ static void pack_levels(const attention *p, const room *m, const part *at)
     memset(m->keys, 0, (size_t)(all * words * 4));
     memset(m->starts, 0, (size_t)all * 4);
     for (i64 c = 0; c < at->columns; c++, key += p->key.row) {
-        const i64 first = c / width * width, step = smaller(width, all - first) * 4;
-        char *to = (char *)m->keys + (first * words + c - first) * 4;
-        if (p->unit == 2) write_words(key, p->width, p->key_zero, to, step, 2);
-        else m->starts[c] = (int32_t)(-p->query_zero * write_words(key, p->width, 128, to, step, 4));
+        const i64 first = c / width * width, step = smaller(width, all - first);
+        float *to = m->keys + first * words + c - first;
+        const i64 sum = write_words(key, p->width, p->unit == 4 ? 128 : p->key_zero, (char *)m->queries, p->unit);
+        if (p->unit == 4) m->starts[c] = (int32_t)(-p->query_zero * sum);
+        for (i64 k = 0; k < words; k++) memcpy(to + k * step, m->queries + k, 4);
     }
 }
 
@@ -150,14 +148,9 @@ static void multiply_levels(const attention *p, const room *m, const part *at, i
     const uint8_t *query = levels_of(&p->query, at->outer, at->inner) + at->row * p->query.row;
     const i64 words = (p->width + p->unit - 1) / p->unit, all = padded(at->columns);
     for (i64 r = 0; r < at->rows; r++, query += p->query.row) {
-        char *to = (char *)(m->queries + r * words);
-        m->shifts[r] = 0;
-        if (p->unit == 2) {
-            write_words(query, p->width, p->query_zero, to, 4, 2);
-            continue;
-        }
-        const i64 sum = write_words(query, p->width, 0, to, 4, 4);
-        m->shifts[r] = (int32_t)((128 - p->key_zero) * (sum - p->query_zero * p->width));
+        const i64 offset = p->unit == 4 ? 0 : p->query_zero;
+        const i64 sum = write_words(query, p->width, offset, (char *)(m->queries + r * words), p->unit);
+        m->shifts[r] = p->unit == 4 ? (int32_t)((128 - p->key_zero) * (sum - p->query_zero * p->width)) : 0;
     }
     point(m->table, at->rows, m->queries, words);
     for (i64 start = 0, size; start < columns; start += size) {

@@ -16,6 +16,7 @@
 INLINE vf polynomial(vf x, const float *coefficients, int count)
 {
     vf sum = spread(coefficients[count - 1]);
+#pragma GCC unroll 16
     for (int i = count - 2; i >= 0; i--) sum = sum * x + spread(coefficients[i]);
     return sum;
 }

@@ -34,6 +34,22 @@ typedef float vf_unaligned __attribute__((vector_size(VECTOR * 4), aligned(4), m
 INLINE vf load(const float *p) { return *(const vf_unaligned *)p; }
 INLINE void store(float *p, vf x) { *(vf_unaligned *)p = x; }
 INLINE vf spread(float x) { return x - (vf){0}; }
+/* A value that the compiler rounds here: no multiplication before is joined with an addition behind. */
+INLINE vf rounded(vf x)
+{
+#if defined(__AVX512F__)
+    __asm__("" : "+v"(x));
+#elif defined(__SSE__)
+    __asm__("" : "+x"(x));
+#elif defined(__ARM_NEON)
+    __asm__("" : "+w"(x));
+#else
+    volatile vf kept = x;
+    x = kept;
+#endif
+    return x;
+}
+
 INLINE i64 smaller(i64 a, i64 b) { return a < b ? a : b; }
 INLINE i64 larger(i64 a, i64 b) { return a > b ? a : b; }
 

@@ -66,22 +66,6 @@ INLINE vi quads(vi sum, vi a, vi b)
 }
 #endif
 
-/* A value that the compiler rounds here: no multiplication before is joined with an addition behind. */
-INLINE vf rounded(vf x)
-{
-#if defined(__AVX512F__)
-    __asm__("" : "+v"(x));
-#elif defined(__SSE__)
-    __asm__("" : "+x"(x));
-#elif defined(__ARM_NEON)
-    __asm__("" : "+w"(x));
-#else
-    volatile vf kept = x;
-    x = kept;
-#endif
-    return x;
-}
-
 /* Bytes as floats. GCC 12 takes vectors of bytes apart. */
 INLINE vf floats_of(const uint8_t *p)
 {

@@ -47,7 +47,8 @@ typedef int32_t i4 __attribute__((vector_size(16)));
 #define GREATEST_OF(type, mask, a, b) PICK(type, mask, ((a) > (b)) | ((b) != (b)), a, b)
 #define LEAST_OF(type, mask, a, b) PICK(type, mask, ((a) < (b)) | ((b) != (b)), a, b)
 
-/* The halves are read from an array, so that the vector itself needs no memory where it is computed. */
+/* The halves are read from an array, so that the vector itself needs no memory where it is computed; nor does what it is
+ * a copy of. */
 #define HALVE(whole, half, mask, COMBINED)                                                                            \
     float whole##_array[sizeof(whole) / 4];                                                                           \
     half whole##_low, whole##_high;                                                                                   \
@@ -64,8 +65,9 @@ typedef int32_t i4 __attribute__((vector_size(16)));
 #endif
 /* A function that combines all lanes to one value, half by half. */
 #define LANES(name, COMBINED)                                                                                         \
-    INLINE float name(const vf vf_value)                                                                              \
+    INLINE float name(vf given)                                                                                       \
     {                                                                                                                 \
+        const vf vf_value = rounded(given);                                                                           \
         TO_FOUR(COMBINED)                                                                                             \
         const v4 swapped = {v4_value[2], v4_value[3], v4_value[0], v4_value[1]};                                      \
         const v4 pairs = COMBINED(v4, i4, v4_value, swapped), other = {pairs[1], pairs[0], pairs[3], pairs[2]};       \
