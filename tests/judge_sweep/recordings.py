@@ -64,7 +64,7 @@ CHANGES: Mapping[str, Change] = {
 
 
 def _without_ones(array: np.ndarray) -> np.ndarray:
-    return array.reshape([size for size in array.shape if size > 1] or [1])
+    return array.reshape([size for size in array.shape if size != 1] or [1])
 
 
 LAYOUTS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {

@@ -7,10 +7,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from irexec.analysis.model import Model
-from irexec.analysis.portability import DIFFERENCES
-from irexec.analysis.portability.findings import differences
-from irexec.analysis.shape_inference import Inference
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
 from irexec.tools.judge.evidence import Evidence
@@ -19,17 +15,6 @@ from irexec.tools.judge.opponent import Tensors
 _PERTURBED = 2
 _STEP = 2.0**-12
 """Relative perturbation: large beside the rounding of f32, and small enough for a layer to be nearly linear."""
-
-
-def known_differences(model: Model, inference: Inference) -> dict[Node, tuple[str, ...]]:
-    """Codes of the portability table by layers in which OpenVINO is known to have other results."""
-    found: dict[Node, tuple[str, ...]] = {}
-    owners = {inner: node for node in model.nodes for body in node.bodies.values() for inner in body.graph.walk()}
-    for node, row in differences(model, inference, [row for row in DIFFERENCES.values() if row.effect != "fails"]):
-        # A layer of a body is judged with the layer that owns the body.
-        owner = owners.get(node, node)
-        found[owner] = (*found.get(owner, ()), row.code)
-    return found
 
 
 def is_finite(array: np.ndarray) -> bool:

@@ -112,8 +112,8 @@ class Noise:
     @property
     def effect(self) -> str:
         """Both distances of the result that differs most."""
-        own, made = max(self._sizes)
-        return f"{made:.1e}, and {own:.1e} in the runtime"
+        own, made = (f"{size:.1e}" if np.isfinite(size) else "another shape" for size in max(self._sizes))
+        return f"{made}, and {own} in the runtime"
 
 
 def _rms(one: np.ndarray, other: np.ndarray) -> float:

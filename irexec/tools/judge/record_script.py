@@ -15,7 +15,7 @@ from irexec.records import Record
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.images.files import Notify
 from irexec.tools.judge.options import JudgeOptions
-from irexec.tools.judge.steps import with_inputs
+from irexec.tools.judge.run import with_inputs
 from irexec.tools.observing.sides import ARITHMETIC
 from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import InputSource, external_files, files_read

@@ -1,30 +1,39 @@
-"""The judgement of a runtime: which of the two is wrong, by bounds in place of tolerances."""
+"""The judgement of a runtime: which of the two is wrong, by bounds in place of tolerances.
+
+Of several steps of a model with state it is about the first one with a fault.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from irexec.analysis.model import Model
+from irexec.analysis.model import Model, find_port
+from irexec.analysis.open_sizes import sizes_for, what_hides
+from irexec.analysis.shape_inference import infer_shapes
+from irexec.analysis.submodel import with_shapes
 from irexec.api import ModelLike, as_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
+from irexec.ir.facts import Fact
 from irexec.ir.writable import refuse_damage
 from irexec.messages import counted
+from irexec.runtime.inputs import bind_inputs
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.images.files import Notify
 from irexec.tools.judge.judgement import Judgement
-from irexec.tools.judge.opponent import Opponent
+from irexec.tools.judge.opponent import Opponent, Runs
 from irexec.tools.judge.options import JudgeOptions, StepOptions
 from irexec.tools.judge.step import Case
-from irexec.tools.judge.steps import StepInputs, judged_steps
+from irexec.tools.judge.verdicts import case_of_step
 from irexec.tools.run.given_inputs import GivenInputs, given_runs
-from irexec.tools.run.input_sources import InputSource
-from irexec.tools.run.shapes import read_with_shapes
+from irexec.tools.run.input_sources import STEP_SEED, InputSource, sample_inputs, sources_of_step
+from irexec.tools.run.shapes import read_with_shapes, reshape
 from irexec.tools.run.states import read_state, with_state
 
 
@@ -116,3 +125,87 @@ def _read(model: ModelLike, runs: Sequence[Arrays], options: StepOptions, source
         given = GivenInputs(sources, runs, steps=options.steps)
         return read_with_shapes(str(model), options.weights, options.shapes or {}, given=given)
     return as_model(model)
+
+
+def with_inputs(
+    read: Model,
+    inputs: Mapping[str, np.ndarray],
+    options: StepOptions,
+    sources: Sequence[InputSource],
+    notify: Notify,
+) -> tuple[Model, dict[str, np.ndarray]]:
+    """The model in the shapes of its inputs, and an array for each input by name: the given ones, then the sources'."""
+    if options.shapes:
+        reshape(read, options.shapes)
+    known = {find_port(read.inputs, name).name: np.asarray(array) for name, array in inputs.items()}
+    left = [port for port in read.inputs if port.name not in known]
+    sizes = sizes_for(read, known={name: array.shape for name, array in known.items()})
+    sampled = sample_inputs(sources, left, options.seed, notify, sizes=sizes) if left else {}
+    bound = bind_inputs(read.inputs, {**sampled, **known}, allow_cast=True)
+    arrays = {port.name: array for port, array in zip(read.inputs, bound, strict=True)}
+    given = {port.node: Fact(port.element, arrays[port.name].shape) for port in read.inputs}
+    shapes = {name: array.shape for name, array in arrays.items()}
+    if hidden := what_hides(read, shapes, infer_shapes(read, given, tolerant=True).facts):
+        notify(f"the inputs have {hidden}")
+    return with_shapes(read, {port.node.id: arrays[port.name].shape for port in read.inputs}), arrays
+
+
+@dataclass(frozen=True)
+class StepInputs:
+    """The inputs of steps.
+
+    Attributes:
+        arrays: of each step, or one mapping for all steps.
+        all_sources: sources of other inputs, see ``sources_of_step``.
+        steps: number of steps.
+        options: options with the seed, and whether ``steps`` was given.
+        notify: receives unexpected facts of the first step.
+    """
+
+    arrays: Sequence[Arrays]
+    all_sources: Sequence[InputSource]
+    steps: int
+    options: StepOptions
+    notify: Notify
+
+    def fixed(self, model: Model) -> tuple[Model, list[Arrays]]:
+        """The model in the shapes of its inputs unless these change from step to step, and the inputs of each step."""
+        steps = [self._of_step(model, step) for step in range(1, self.steps + 1)]
+        shapes = [{name: array.shape for name, array in arrays.items()} for _, arrays in steps]
+        is_same = all(one == shapes[0] for one in shapes)
+        return (steps[0][0] if is_same else model), [arrays for _, arrays in steps]
+
+    def _of_step(self, model: Model, step: int) -> tuple[Model, dict[str, np.ndarray]]:
+        """A model in the shapes of the inputs of a step, and these inputs; random ones differ from step to step."""
+        seeded = replace(self.options, seed=self.options.seed + STEP_SEED * (step - 1))
+        notify = self.notify if step == 1 else lambda text: None
+        sources = self.all_sources
+        if self.options.steps is not None:
+            sources = sources_of_step(sources, step, self.steps)
+        return with_inputs(model, self.arrays[min(step, len(self.arrays)) - 1], seeded, sources, notify)
+
+
+def judged_steps(model: Model, steps: Sequence[Arrays], options: JudgeOptions) -> Case:
+    """The judgement of the first step with a bug, else of the first one that does not agree, else of the last one."""
+    with ExitStack() as stack:
+        runs = Runs(model, steps, options, stack)
+        cases = list(_up_to_a_bug(runs))
+    if len(steps) == 1:
+        return cases[0]
+    apart = [case for case in cases if case.judgement.verdict != "agrees"]
+    chosen = next((case for case in apart if case.judgement.is_bug), apart[0] if apart else cases[-1])
+    found = chosen.judgement
+    text = (
+        f"step {found.step}: {found.sentence}"
+        if apart
+        else f"agrees in {counted(len(cases), 'step')}{found.sentence[6:]}"
+    )
+    return replace(chosen, judgement=replace(found, sentence=text))
+
+
+def _up_to_a_bug(runs: Runs) -> Iterator[Case]:
+    for step in range(len(runs.steps)):
+        case = case_of_step(runs, step)
+        yield case
+        if case.judgement.is_bug:
+            return

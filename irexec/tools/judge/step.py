@@ -1,25 +1,33 @@
-"""One step of a model in a runtime: its tensors, irexec's, and the judgement of each tensor."""
+"""One step of a model in a runtime: its tensors, irexec's, and the judgement of each tensor.
+
+Faults that are there only while inner tensors are not observed, and the state that a step reads, are judged here too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from irexec.bounds import arithmetic
+from irexec.bounds import Interval, arithmetic
+from irexec.bounds.interval import Algebra
 from irexec.errors import IrexecError
 from irexec.ir.graph import Node, Value
+from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.judge.confirming import differ, judged
-from irexec.tools.judge.evidence import Evidence
-from irexec.tools.judge.fusion import fused_fault
+from irexec.tools.judge.evidence import ROUGH, Evidence, with_worst
 from irexec.tools.judge.judgement import JudgedLayer, Judgement
-from irexec.tools.judge.opponent import Tensors
+from irexec.tools.judge.opponent import Runs, Tensors
 from irexec.tools.judge.options import JudgeOptions
-from irexec.tools.judge.runs import Runs
-from irexec.tools.judge.variables import kept
 from irexec.tools.observing.sides import ModelSide
+
+_RADII = (0, 1, 2, 4)
+"""Numbers of edges around a layer that are left unobserved."""
+_COARSE = 1 / 64
+"""Relative difference of a state that a runtime may keep in 8 bits, which no verdict is about."""
+Observe = Callable[[Sequence[Value]], Tensors]
 
 
 @dataclass(frozen=True)
@@ -103,7 +111,7 @@ class Step:
         before, of_tensor = self.runs.seen[self.index - 1], {one.layer.tensor: one for one in found}
         for value, source in self.runs.variables.items():
             if value in self.seen and source in before:
-                of_tensor[value.name] = kept(value, before[source], self.seen[value], self.arithmetic)
+                of_tensor[value.name] = _kept(value, before[source], self.seen[value], self.arithmetic)
         return tuple(of_tensor.values())
 
     @property
@@ -125,7 +133,7 @@ class Step:
         def observe(values: Sequence[Value]) -> Tensors:
             return self.runs.observed(values, self.index + 1)[self.index]
 
-        return tuple(fused_fault(self.evidence, inner, observe, is_wrong))
+        return tuple(_fused_fault(self.evidence, inner, observe, is_wrong))
 
     @cached_property
     def changed(self) -> list[Value]:
@@ -161,3 +169,67 @@ class Step:
         errors: Sequence[IrexecError] = self.runs.opponent.errors
         if errors and next(iter(given), None) is None:
             raise errors[0]
+
+
+def _fused_fault(
+    evidence: Evidence, inner: Sequence[Value], observe: Observe, is_wrong: Callable[[Tensors], bool]
+) -> list[JudgedLayer]:
+    """The tensors outside of their intervals while the layers around them are not observed.
+
+    A bisection finds a tensor whose observation makes the results right; then the tensors around it are left
+    unobserved, further and further, and the layers between those that are left are judged as one.
+
+    Args:
+        evidence: about the runtime.
+        inner: tensors that can be observed, in topological order; with all of them the results are right, with none
+            they are wrong.
+        observe: runs the model with these tensors observed.
+        is_wrong: whether a run has other results than the one with all tensors observed.
+    """
+    low, high = 0, len(inner)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if is_wrong(observe(inner[:middle])) else (low, middle)
+    for radius in _RADII:
+        around = _around(evidence, inner[high - 1].node, radius)
+        seen = [value for value in inner if value.node not in around]
+        given = observe(seen)
+        later = [value for value in given if value.node.type not in ("Parameter", "Constant")]
+        wide = [value for value in later if around & set(evidence.region(value, given))]
+        if found := [one for one in judged(evidence, given, wide) if one.state == "outside"]:
+            return found
+    return []
+
+
+def _around(evidence: Evidence, node: Node, radius: int) -> set[Node]:
+    """The layers at most so many edges away from a layer."""
+    found = {node}
+    for _ in range(radius):
+        before = {value.node for one in found for value in one.inputs if value is not None}
+        after = {one for one in evidence.side.model.nodes if any(v is not None and v.node in found for v in one.inputs)}
+        found |= before | after
+    return found
+
+
+def _kept(value: Value, written: np.ndarray, read: np.ndarray, arithmetic_name: str) -> JudgedLayer:
+    """A variable that is read: a few roundings are inside, since an observed tensor may differ from the written one."""
+    made = JudgedLayer(compared_layer(value), "inside", elements=read.size)
+    if written.shape != read.shape:
+        text = f"shape {list(read.shape)}, expected {list(written.shape)}"
+        return replace(made, state="outside", outside=read.size, reason=text)
+    bound = Interval.certain(written)
+    if written.dtype.kind == "f":
+        bound = Algebra(arithmetic(arithmetic_name)).rounded(bound, ROUGH)
+    count = int(np.count_nonzero(bound.outside(read)))
+    if not count:
+        return made
+    if written.dtype.kind == "f" and _is_close(written, read):
+        return replace(made, state="unconfirmed", reason="the state may be kept in 8 bits")
+    return with_worst(
+        replace(made, state="outside", outside=count, reason="not what the step before wrote"), bound, read
+    )
+
+
+def _is_close(written: np.ndarray, read: np.ndarray) -> bool:
+    difference = np.abs(read.astype(np.float64) - written)
+    return bool(np.max(difference, initial=0) <= _COARSE * np.max(np.abs(written), initial=0))

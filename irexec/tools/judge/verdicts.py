@@ -21,8 +21,7 @@ from irexec.tools.judge.causes import amplification, condition, first_not_finite
 from irexec.tools.judge.confirming import differ
 from irexec.tools.judge.edges import Noise, at_edges
 from irexec.tools.judge.judgement import JudgedLayer, Judgement, Severity, Verdict
-from irexec.tools.judge.opponent import Tensors
-from irexec.tools.judge.runs import Runs
+from irexec.tools.judge.opponent import Runs, Tensors
 from irexec.tools.judge.step import Case, Step
 
 _WHOLE = 2.0**53
@@ -40,7 +39,7 @@ class Found:
     at: Sequence[JudgedLayer] = ()
 
 
-def judged_case(runs: Runs, index: int) -> Case:
+def case_of_step(runs: Runs, index: int) -> Case:
     """The judgement of a step, together with the model and its state before the step."""
     step = Step(runs, index)
     found = _judgement(step)
