@@ -178,10 +178,11 @@ class _Integers(NativeKernel):
         """
         groups, inputs, padded = channels
         lying = np.moveaxis(x, 1, -1).reshape(*x.shape[:1], *x.shape[2:], groups, inputs)
-        around = [(0, 0), *pads, (0, 0), (0, padded - inputs)]
+        around = [(0, 0), *pads, (0, 0), (0, 0)]
         sizes = [size + before + after for size, (before, after) in zip(lying.shape, around, strict=True)]
-        made = array_at(binding.shared, sizes, np.dtype(np.uint8))
-        bind_copies([*bordered(lying, made, around, np.array(self.grid.zero, np.uint8))], binding)
+        made = array_at(binding.shared, [*sizes[:-1], padded], np.dtype(np.uint8))
+        # What lies behind the channels is anything: its weights are 0.
+        bind_copies([*bordered(lying, made[..., :inputs], around, np.array(self.grid.zero, np.uint8))], binding)
         return np.moveaxis(made.reshape(*made.shape[:-2], groups * padded), -1, 1)
 
     def _as_words(self, x: np.ndarray, at: int, binding: Binding) -> np.ndarray:
