@@ -19,8 +19,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +30,11 @@ from irexec.backend.convolution.output import Output
 from irexec.backend.kernel import SHARES, Kernel, KernelContext, Task
 from irexec.backend.products import HAS_SMALL_PRODUCTS, multiply_rows, panel_width
 from irexec.backend.scratch import Scratch
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    Rows = list[list[Fraction]]
 
 # Points by m. With 1/2 in place of 2 the error is a third.
 _POINTS = {
@@ -229,8 +233,6 @@ class Winograd(Kernel):
 @functools.cache
 def matrix(tile: int, which: str, dtype: np.dtype) -> np.ndarray:
     """One of the matrices of F(tile, 3), see minimal_filtering."""
-    # Fractions are loaded only where a kernel is made.
-
     exact = getattr(minimal_filtering(tile, 3, _POINTS[tile]), which)
     return np.array([[float(value) for value in row] for row in exact], dtype)
 
@@ -264,9 +266,6 @@ def suits(g: Geometry, tile: int) -> bool:
     return fits and min(w.counts) >= 3 and (tile < 6 or g.inputs <= _EXACT_ENOUGH)
 
 
-Rows = list[list[Fraction]]
-
-
 class Matrices(NamedTuple):
     """Results are ``output @ ((filter @ taps) * (input @ data))``.
 
@@ -283,6 +282,9 @@ class Matrices(NamedTuple):
 
 def minimal_filtering(results: int, taps: int, points: Sequence[Fraction | float]) -> Matrices:
     """The exact matrices of F(results, taps) for ``results + taps - 2`` different points, taken exactly."""
+    # Loaded only where a kernel is made.
+    from fractions import Fraction
+
     at = [Fraction(point) for point in points]
     size = results + taps - 1
     if len(at) != size - 1:
@@ -298,6 +300,8 @@ def minimal_filtering(results: int, taps: int, points: Sequence[Fraction | float
 
 def _polynomial(roots: Sequence[Fraction]) -> list[Fraction]:
     """The coefficients of the polynomial with these roots, the constant one first."""
+    from fractions import Fraction
+
     found = [Fraction(1)]
     for root in roots:
         found = [below - root * here for below, here in zip([Fraction(0), *found], [*found, Fraction(0)], strict=True)]
