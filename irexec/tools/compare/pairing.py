@@ -238,6 +238,12 @@ def wrong_pairs(
     for one in found:
         for source in ancestors.of(one.value)[0]:
             readers.setdefault(source, []).append(one.value)
+
+    def confirms(reader: Value) -> bool:
+        # From another size a guess has another shape whatever it is: that is no confirmation of the size.
+        is_doubtful = is_suspicious(rows[reader]) and rows[reader].has_another_shape
+        return bool(follows.get(reader)) and not is_doubtful
+
     wrong: set[Value] = set()
     told: set[Value] = set()
     for one in found:
@@ -260,8 +266,7 @@ def wrong_pairs(
         elif is_other_function:
             told.add(one.value)
         elif _is_another_size(one) or (
-            not _reads_the_same(one, rows, pairs, wrong)
-            and not any(follows.get(reader) for reader in readers.get(one.value, ()))
+            not _reads_the_same(one, rows, pairs, wrong) and not any(map(confirms, readers.get(one.value, ())))
         ):
             wrong.add(one.value)
     for one in reversed(found):

@@ -209,6 +209,40 @@ def test_another_size_of_a_tensor_is_no_pair(index: int) -> None:
     assert (other in wrong) is (index != 0)
 
 
+def test_a_guess_of_another_shape_confirms_no_size() -> None:
+    """A Broadcast to A's size gives A's shape, whatever the layer of the size computes: one exporter joins the states of
+    two recurrent layers, and splits them behind the Broadcast."""
+
+    def model(count: int) -> Model:
+        b = Builder("m")
+        size = b.emit("Concat", np.array([count]), b.parameter("i64", (1,), "x"), axis=0, name="size")
+        b.result(b.emit("Broadcast", np.float32(0), size, name="zeros"))
+        return b.model()
+
+    a, b = model(1), model(2)
+    values = [{node.name: node.outputs[0] for node in m.nodes if node.name in ("x", "size", "zeros")} for m in (a, b)]
+    partners = {values[1][name]: values[0][name] for name in values[1]}
+
+    def row(name: str, kind: str, largest: float | None, position: int) -> Found:
+        agreement = Agreement(name, False, largest, "differs")
+        one, other = values[0][name], values[1][name]
+        return Found(TensorRow(layer(one), layer(other), "neighbours", kind, (2,), agreement), other, (position,))
+
+    rows = Rows(Pairs(by_b=partners), b, (row("size", "int64", 1.0, 1), row("zeros", "float32", None, 2)))
+    follows = {values[1]["size"]: False, values[1]["zeros"]: True}
+    wrong = wrong_pairs(rows, follows, lambda one, other: False, lambda value: False, results_agree=False)
+    assert values[1]["size"] in wrong
+    again = (row("size", "int64", 1.0, 1), row("zeros", "float32", 1.0, 2))
+    kept = wrong_pairs(
+        Rows(Pairs(by_b=partners), b, again),
+        follows,
+        lambda one, other: False,
+        lambda value: False,
+        results_agree=False,
+    )
+    assert values[1]["size"] not in kept
+
+
 def test_constants_that_a_has_in_several_layers_are_known() -> None:
     """(x + b) * s - t is x * s + (b * s - t)."""
     b_, s_, t_ = (RNG.normal(size=9).astype(np.float32) for _ in range(3))
