@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from irexec import io
 from irexec.analysis.model import Model
 from irexec.errors import ConversionError, ConversionWarning, InputError
@@ -203,6 +205,19 @@ def _converted(source: _OnnxSource, inputs: NamedShapes | None, *, strict: bool)
         # At the line that calls the public function.
         warnings.warn(f"{source.name}: {text}", ConversionWarning, stacklevel=3)
     return found
+
+
+def read_onnx_tensor(path: Path) -> np.ndarray:
+    """A tensor of ONNX that is a file of its own, such as ``input_0.pb``.
+
+    Raises:
+        ConversionError: it cannot be read, or the package onnx is missing.
+        UnsupportedError: IR does not have its type.
+    """
+    _converters(str(path))
+    from converters.onnx.tensors import read_tensor
+
+    return read_tensor(path)
 
 
 def _converters(name: str) -> Any:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from google.protobuf.message import DecodeError
 from onnx import TensorProto, numpy_helper
 
 from converters.onnx.graphs import UnknownTypeError, check_generated
@@ -72,6 +73,20 @@ def constant_of(tensor: TensorProto | onnx.SparseTensorProto, folder: Path | Non
             f"tensor {tensor.name!r} has {counted(len(raw), 'byte')}, {kind}{list(tensor.dims)} takes {needed}"
         )
     return Constant(kind, tuple(tensor.dims), BytesInMemory(raw), needed)
+
+
+def read_tensor(path: Path) -> np.ndarray:
+    """The elements of a tensor that is a file of its own, such as ``input_0.pb``, in the carrier of its element type.
+
+    Raises:
+        ConversionError: it cannot be read, or is damaged.
+        UnsupportedError: IR does not have its type.
+    """
+    try:
+        tensor = TensorProto.FromString(path.read_bytes())
+    except (OSError, DecodeError) as error:
+        raise ConversionError(f"{path}: cannot be read as a tensor of ONNX: {error}") from None
+    return array_of(tensor)[0]
 
 
 def array_of(tensor: TensorProto) -> tuple[np.ndarray, Element]:

@@ -102,7 +102,7 @@ _COMPARISON = OptionGroup(
 
 
 @command()
-@click.argument("a", type=FilePath())
+@click.argument("a", type=FilePath(), required=False)
 @click.argument("b", type=FilePath(), required=False)
 @_RUNTIMES("sides")
 @MEASURING(
@@ -119,10 +119,16 @@ _COMPARISON = OptionGroup(
     threads="Number of threads of each runtime; default: the runtime's own.",
     timeout="Stop a run that takes longer; exit code 124.",
 )
+@option(
+    "--record-torch",
+    "Compare nothing: write a script that records the modules of a PyTorch model, where torch is.",
+    type=FilePath(),
+    metavar="FILE.py",
+)
 @flag("--all", "shows_all", "Show every tensor, not only those around the first that differs.")
 @flag("--json", "as_json", "Versioned JSON, with every tensor.")
 def compare(
-    a: str,
+    a: str | None,
     b: str | None,
     sides: CompareOptions,
     inputs: InputOptions,
@@ -130,6 +136,7 @@ def compare(
     comparison: CompareOptions,
     compute: ComputeOptions,
     limits: LimitOptions,
+    record_torch: str | None,
     shows_all: bool,
     as_json: bool,
 ) -> int:
@@ -141,11 +148,23 @@ def compare(
     irexec compare model.xml --b-runtime openvino --isolate
     irexec compare tensors.npz model.xml -i image.npy
     irexec compare f32.xml int8.xml --metric snr --all
+    irexec compare --record-torch record.py
+    irexec compare torch.npz model.xml
 
-    A and B are .xml or .onnx; A may also be a .npz of tensors, or a folder that infer --dump-layers wrote. Without B it
+    A and B are .xml or .onnx; A may also be a .npz of tensors, also of the modules of a PyTorch model, or a folder that
+    infer --dump-layers wrote. Without B it
     is A in another runtime. Tensors are paired by tensor names, layer names, structure and values. A guess from
     structure is dropped if what is computed from it agrees. The exit code is 1 if anything differs.
     """
+    if record_torch is not None:
+        if a is not None:
+            raise click.UsageError("--record-torch compares nothing: no A")
+        from irexec.tools.compare.record_torch import record_torch as write_recorder
+
+        write_recorder(record_torch)
+        return 0
+    if a is None:
+        raise click.UsageError("Missing argument 'A'.")
     request = settings(
         CompareOptions, comparison, inputs, compute, limits,
         **{name: getattr(sides, name) for name in _RUNTIMES.options},

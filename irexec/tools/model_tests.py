@@ -20,7 +20,7 @@ import numpy as np
 from irexec.display import Column, Content, Table
 from irexec.errors import InputError, IrexecError
 from irexec.messages import counted, visible
-from irexec.reading import read_model
+from irexec.reading import read_model, read_onnx_tensor
 from irexec.records import Record, Records, Report
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
@@ -173,6 +173,4 @@ def _arrays(path: Path, kind: str) -> Arrays:
     files = [file for number, file in sorted(numbered, key=lambda pair: pair[0].zfill(9)) if number.isdigit()]
     if not files and kind == "output":
         raise InputError(f"{path}: the folder has no output_0.pb")
-    import onnx
-
-    return {i: onnx.numpy_helper.to_array(onnx.load_tensor(str(file))) for i, file in enumerate(files)}
+    return {i: read_onnx_tensor(file) for i, file in enumerate(files)}

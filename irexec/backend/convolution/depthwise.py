@@ -48,7 +48,7 @@ _FLOPS = 40.0
 
 
 def candidates(task: Task) -> Iterator[Candidate]:
-    """Of a GroupConvolution of images by constant weights (G, O, 1, kernel...) of several groups."""
+    """Kernels of a GroupConvolution of images by constant weights (G, O, 1, kernel...) of several groups."""
     dtype = working_type(task)
     if dtype is None or task.constants[1] is None or not chain_keeps_type(task) or not has_elements(task):
         return

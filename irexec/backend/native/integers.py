@@ -181,7 +181,7 @@ class _Integers(NativeKernel):
         around = [(0, 0), *pads, (0, 0), (0, 0)]
         sizes = [size + before + after for size, (before, after) in zip(lying.shape, around, strict=True)]
         made = array_at(binding.shared, [*sizes[:-1], padded], np.dtype(np.uint8))
-        # What lies behind the channels is anything: its weights are 0.
+        # Bytes behind the channels may be anything: their weights are 0.
         bind_copies([*bordered(lying, made[..., :inputs], around, np.array(self.grid.zero, np.uint8))], binding)
         return np.moveaxis(made.reshape(*made.shape[:-2], groups * padded), -1, 1)
 

@@ -1,4 +1,4 @@
-"""What products in C read: windows of the data and weights in panels; and the blocks into which a step is cut.
+"""Operands of products in C, windows of the data and weights in panels; and the blocks into which a step is cut.
 
 Threads get equal shares. Any number of blocks gives the same results: every kernel computes a value of its result in
 the same way wherever a block begins.

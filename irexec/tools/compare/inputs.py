@@ -19,6 +19,7 @@ from irexec.messages import listed
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.arrays.files import open_arrays
 from irexec.tools.compare.options import CompareOptions, Side
+from irexec.tools.compare.scopes import input_names
 from irexec.tools.engines.runtimes import Arrays, Runtime
 from irexec.tools.images.files import Notify
 from irexec.tools.observing.observe import observe
@@ -263,8 +264,14 @@ def inputs_of_runs(
 def recorded_inputs(a: RecordedSide, b: ModelSide) -> dict[str, np.ndarray]:
     """Recorded tensors with the names of B's inputs."""
     found = {}
-    for port in b.model.inputs:
+    of_module = input_names(a.names)
+    keys = dict(of_module)
+    for index, port in enumerate(b.model.inputs):
         name = next((name for name in port.names if name in a.names), None)
+        if name is None and of_module:
+            name = next((keys[name] for name in port.names if name in keys), None)
+            if name is None and len(of_module) == len(b.model.inputs):
+                name = of_module[index][1]
         if name is not None:
             found[port.name] = as_declared(a.read(name), port.shape)
     return found

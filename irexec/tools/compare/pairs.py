@@ -15,6 +15,7 @@ from irexec.ir.graph import Node, Value
 from irexec.messages import listed
 from irexec.tools.compare.comparison import ONLY_B, Uncompared
 from irexec.tools.compare.inputs import inner_inputs
+from irexec.tools.compare.scopes import input_names, pairs_by_module
 from irexec.tools.observing.exposed import Inner, Levels
 from irexec.tools.observing.observe import Tensor
 from irexec.tools.observing.sides import AnySide, ModelSide, RecordedSide, computed, ordered
@@ -309,22 +310,31 @@ def _recorded(a: RecordedSide, b: ModelSide, maps: Sequence[tuple[str, str]]) ->
         if one not in a.names:
             raise InputError(f"{a.label} has no tensor {one!r}")
         chosen[find_value(b.model, other)] = (one, "map")
-    mapped = {name for name, _ in chosen.values()}
+    mapped, same = {name for name, _ in chosen.values()}, set[str]()
     for name in a.names:
         if name in named and name not in mapped:
             chosen.setdefault(named[name], (name, "name"))
+    if any(name.startswith("module:") for name in a.names):
+        of_modules, same = pairs_by_module(a.names, a.read, b)
+        for value, name in of_modules.items():
+            if name not in mapped:
+                chosen.setdefault(value, (name, "module"))
     if not chosen:
         names = listed(a.names, 5)
         raise InputError(
             f"no tensor of {a.label} ({names}) has the name of a tensor or layer of {b.label}: --map a=b pairs two"
         )
-    used = {name for name, _ in chosen.values()} | set(named)
+    used = {name for name, _ in chosen.values()} | set(named) | same | {key for _, key in input_names(a.names)}
     return Pairs(
         tuple(
             TensorPair(*chosen[value][:1], value, chosen[value][1]) for value in computed(b.order) if value in chosen
         ),
         uncompared=(
-            *(Uncompared("A", name, "", "only A has it") for name in a.names if name not in used),
+            *(
+                Uncompared("A", name, "", "only A has it")
+                for name in a.names
+                if name not in used and not name.startswith("source:")
+            ),
             *_without("B", (value for value in computed(b.order) if value not in chosen), "it is not recorded"),
         ),
     )

@@ -1,0 +1,231 @@
+"""Tensors that were recorded by module of a PyTorch model, and the layers that its exporters made of each module.
+
+A recording has the keys ``module:SCOPE#CALL[INDEX]`` in the order in which modules end, ``source:SCOPE#CALL`` with
+the keys of the tensors that the module was given, and ``input:NAME[INDEX]``. OpenVINO's frontend names layers
+``__module.SCOPE/aten::op/Type``, the ONNX exporter ``/a/a.0/conv/Conv`` for the scope ``a.0.conv``, with ``_1`` behind
+a part for a second call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from irexec.ir.dims import may_equal
+from irexec.ir.graph import Node, Value
+from irexec.tools.observing.sides import ModelSide
+
+_KEY = re.compile(r"module:(?P<scope>[^#]*)(?P<call>#\d+)\[\d+\]")
+_INPUT = re.compile(r"input:(?P<name>.*)\[(?P<index>\d+)\]")
+_OF_OPENVINO = re.compile(r"__module\.(?P<scope>[^/]*)/")
+_REPEATED = re.compile(r"_\d+$")
+
+
+def input_names(names: Sequence[str]) -> list[tuple[str, str]]:
+    """The inputs of a recording, in order: the parameter of ``forward``, and the key."""
+    found = []
+    for key in names:
+        match = _INPUT.fullmatch(key)
+        if match is not None:
+            found.append((match["name"] if match["index"] == "0" else f"{match['name']}[{match['index']}]", key))
+    return found
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """A tensor of a recording.
+
+    Attributes:
+        key: its name there.
+        scope: its module, as ``named_modules`` names it.
+        shape: its sizes.
+        sources: the keys of the tensors that the module was given.
+    """
+
+    key: str
+    scope: str
+    shape: tuple[int, ...]
+    sources: tuple[str, ...]
+
+
+def pairs_by_module(
+    names: Sequence[str], read: Callable[[str], np.ndarray], b: ModelSide
+) -> tuple[dict[Value, str], set[str]]:
+    """The tensors of a model for the modules of a recording; where two modules give one tensor, the inner one.
+
+    Args:
+        names: the keys of the recording, in its order.
+        read: gives the array of a key.
+        b: the model.
+
+    Returns:
+        The keys by the tensors of the model, and further keys of the same tensors: of a container that returns what its
+        last module returns, or of a Dropout.
+    """
+    recorded = []
+    for match in filter(None, map(_KEY.fullmatch, names)):
+        source = f"source:{match['scope']}{match['call']}"
+        sources = tuple(read(source).tolist()) if source in names else ()
+        recorded.append(_Recorded(match.string, match["scope"], read(match.string).shape, sources))
+    return _Pairing(recorded, b).made()
+
+
+class _Pairing:
+    """The pairs of a recording and a model while they are found."""
+
+    def __init__(self, recorded: Sequence[_Recorded], b: ModelSide) -> None:
+        self._b, self._recorded = b, recorded
+        self._by_scope = defaultdict[str, list[_Recorded]](list)
+        self._readers = defaultdict[str, list[_Recorded]](list)
+        self._by_key = {one.key: one for one in recorded}
+        for one in recorded:
+            self._by_scope[one.scope].append(one)
+            for source in one.sources:
+                self._readers[source].append(one)
+        self._layers = self._layers_by_scope()
+        self._found: dict[Value, str] = {}
+        self._same = defaultdict[str, list[str]](list)
+
+    def made(self) -> tuple[dict[Value, str], set[str]]:
+        """The pairs, and the keys that stand for the same tensors."""
+        for scope, own in self._by_scope.items():
+            if scope and self._layers[scope]:
+                for value, one in _in_order(self._leaving(set(self._layers[scope])), own):
+                    self._pair(value, one)
+        for value, one in zip(self._b.results, self._by_scope.get("", ()), strict=False):
+            if _may_be(value, one.shape):
+                self._pair(value, one)
+        for scope, own in self._by_scope.items():
+            if len(own) == 1 and len(own[0].sources) == 1 and self._layers[scope]:
+                self._pair_entering(set(self._layers[scope]), own[0].sources[0])
+        for node in self._b.order:
+            if not _scope(node.name, self._by_scope):
+                self._pair_nameless(node)
+        return self._found, {key for keys in self._same.values() for key in keys}
+
+    def _pair(self, value: Value, one: _Recorded) -> None:
+        """Pair a tensor with that of a module, and of modules after it that have no layers: a BatchNorm was folded into
+        the weights before it, and a Dropout does nothing."""
+        last = one
+        while (after := self._folded_after(last)) is not None:
+            last = after
+        own = self._found.setdefault(value, last.key)
+        self._same[own] += [key for key in (one.key, last.key) if key != own]
+
+    def _folded_after(self, one: _Recorded) -> _Recorded | None:
+        """The only module that reads a tensor, if it has no layers and keeps the shape."""
+        readers = self._readers[one.key]
+        if len(readers) != 1 or self._layers[readers[0].scope] or readers[0].shape != one.shape:
+            return None
+        return readers[0]
+
+    def _pair_entering(self, inside: Collection[Node], key: str) -> None:
+        """Pair the only tensor at the entrance of a module with the recorded one, after two modules without layers,
+        such as a convolution and a BatchNorm."""
+        given = self._by_key.get(key)
+        if given is None or self._layers[given.scope]:
+            return
+        before = [self._by_key[source] for source in given.sources if source in self._by_key]
+        if not before or any(self._layers[one.scope] for one in before):
+            return
+        read = {
+            value
+            for node in inside
+            for value in node.inputs
+            if value is not None and value.node not in inside and value.node not in self._b.constant
+        }
+        entering = [value for value in read if value.node.type != "Constant"]
+        if len(entering) == 1 and entering[0] not in self._found and _may_be(entering[0], given.shape):
+            self._found[entering[0]] = key
+
+    def _pair_nameless(self, node: Node) -> None:
+        """Pair the tensor of a layer without a name, by the module with the same input.
+
+        A layer loses its name when another is folded into it: the module that follows has no layers then. Where it has
+        some, only a part was folded, and no recorded tensor is that of the layer.
+        """
+        keys = [self._found[value] for value in node.inputs if value is not None and value in self._found]
+        if len(keys) != 1 or len(node.outputs) != 1 or node.outputs[0] in self._found:
+            return
+        given = {keys[0], *self._same[keys[0]]}
+        candidates = [
+            one
+            for key in given
+            for one in self._readers[key]
+            if not self._layers[one.scope]
+            and _may_be(node.outputs[0], one.shape)
+            and self._folded_after(one) is not None
+        ]
+        innermost = [
+            one for one in candidates if not any(other.scope.startswith(f"{one.scope}.") for other in candidates)
+        ]
+        if len({one.key for one in innermost}) == 1:
+            self._pair(node.outputs[0], innermost[0])
+
+    def _layers_by_scope(self) -> defaultdict[str, list[Node]]:
+        """The layers that were made of each module or of a module inside it."""
+        found = defaultdict[str, list[Node]](list)
+        for node in self._b.order:
+            scope = _scope(node.name, self._by_scope)
+            while scope:
+                found[scope].append(node)
+                scope = scope.rpartition(".")[0]
+        return found
+
+    def _leaving(self, inside: Collection[Node]) -> list[Value]:
+        """The floating-point tensors of layers that others read, in topological order."""
+        others = (node for node in self._b.model.nodes if node not in inside)
+        read = {value for node in others for value in node.inputs if value is not None}
+        return [
+            value
+            for node in self._b.order
+            if node in inside and node not in self._b.constant
+            for value in node.outputs
+            if value in read and (value.fact is None or value.fact.element is None or value.fact.element.is_float)
+        ]
+
+
+def _scope(name: str, scopes: Mapping[str, object]) -> str:
+    """The recorded module of a layer; "" if its name does not say it."""
+    of_openvino = _OF_OPENVINO.match(name)
+    if of_openvino is not None:
+        scope = of_openvino["scope"]
+    elif name.startswith("/"):
+        parts: list[str] = []
+        before = ""
+        for part in name[1:].split("/")[:-1]:
+            own = part.removeprefix(f"{before}.")
+            parts.append(own if ".".join([*parts, own]) in scopes else _REPEATED.sub("", own))
+            before = _REPEATED.sub("", part) if part not in (own, parts[-1]) else part
+        scope = ".".join(parts)
+    else:
+        return ""
+    while scope and scope not in scopes:
+        scope = scope.rpartition(".")[0]
+    return scope
+
+
+def _in_order(values: Sequence[Value], recorded: Sequence[_Recorded]) -> list[tuple[Value, _Recorded]]:
+    """Tensors of layers with those of a module: one after the other if there are as many; the last of the shape of a
+    single recorded one; else those for which only one has the shape."""
+    if len(values) == len(recorded):
+        return [(value, one) for value, one in zip(values, recorded, strict=True) if _may_be(value, one.shape)]
+    if len(recorded) == 1:
+        fitting = [value for value in values if _may_be(value, recorded[0].shape)]
+        return [(fitting[-1], recorded[0])] if fitting else []
+    by_shape = [(value, [one for one in recorded if _may_be(value, one.shape)]) for value in values]
+    alone = [(value, fitting[0]) for value, fitting in by_shape if len(fitting) == 1]
+    return alone if len({one.key for _, one in alone}) == len(alone) else []
+
+
+def _may_be(value: Value, shape: tuple[int, ...]) -> bool:
+    declared = None if value.fact is None else value.fact.shape
+    if declared is None:
+        return True
+    return len(declared) == len(shape) and all(
+        may_equal(one, other) for one, other in zip(declared, shape, strict=True)
+    )

@@ -1,0 +1,118 @@
+"""Recordings of the modules of PyTorch models beside what its exporters write."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec.cli.main import run
+from irexec.tools.compare import CompareOptions, Comparison, compare
+
+torch = pytest.importorskip("torch")
+ov = pytest.importorskip("openvino")
+
+
+class _Block(torch.nn.Module):  # type: ignore[misc, name-defined]
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = torch.nn.Conv2d(channels, channels, 3, padding=1)
+        self.bn = torch.nn.BatchNorm2d(channels)
+        self.act = torch.nn.SiLU()
+
+    def forward(self, x: Any) -> Any:
+        return self.act(self.bn(self.conv(x))) + x
+
+
+class _Network(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """A stem, blocks, a module that is called twice, a Dropout, and a pair of results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 8, 3, stride=2)
+        self.blocks = torch.nn.Sequential(_Block(8), _Block(8))
+        self.shared = torch.nn.Linear(8, 8)
+        self.drop = torch.nn.Dropout(0.1)
+        self.norm = torch.nn.LayerNorm(8)
+        self.head = torch.nn.Linear(8, 5)
+
+    def forward(self, x: Any) -> Any:
+        x = self.blocks(self.stem(x)).flatten(2).transpose(1, 2)
+        x = self.shared(torch.relu(self.shared(x)))
+        x = self.norm(self.drop(x))
+        return self.head(x.mean(1)), x
+
+
+_TWICE = {f"module:shared#{call}[0]" for call in (1, 2)}
+_ALWAYS = {"stem", "blocks.0.bn", "blocks.0.act", "blocks.0", "blocks.1.act", "blocks.1", "norm", "head"}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the recording, the IR of OpenVINO's frontend and the ONNX model of the exporter."""
+    folder = tmp_path_factory.mktemp("torch")
+    assert run(["compare", "--record-torch", str(folder / "recorder.py")]) == 0
+    found = importlib.util.spec_from_file_location("recorder", folder / "recorder.py")
+    assert found is not None
+    assert found.loader is not None
+    recorder = importlib.util.module_from_spec(found)
+    found.loader.exec_module(recorder)
+    torch.manual_seed(0)
+    model, x = _Network().eval(), torch.randn(1, 3, 16, 16)
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.running_mean.uniform_(-1, 1)
+            module.running_var.uniform_(0.5, 2)
+    record: Callable[..., None] = recorder.record
+    record(model, str(folder / "torch.npz"), x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ov.save_model(ov.convert_model(model, example_input=x), folder / "model.xml", compress_to_fp16=False)
+        torch.onnx.export(model, (x,), folder / "model.onnx", dynamo=False, input_names=["x"])
+    return folder
+
+
+def _compared(folder: Path, name: str) -> Comparison:
+    return compare(str(folder / "torch.npz"), str(folder / name), None, CompareOptions())
+
+
+@pytest.mark.parametrize("name", ["model.xml", "model.onnx"])
+def test_modules_are_paired_and_agree(recorded: Path, name: str) -> None:
+    found = _compared(recorded, name)
+    assert found.agrees
+    assert {row.how for row in found.rows} <= {"module", "name"}
+    unpaired = {one.name for one in found.uncompared if one.side == "A"}
+    assert not unpaired & {f"module:{scope}#1[0]" for scope in _ALWAYS}
+    assert not unpaired & _TWICE
+    assert not [name for name in unpaired if not name.startswith("module:")]
+
+
+@pytest.mark.parametrize("name", ["model.xml", "model.onnx"])
+@pytest.mark.parametrize("scope", ["stem", "blocks.1", "shared", "norm", "head"])
+def test_a_planted_fault_is_at_its_module(recorded: Path, name: str, scope: str, tmp_path: Path) -> None:
+    """Weights of the module are changed in the recording's own arithmetic: everything from its tensor on is another."""
+    with np.load(recorded / "torch.npz") as file:
+        arrays = dict(file)
+    first = next(key for key in arrays if key.startswith(f"module:{scope}#1["))
+    shape = arrays[first].shape
+    same = [key for key in arrays if key.startswith("module:") and np.array_equal(arrays[key], arrays[first])]
+    for key in same:
+        arrays[key] = arrays[key] + np.float32(0.5) * np.ones(shape, np.float32)
+    np.savez(tmp_path / "torch.npz", **arrays)
+    found = compare(str(tmp_path / "torch.npz"), str(recorded / name), None, CompareOptions())
+    assert not found.agrees
+    assert sum(not row.agreement.agrees for row in found.rows) == 1
+
+
+def test_a_recording_without_its_model_says_so(recorded: Path, tmp_path: Path) -> None:
+    b = irexec.Builder()
+    b.result(b.emit("Relu", b.parameter("f32", (3,), "z"), name="other"))
+    b.model().save(tmp_path / "other.xml")
+    with pytest.raises(irexec.InputError, match="has the name of a tensor or layer"):
+        compare(str(recorded / "torch.npz"), str(tmp_path / "other.xml"), None, CompareOptions())
