@@ -142,7 +142,7 @@ class Editor:
             notes += map(str, frozen_axes(self.model))
 
     def set_batch(self, size: int | str | None) -> None:
-        """Set the batch size of every input: the axis N of its layout, or else the first axis.
+        """Set the batch size of every input: the axis N of its layout, or else the first axis; notes as of ``reshape``.
 
         Args:
             size: an int, None or "?" for any, or bounds such as "1..8".
@@ -151,8 +151,9 @@ class Editor:
             InputError: no input has a batch axis.
             NodeError: the model cannot take the size.
         """
-        with self._editing.step(f"batch {'?' if size is None else size}"):
+        with self._editing.step(f"batch {'?' if size is None else size}") as notes:
             contents.set_batch(self._editing, size)
+            notes += map(str, frozen_axes(self.model))
 
     def set_attribute(self, layer: str, name: str, value: Any) -> None:
         """Set an attribute of a layer.

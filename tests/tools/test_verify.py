@@ -88,3 +88,6 @@ def test_an_open_axis_of_one_size_is_named(target: list[int], frozen: bool, tmp_
     assert editor.notes == named
     editor.reshape({"x": "?,7,6"})
     assert editor.notes[len(named) :] == []
+    editor.set_batch("?")
+    editor.reshape({"x": "1..4,?,6"})
+    assert editor.notes == 2 * named
