@@ -130,12 +130,15 @@ def _offered(function: Candidates, task: Task) -> list[Candidate]:
     return found
 
 
-def has_candidates(definition: OpDef) -> bool:
-    """Whether any fast kernels are registered for the operation."""
+def has_candidates(definition: OpDef, *, native: bool) -> bool:
+    """Whether any fast kernels are registered for the operation, of the C library too if ``native``."""
     if definition.plugin:
         return bool(definition.fast_kernels)
+    if native:
+        add_native()
     loader.load_for(definition.type)
-    return (definition.type, definition.since) in _CANDIDATES
+    found = _CANDIDATES.get((definition.type, definition.since), ())
+    return any(native or not function.__module__.startswith(_NATIVE) for function in found)
 
 
 def block_operation(

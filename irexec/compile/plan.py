@@ -311,8 +311,10 @@ class _Planner:
         if optimize and definition.first_output_kernel is not None and not any(wanted[1:]):
             return functools.partial(definition.first_output_kernel, **operation.attributes), "reference", read
         call = reference_call(definition, operation.attributes, widen=may_be_f16(operation))
-        if optimize and has_candidates(definition) and not is_static(operation) and not _is_of_integers(operation):
-            special = ByShape(operation, call, self.compilation.store, self.compilation.options)
+        options = self.compilation.options
+        is_offered = optimize and has_candidates(definition, native=options.native)
+        if is_offered and not is_static(operation) and not _is_of_integers(operation):
+            special = ByShape(operation, call, self.compilation.store, options)
             return special, "by shape", [None if value.constant is not None else value for value in operation.inputs]
         return call, "reference", read
 

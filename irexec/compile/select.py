@@ -48,6 +48,34 @@ def is_native(operation: Operation) -> bool:
     )
 
 
+_MOVES = frozenset(
+    {
+        "Broadcast",
+        "DepthToSpace",
+        "Reshape",
+        "Roll",
+        "ShuffleChannels",
+        "SpaceToDepth",
+        "Squeeze",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+    }
+)
+"""They may be views of their inputs, and element-wise operations may be computed before them."""
+
+
+def takes_chain(operation: Operation, options: KernelOptions) -> bool:
+    """Whether element-wise operations are computed along with an operation of floats, by a fast kernel or after it."""
+    definition = operation.definition
+    if definition is None or definition.plugin or operation.chain is not None or operation.bodies:
+        return False
+    if not operation.outputs or operation.type in _MOVES or not is_static(operation) or not is_native(operation):
+        return False
+    element = operation.output.fact.element
+    return element is not None and element.is_float and bool(offers(task_of(operation, options)))
+
+
 def task_of(
     operation: Operation, options: KernelOptions = KernelOptions(), wanted: tuple[bool, ...] | None = None
 ) -> Task:

@@ -49,7 +49,7 @@ class _Layouts:
         self.free = [
             value
             for operation in self.operations
-            if operation not in self.viewing and _writes_any_order(operation)
+            if operation not in self.viewing and _writes_any_order(operation, native=rewriting.options.native)
             for value in operation.outputs
             if not graph.is_target(value) and _has_choice(value)
         ]
@@ -146,12 +146,14 @@ def _orders_for_views(value: CompileValue) -> Iterator[Order | None]:
                     yield order_of(array)
 
 
-def _writes_any_order(operation: Operation) -> bool:
+def _writes_any_order(operation: Operation, *, native: bool) -> bool:
     """True if a fast kernel writes the outputs, in any order of axes."""
     if not is_static(operation):
         return False
     definition = operation.definition
-    return definition is None or (has_candidates(definition) and not operation.bodies and not definition.plugin)
+    if definition is None:
+        return True
+    return has_candidates(definition, native=native) and not operation.bodies and not definition.plugin
 
 
 def _has_choice(value: CompileValue) -> bool:

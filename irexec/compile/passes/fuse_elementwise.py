@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from irexec.backend.chain import Chain, Instruction
-from irexec.backend.kernel import KernelOptions
-from irexec.backend.registry import BlockOperation, find_block_operation, is_element_wise, offers
+from irexec.backend.registry import BlockOperation, find_block_operation, is_element_wise
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
-from irexec.compile.levels import PRODUCTS, SPACE
+from irexec.compile.levels import PRODUCTS
 from irexec.compile.rewriting import Rewriting
-from irexec.compile.select import is_native, is_static, task_of
+from irexec.compile.select import is_static, takes_chain, task_of
 from irexec.ir.facts import Fact
 
 LONGEST = 48
@@ -29,7 +28,7 @@ def fuse_elementwise(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Chains after products, poolings, normalizations and reductions first, then those that stand alone."""
     fusion = _Fusion(graph, rewriting)
     for operation in reversed(graph.order()):
-        if operation not in fusion.blocks and operation in graph and _takes_chain(operation, rewriting):
+        if operation not in fusion.blocks and operation in graph and takes_chain(operation, rewriting.options):
             fusion.extend(operation)
     for operation in graph.order():
         if operation in graph and operation in fusion.blocks:
@@ -38,18 +37,6 @@ def fuse_elementwise(graph: CompileGraph, rewriting: Rewriting) -> None:
 
 def _is_element_wise(operation: Operation) -> bool:
     return operation.definition is None or is_element_wise(operation.definition)
-
-
-def _takes_chain(operation: Operation, rewriting: Rewriting) -> bool:
-    if operation.definition is None or operation.chain is not None or not is_static(operation) or operation.bodies:
-        return False
-    if not operation.outputs or operation.definition.plugin:
-        return False
-    element = operation.output.fact.element
-    # Operations of the compiler have kernels in C alone; others take a chain with and without C.
-    options = rewriting.options if operation.definition.since == SPACE else KernelOptions()
-    offered = element is not None and element.is_float and is_native(operation) and offers(task_of(operation, options))
-    return bool(offered)
 
 
 @dataclass

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.registry import offers
 from irexec.compile.graph import CompileGraph, CompileValue, LoweredBody, Operation
 from irexec.compile.rewriting import Rewriting, create
-from irexec.compile.select import is_static, task_of
+from irexec.compile.select import is_static
 from irexec.dtypes.elements import F32, F64, I64
 from irexec.schema.bodies import Slice, Wiring
 from irexec.schema.recurrent import Direction, SequenceAttributes, sequence_of
@@ -35,10 +34,9 @@ def recognise_sequences(graph: CompileGraph, rewriting: Rewriting) -> None:
         found = _match(operation)
         if isinstance(found, str):
             rewriting.refused(operation, found)
-        elif _replace(graph, operation, found, rewriting):
-            rewriting.applied()
         else:
-            rewriting.refused(operation, "no fast kernel computes such a sequence")
+            _replace(graph, operation, found, rewriting)
+            rewriting.applied()
 
 
 @dataclass(frozen=True)
@@ -142,8 +140,8 @@ def _direction(cut: Slice) -> Direction | None:
     return _DIRECTIONS.get((cut.start, cut.end, cut.stride, cut.part)) if cut.axis in (0, 1) else None
 
 
-def _replace(graph: CompileGraph, operation: Operation, match: _Match, rewriting: Rewriting) -> bool:
-    """Put the sequence in the TensorIterator's place, unless no kernel is faster than its iterations."""
+def _replace(graph: CompileGraph, operation: Operation, match: _Match, rewriting: Rewriting) -> None:
+    """Put the sequence in the TensorIterator's place."""
 
     def emit(type: str, version: str, *inputs: CompileValue, **attributes: Any) -> Operation:
         return create(graph, type, version, inputs, attributes, [operation])
@@ -158,9 +156,6 @@ def _replace(graph: CompileGraph, operation: Operation, match: _Match, rewriting
     weights = [_with_direction(value, rewriting) for value in match.cell.inputs[1 + len(states) :]]
     flat = vars(match.attributes)
     sequence = emit(match.cell.type.replace("Cell", "Sequence"), "opset5", x, *states, lengths, *weights, **flat)
-    if not _is_fast(sequence):
-        graph.remove_unused()
-        return False
     for output, k in zip(operation.outputs, match.results, strict=True):
         result = sequence.outputs[k]
         if k == 0 and match.axis == 0:
@@ -168,11 +163,6 @@ def _replace(graph: CompileGraph, operation: Operation, match: _Match, rewriting
         shape = indexes(*output.fact.static_shape)
         graph.replace_all_uses_with(output, emit("Reshape", "opset1", result, shape, special_zero=False).output)
     graph.remove(operation)
-    return True
-
-
-def _is_fast(sequence: Operation) -> bool:
-    return bool(offers(task_of(sequence)))
 
 
 def _with_direction(value: CompileValue, rewriting: Rewriting) -> CompileValue:

@@ -6,12 +6,13 @@ never more Transposes than before.
 
 from __future__ import annotations
 
-from irexec.backend.registry import is_element_wise, offers
+from irexec.backend.kernel import KernelOptions
+from irexec.backend.registry import is_element_wise
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.moves import Move, emit_move, move_of, sizes_of
 from irexec.compile.passes.merge_transposes import merge_transposes
 from irexec.compile.rewriting import Rewriting, create
-from irexec.compile.select import is_native, is_static, task_of
+from irexec.compile.select import is_native, is_static, takes_chain
 
 _BY_AXIS = frozenset({"BatchNormInference", "PRelu", "ConvertLike"})
 """Block operations with inputs that do not broadcast as NumPy does it."""
@@ -23,7 +24,7 @@ def sink_transposes(graph: CompileGraph, rewriting: Rewriting) -> None:
         if operation not in graph or not _is_element_wise(operation):
             continue
         for value in operation.inputs:
-            if _is_worth_it(graph, value):
+            if _is_worth_it(graph, value, rewriting.options):
                 reason = _sink(graph, rewriting, operation, value)
                 if reason is None:
                     break
@@ -48,7 +49,7 @@ def _is_element_wise(operation: Operation) -> bool:
     )
 
 
-def _is_worth_it(graph: CompileGraph, value: CompileValue) -> bool:
+def _is_worth_it(graph: CompileGraph, value: CompileValue, options: KernelOptions) -> bool:
     """True if the value is moved, has one reader, and its producer accepts an element-wise operation."""
     move, moving = move_of(value.producer), value.producer
     if move is None or moving is None or len(value.uses) != 1 or graph.is_target(value):
@@ -56,16 +57,7 @@ def _is_worth_it(graph: CompileGraph, value: CompileValue) -> bool:
     source = moving.inputs[0]
     if source.producer is None or len(source.uses) != 1 or graph.is_target(source):
         return False
-    return _is_element_wise(source.producer) or _has_kernel(source.producer)
-
-
-def _has_kernel(operation: Operation) -> bool:
-    if operation.definition is None or operation.bodies or not is_static(operation) or not is_native(operation):
-        return False
-    if operation.definition.plugin:
-        return False
-    element = operation.output.fact.element
-    return move_of(operation) is None and element is not None and element.is_float and bool(offers(task_of(operation)))
+    return _is_element_wise(source.producer) or takes_chain(source.producer, options)
 
 
 def _sink(graph: CompileGraph, rewriting: Rewriting, operation: Operation, value: CompileValue) -> str | None:
