@@ -92,11 +92,14 @@ INLINE vf hyperbolic_tangent(vf x)
     return choose((vi)(a < 0.6f), small, large);
 }
 
-/* exp(x) - 1 for x <= 0 */
+/* exp(x) - 1 for x <= 0: with x = n * ln(2) + r it is 2**n * (exp(r) - 1) + (2**n - 1). */
 INLINE vf exponential_minus_one(vf x)
 {
-    vf t = hyperbolic_tangent(x * 0.5f);
-    return 2.0f * t / (1.0f - t);
+    const float shift = 12582912.0f; /* as above */
+    const vf bounded = clamped(x, spread(-30.0f), spread(0.0f)), moved = bounded * 1.44269504f + shift, n = moved - shift;
+    const vf r = bounded - n * 0.693359375f - n * -2.12194440e-4f, e = POLYNOMIAL(r, EXP) * (r * r) + r;
+    const vf power = (vf)(((vi)moved - (vi)spread(shift) + 127) << 23);
+    return power * e + (power - 1.0f);
 }
 
 #define ERF 0.12837917f, -0.3761258f, 0.11282838f, -0.026807904f, 0.0050606634f, -0.00063743576f
