@@ -25,10 +25,19 @@ _LARGEST_GROWTH = 1 << 20
 
 def fold(editing: Editing) -> None:
     """Compute what depends on constants alone, and what shape inference knows; see Editor.fold."""
-    computed = constant_layers(editing.model)
-    values = [value for value in _frontier(editing, computed) if _is_small(editing, value, computed)]
-    _replace_all(editing, values, Evaluation(editing).array)
+    _replace_all(editing, _computed(editing), Evaluation(editing).array)
     _replace_all(editing, _known(editing), lambda value: np.asarray(editing.facts[value].known))
+
+
+def is_folded(editing: Editing) -> bool:
+    """Whether fold would leave the model as it is."""
+    return not _computed(editing) and not _known(editing)
+
+
+def _computed(editing: Editing) -> list[Value]:
+    """Values of layers that depend on constants alone, unless a constant of them takes much more memory."""
+    computed = constant_layers(editing.model)
+    return [value for value in _frontier(editing, computed) if _is_small(editing, value, computed)]
 
 
 def decompress(editing: Editing) -> None:

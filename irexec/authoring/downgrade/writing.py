@@ -17,7 +17,7 @@ from irexec.analysis.shape_inference import UNKNOWN, Inference
 from irexec.analysis.validate import infer_all
 from irexec.authoring.downgrade.layer import FOLLOWING, REASONS, RESPELLINGS, REWRITES, Inexact, Layer, Rewrite
 from irexec.authoring.editing import Editing
-from irexec.authoring.folding import fold
+from irexec.authoring.folding import fold, is_folded
 from irexec.authoring.tensor import Tensor
 from irexec.errors import ConversionError, OpError, UnsupportedError
 from irexec.ir import codes
@@ -276,11 +276,9 @@ def _folded(model: Model) -> Inference:
     """
     editing = Editing(model)
     for _ in range(2):
-        before = list(model.nodes)
-        with editing.step("fold"):
-            fold(editing)
-        if model.nodes == before:
-            break
+        if not is_folded(editing):
+            with editing.step("fold"):
+                fold(editing)
     return editing.facts.inference
 
 
