@@ -24,7 +24,7 @@ from irexec.tools.compare.comparison import ONLY_B, Uncompared
 from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.layers import differing_attributes
 from irexec.tools.compare.options import Side
-from irexec.tools.compare.pairs import GUESSES, VALUE, Pairs, TensorPair
+from irexec.tools.compare.pairs import GUESSES, VALUE, Pairs, TensorPair, matched
 from irexec.tools.compare.rows import Found, Rows, compared
 from irexec.tools.observing.sides import ModelSide, computed
 
@@ -97,6 +97,22 @@ def by_values_in_another_order(evidence: Evidence, pairs: Pairs) -> Pairs:
     return pairs.with_others(added, evidence.b.positions)
 
 
+def from_agreeing_tensors(evidence: Evidence, pairs: Pairs) -> Pairs:
+    """Match the models again, starting from the tensors that agree, where results differ.
+
+    A layer that B lacks moves all guesses behind it by one block, up to the next tensor that agrees.
+    """
+    rows = _doubtful_rows(evidence, pairs)
+    if rows is None or not isinstance(evidence.a, ModelSide) or results_agree(evidence, rows):
+        return pairs
+    # Tensors of zeros, which have no angle between them, say nothing.
+    agreements = {one.value: one.row.agreement for one in rows.found}
+    agree = {value for value, one in agreements.items() if one.agrees and one.cosine is not None}
+    known = [pair for pair in pairs.tensors if pair.b in agree]
+    made = without_random(evidence, matched(evidence.a, evidence.b, evidence.options.maps, known))
+    return replace(made, by_b={**made.by_b, **evidence.inputs.partners})
+
+
 def without_wrong_guesses(evidence: Evidence, pairs: Pairs) -> Pairs:
     """Drop wrongly guessed pairs until none is found."""
     for _ in range(_MAX_ROUNDS):
@@ -110,7 +126,8 @@ def without_wrong_guesses(evidence: Evidence, pairs: Pairs) -> Pairs:
 
 
 PASSES: tuple[Pass, ...] = (
-    without_random, with_layers_that_run_alone, by_values, by_values_in_another_order, without_wrong_guesses,
+    without_random, with_layers_that_run_alone, by_values, by_values_in_another_order, from_agreeing_tensors,
+    without_wrong_guesses,
 )  # fmt: skip
 """All passes, in the order in which they run."""
 

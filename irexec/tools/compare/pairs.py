@@ -153,15 +153,29 @@ def first_pairs(a: AnySide, b: ModelSide, maps: Sequence[tuple[str, str]]) -> Pa
             tuple(InnerPair(inner, inner, "same model") for inner in _inner_tensors(b.order, ())),
             {node: node for node in b.model.walk()},
         )
-    matching = match_graphs(a.model, b.model, _same_inputs(a, b))
-    pairs = value_pairs(matching)
-    by_b, how = {pair.b: pair.a for pair in pairs}, {pair.b: pair.reason for pair in pairs}
+    return matched(a, b, maps)
+
+
+def matched(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]], known: Sequence[TensorPair] = ()) -> Pairs:
+    """The pairs of two models from names and structure; ``known`` are pairs of tensors with equal values."""
+    same = {pair.b: pair.a for pair in known if isinstance(pair.a, Value)}
+    layers = [*_same_inputs(a, b), *((one.node, value.node) for value, one in same.items())]
+    matching = match_graphs(a.model, b.model, [*layers, *(_same_results(a, b) if same else [])])
+    partners = set(same.values())
+    pairs = [pair for pair in value_pairs(matching) if pair.b not in same and pair.a not in partners]
+    by_b = {pair.b: pair.a for pair in pairs} | same
+    how = {pair.b: pair.reason for pair in pairs} | {pair.b: pair.how for pair in known}
+    orders = {pair.b: pair.order for pair in known}
     _pair_results(a, b, by_b, how)
     for one, other in maps:
         _map(by_b, how, find_value(a.model, one), find_value(b.model, other))
     inner = list(_of_bodies(matching, (), ()))
     return Pairs(
-        tuple(TensorPair(by_b[value], value, how[value]) for value in computed(b.order) if value in by_b),
+        tuple(
+            TensorPair(by_b[value], value, how[value], orders.get(value, ()) if by_b[value] is same.get(value) else ())
+            for value in computed(b.order)
+            if value in by_b
+        ),
         by_b | {pair.b: pair.a for one in inner for pair in value_pairs(one.matching)},
         tuple(pair for one in inner for pair in one.pairs),
         {pair.b: pair.a for of in (matching, *(one.matching for one in inner)) for pair in of.pairs},
