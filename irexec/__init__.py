@@ -68,7 +68,7 @@ if TYPE_CHECKING:
         RunTimeoutError,
         UnsupportedError,
     )
-    from irexec.ir.code_table import Code
+    from irexec.ir.codes import Code
     from irexec.ir.constants import Constant
     from irexec.ir.dims import Dim
     from irexec.ir.facts import Fact
@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     from irexec.ir.graph import Body, Graph, Node, Value
     from irexec.reading import convert, read_model
     from irexec.runtime.compiled_model import CompiledModel
+    from irexec.runtime.inputs import Outputs
     from irexec.runtime.observation import StepRun
-    from irexec.runtime.outputs import Outputs
     from irexec.runtime.profile import Profile, ProfileRow
     from irexec.runtime.session import Session
     from irexec.schema.extension import Operation, operation, translates
@@ -85,9 +85,8 @@ if TYPE_CHECKING:
     from irexec.tools.arrays.histogram import Histogram, constant_histogram, histogram
     from irexec.tools.arrays.statistics import Statistics
     from irexec.tools.batch.batch import batch
-    from irexec.tools.batch.batching import Batching
     from irexec.tools.batch.columns import ColumnPredictor
-    from irexec.tools.batch.predictor import Predictor, PredictorOptions
+    from irexec.tools.batch.predictor import Batching, Predictor, PredictorOptions
     from irexec.tools.batch.run import BatchReport, BatchWatch, PartDone
     from irexec.tools.bisecting import Bisection, BisectOptions, JudgedRelease, ReleaseChange, ReleaseRun, bisect
     from irexec.tools.compare import (
@@ -376,7 +375,7 @@ _MODULES: dict[str, str] = {
         "ConversionError, ConversionWarning, EngineError, InputError, IrexecError, ModelError, NodeError, "
         "OpError, PluginError, RunTimeoutError, UnsupportedError"
     ),
-    "irexec.ir.code_table": "Code",
+    "irexec.ir.codes": "Code",
     "irexec.ir.dims": "Dim",
     "irexec.ir.facts": "Fact",
     "irexec.ir.findings": "Finding, Findings",
@@ -384,7 +383,7 @@ _MODULES: dict[str, str] = {
     "irexec.ir.graph": "Body, Graph, Node, Value",
     "irexec.runtime.compiled_model": "CompiledModel",
     "irexec.runtime.observation": "StepRun",
-    "irexec.runtime.outputs": "Outputs",
+    "irexec.runtime.inputs": "Outputs",
     "irexec.runtime.profile": "Profile, ProfileRow",
     "irexec.runtime.session": "Session",
     "irexec.schema.extension": "Operation, operation, translates",
@@ -392,9 +391,8 @@ _MODULES: dict[str, str] = {
     "irexec.tools.arrays.histogram": "Histogram, constant_histogram, histogram",
     "irexec.tools.arrays.statistics": "Statistics",
     "irexec.tools.batch.batch": "batch",
-    "irexec.tools.batch.batching": "Batching",
     "irexec.tools.batch.columns": "ColumnPredictor",
-    "irexec.tools.batch.predictor": "Predictor, PredictorOptions",
+    "irexec.tools.batch.predictor": "Batching, Predictor, PredictorOptions",
     "irexec.tools.batch.run": "BatchReport, PartDone, BatchWatch",
     "irexec.tools.bisecting": "BisectOptions, Bisection, JudgedRelease, ReleaseChange, ReleaseRun, bisect",
     "irexec.tools.compare": (

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from irexec.runtime.compiled_model import CompiledModel
-    from irexec.runtime.inputs import Inputs
-    from irexec.runtime.outputs import Outputs
+    from irexec.runtime.inputs import Inputs, Outputs
     from irexec.runtime.weight_packing import WeightsMode
 
 ModelLike: TypeAlias = ir.ModelGraph | io.ModelSource

@@ -12,7 +12,7 @@ newest version of each that is not newer. ``opset.extension("onednn")`` has thos
 Inputs are tensors, or values that become constants; attributes are keywords with the names and defaults of the
 specification. ``name`` is the name of the layer, ``names`` are the tensor names of the first output. The functions are
 made from the definitions of the operations when they are first asked for; opset.pyi, which editors and type checkers
-read, is written from them when irexec is installed (irexec/authoring/stub.py).
+read, is written from them when irexec is installed (irexec/authoring/operations.py).
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from irexec.authoring.bodies import Iteration, Slices, if_, loop, tensor_iterator
+from irexec.authoring.bodies import Iteration, Slices, body, declared, if_, layer, loop, tensor_iterator
 from irexec.authoring.embedding import embed
-from irexec.authoring.ends import constant, packed, parameter, result
 from irexec.authoring.operations import functions, newest_functions
-from irexec.authoring.raw_layers import body, declared, layer
+from irexec.authoring.tensor import constant, packed, parameter, result
 from irexec.schema.registry import NEWEST_OPSET
 
 _WRITTEN: Mapping[str, Callable[..., Any]] = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from irexec.ir.facts import Fact
 from irexec.schema.attributes import AtLeast
 from irexec.schema.extension import operation, translates
-from irexec.schema.inputs import (
+from irexec.schema.opdef import (
     AnyTensor,
     BooleanTensor,
     FloatTensor,

@@ -124,7 +124,7 @@ _ONLY = {
     "prometheus_client": ("irexec/integrations/open_inference.py",),
     "ray": ("irexec/integrations/ray_data.py",),
     "sentencepiece": ("irexec/tokenizers/isolated_program.py",),
-    "pyarrow": ("irexec/tools/batch/tables.py",),
+    "pyarrow": ("irexec/tools/batch/items.py",),
     "resvg_py": ("irexec/tools/graph/files.py",),
     "onnx": ("converters/onnx/", "converters/ir_to_onnx/", "irexec/testing/conversion.py"),
     "pytest": ("irexec/testing/checking.py",),
@@ -347,7 +347,7 @@ def test_a_wrong_import_is_seen(name: str, source: str) -> None:
     [
         ("irexec/tools/arrays/files.py", "from irexec.tools.run.infer import infer"),
         ("irexec/tools/images/files.py", "def read():\n    from irexec.tools import engines"),
-        ("irexec/tools/batch/run.py", "import irexec.tools.serving.batcher"),
+        ("irexec/tools/batch/run.py", "import irexec.tools.serving.served_model"),
         ("irexec/tools/compare/pairs.py", "from irexec.tools.reduce import reduce"),
         ("irexec/tools/helpers.py", "import numpy"),
     ],

@@ -8,8 +8,8 @@ import pytest
 from irexec.errors import OpError
 from irexec.schema.registry import definitions
 from irexec.testing.laws import infer, kernel, read_only
-from irexec.testing.partial_facts import exact_facts
 from irexec.testing.random_cases import EXEMPT, random_cases
+from irexec.testing.rows import exact_facts
 
 
 def test_every_operation_is_drawn() -> None:

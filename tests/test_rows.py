@@ -16,8 +16,7 @@ from irexec.schema.attributes import REQUIRED, Attribute
 from irexec.schema.opdef import OpDef
 from irexec.testing import Case, FactsCase, Refusal, Row, Typed
 from irexec.testing.laws import infer
-from irexec.testing.partial_facts import exact_facts
-from irexec.testing.rows import read_attributes
+from irexec.testing.rows import exact_facts, read_attributes
 from tests.support.cases import families, runnable_definitions
 
 # Their rows are graphs.

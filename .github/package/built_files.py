@@ -33,7 +33,7 @@ class BuiltFiles(BuildHookInterface):
 
     def initialize(self, version: str, build_data: dict) -> None:
         """Add the stub and the kernels to the wheel, where they can be made."""
-        done = self._run("irexec.authoring.stub")
+        done = self._run("irexec.authoring.operations")
         if done.returncode:
             reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
             self.app.display_warning(f"irexec is built without {_STUB}, which editors read: {reason}")

@@ -16,7 +16,7 @@ from onnx import AttributeProto
 from irexec.dtypes.elements import Element
 from irexec.errors import ConversionError, IrexecError, OpError, UnsupportedError
 from irexec.ir import onnx_codes as codes
-from irexec.ir.code_table import CODES
+from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 
 MAX_INLINED_NODES = 250_000

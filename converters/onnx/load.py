@@ -45,7 +45,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Value
 from irexec.ir.order import sort_by_producers
-from irexec.ir.xml_text import is_text
+from irexec.ir.shape_text import is_text
 
 
 def every_name(model: onnx.ModelProto) -> Iterator[str]:

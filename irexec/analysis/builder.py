@@ -19,8 +19,7 @@ from irexec.errors import ModelError, OpError, check
 from irexec.ir.constants import BytesInMemory, Constant, constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, ModelGraph, Node, Value
-from irexec.ir.names import Names
-from irexec.ir.order import needed
+from irexec.ir.order import Names, needed
 from irexec.ir.shape_text import ShapeLike, write_shape
 from irexec.messages import counted
 from irexec.schema.attributes import REQUIRED, UNKNOWN_ELEMENT, Attribute, write_attribute

@@ -10,11 +10,11 @@ import irexec.ir.codes
 import irexec.ir.legacy_codes
 import irexec.ir.onnx_codes  # noqa: F401 - these four fill the table
 from irexec.errors import InputError
-from irexec.ir import code_table
-from irexec.ir.code_table import Code
+from irexec.ir import codes
+from irexec.ir.codes import Code
 from irexec.schema.plugins import plugins
 
-CODES: Mapping[str, Code] = code_table.CODES
+CODES: Mapping[str, Code] = codes.CODES
 """By code. Plug-ins that are loaded later add rows."""
 
 

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 
 from irexec.errors import InputError
 from irexec.ir.graph import Input, Node, Value
-from irexec.ir.names import Names
+from irexec.ir.order import Names
 
 
 class HasValue(Protocol):

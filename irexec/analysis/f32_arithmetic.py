@@ -26,8 +26,8 @@ from irexec.dtypes.elements import BF16, F16, F32, Element
 from irexec.errors import UnsupportedError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
-from irexec.schema.pooling import PoolingAttributes
 from irexec.schema.registry import resolve
+from irexec.schema.windows import PoolingAttributes
 
 HALVES = (F16, BF16)
 _NAMES = tuple(element.name for element in HALVES)

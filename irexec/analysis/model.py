@@ -19,8 +19,8 @@ from irexec.errors import InputError, IrexecError, ModelError, NodeError, OpErro
 from irexec.ir import graph as ir
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.ir.facts import Fact
-from irexec.ir.find import find_node
 from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.order import find_node
 from irexec.ir.shape_text import ShapeLike, as_shape, write_shape
 from irexec.messages import counted, listed
 from irexec.records import Record

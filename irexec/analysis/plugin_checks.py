@@ -19,8 +19,8 @@ import re
 from irexec.analysis.shape_inference import Inference
 from irexec.analysis.validate import PLUGIN_CHECKS, FindingCheck
 from irexec.errors import PluginError
-from irexec.ir import code_table
-from irexec.ir.code_table import Severity
+from irexec.ir import codes
+from irexec.ir.codes import Severity
 from irexec.ir.findings import Finding
 from irexec.ir.graph import ModelGraph
 from irexec.schema.extension import guarded, origin_of
@@ -51,16 +51,16 @@ def finding_code(
         raise PluginError(f"finding code {code!r}: expected a namespace and an identifier, such as 'my.ops:101'")
     if severity not in _SEVERITIES:
         raise PluginError(f"finding code {code}: the severity is {severity!r}, expected error, warning or info")
-    known = code_table.CODES.get(code)
+    known = codes.CODES.get(code)
     if known is not None and known.name == name and plugins.current is None:
         # A cell of a notebook that is run again.
-        code_table.discard(code)
+        codes.discard(code)
     try:
-        code_table.add(code, severity, name, meaning, example, repair)
+        codes.add(code, severity, name, meaning, example, repair)
     except ValueError as error:
         raise PluginError(str(error)) from None
     if plugins.current is not None:
-        plugins.current.undo.append(functools.partial(code_table.discard, code))
+        plugins.current.undo.append(functools.partial(codes.discard, code))
     return code
 
 

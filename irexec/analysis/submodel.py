@@ -13,7 +13,7 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import ModelError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, ModelGraph, Node, Value
-from irexec.ir.names import Names
+from irexec.ir.order import Names
 from irexec.ir.shape_text import write_shape
 
 Boundary = Callable[[Value], Fact | None]

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from irexec.analysis.checks.bodies import body_findings
 from irexec.analysis.checks.frozen import frozen_findings
-from irexec.analysis.checks.graph import graph_findings
-from irexec.analysis.checks.layers import layer_findings
-from irexec.analysis.checks.ports import port_findings
-from irexec.analysis.checks.refused import refused_findings
+from irexec.analysis.checks.graph import body_findings, graph_findings, variable_findings
+from irexec.analysis.checks.layers import (
+    constant_findings,
+    layer_findings,
+    port_findings,
+    refused_findings,
+    value_findings,
+)
 from irexec.analysis.checks.stored_weights import stored_weight_findings
-from irexec.analysis.checks.variables import variable_findings
-from irexec.analysis.checks.weights import constant_findings, value_findings
 from irexec.analysis.execution_graph import description, is_execution_graph
 from irexec.analysis.model import check_model
 from irexec.analysis.shape_inference import Inference, ShapeInference

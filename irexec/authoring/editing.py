@@ -19,8 +19,7 @@ from irexec.ir.dims import join_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Graph, Node, Value
-from irexec.ir.names import Names
-from irexec.ir.order import needed
+from irexec.ir.order import Names, needed
 from irexec.ir.shape_text import parse_shape, write_shape
 from irexec.ir.writable import unwritable
 from irexec.messages import counted

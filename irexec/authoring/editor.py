@@ -8,22 +8,11 @@ from typing import Any
 
 from irexec.analysis.checks.frozen import frozen_axes
 from irexec.analysis.model import Model, Port, check_model
-from irexec.authoring import (
-    compression,
-    contents,
-    cutting,
-    folding,
-    grafting,
-    layers,
-    naming,
-    postprocessing,
-    preprocessing,
-    unfreezing,
-)
+from irexec.authoring import compression, contents, cutting, folding, grafting, preprocessing, unfreezing
 from irexec.authoring.editing import Editing
 from irexec.dtypes.elements import ElementLike
 from irexec.io.payload import mark_layer
-from irexec.ir.find import find_layer
+from irexec.ir.order import find_layer
 from irexec.ir.shape_text import ShapeLike
 from irexec.messages import counted
 
@@ -97,7 +86,7 @@ class Editor:
             InputError: no name is changed, or two layers or two tensors would have the same name.
         """
         with self._editing.step(f"rename {old} to {new}"):
-            naming.rename(self._editing, old, new)
+            contents.rename(self._editing, old, new)
 
     def cut_from(self, *tensors: str) -> None:
         """Make tensors inputs of the model. What only they depended on is left out, inputs that nothing reads too.
@@ -196,7 +185,7 @@ class Editor:
             InputError: there is no such layer, no input fits, or several do.
         """
         with self._editing.step(f"remove {layer}"):
-            layers.remove(self._editing, layer, through)
+            cutting.remove(self._editing, layer, through)
 
     def set_rt_info(self, path: str | Sequence[str], value: object) -> None:
         """Set an entry of the model's rt_info.
@@ -284,7 +273,7 @@ class Editor:
             InputError: there is no such input or output.
         """
         with self._editing.step(f"element {port}"):
-            postprocessing.set_element(self._editing, port, element)
+            preprocessing.set_element(self._editing, port, element)
 
     def append(self, kind: str, output: str | int | None = None, **options: Any) -> None:
         """Compute postprocessing of an output in the model. The first result takes its place and its names.
@@ -302,7 +291,7 @@ class Editor:
             NodeError: the output does not fit.
         """
         with self._editing.step(f"append {kind}"):
-            postprocessing.append(self._editing, kind, output, options)
+            preprocessing.append(self._editing, kind, output, options)
 
     def compress(self, mode: str, *, group: int | None = None, keep: Sequence[str] = ()) -> None:
         """Store weights in fewer bits: each becomes a constant and the layers that compute the weights of it.

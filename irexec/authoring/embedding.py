@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from irexec.analysis.model import Model, Port, expected, find_port
-from irexec.authoring.ends import constant
 from irexec.authoring.facts import with_bodies
-from irexec.authoring.tensor import LooseBuilder, Operand, Tensor
+from irexec.authoring.tensor import LooseBuilder, Operand, Tensor, constant
 from irexec.errors import InputError, UnsupportedError
 from irexec.ir.graph import Node, Value
-from irexec.ir.names import Names
-from irexec.ir.order import topological
+from irexec.ir.order import Names, topological
 
 VARIABLE = "variable_id"
 """The attribute of a ReadValue or Assign that names its variable."""

@@ -11,10 +11,8 @@ from irexec.authoring.editing import Editing
 from irexec.authoring.embedding import VARIABLE, copied
 from irexec.authoring.tensor import Tensor
 from irexec.errors import InputError
-from irexec.ir.find import find_layer, find_value
 from irexec.ir.graph import Node, Value
-from irexec.ir.names import Names
-from irexec.ir.order import needed
+from irexec.ir.order import Names, find_layer, find_value, needed
 from irexec.messages import counted
 
 Function: TypeAlias = Callable[..., Tensor | Sequence[Tensor]]

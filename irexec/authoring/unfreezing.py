@@ -13,10 +13,9 @@ from irexec.analysis.attributes import typed_attribute
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Port, find_port
 from irexec.analysis.shape_inference import UNKNOWN, ShapeInference
-from irexec.authoring.alignment import LENGTHS, Aligned, aligned_inputs
 from irexec.authoring.editing import Editing
 from irexec.authoring.folding import Evaluation
-from irexec.authoring.unfreezing_layers import AddedLayers
+from irexec.authoring.unfreezing_layers import LENGTHS, AddedLayers, Aligned, aligned_inputs
 from irexec.errors import InputError, NodeError
 from irexec.io.payload import layout_of
 from irexec.ir.dims import PartialShape, is_static, shape_text

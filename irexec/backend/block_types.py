@@ -23,8 +23,8 @@ from irexec.backend.registry import BlockOperation, block_operation, kernels
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import F16, F32, Element
 from irexec.ir.facts import Fact
-from irexec.schema.broadcasting import pdpd_start
-from irexec.schema.elementwise import alignment
+from irexec.schema.recurrent import alignment
+from irexec.schema.shape_rules import pdpd_start
 
 Make = Callable[[Task], BlockOperation | None]
 

@@ -22,8 +22,8 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.schema.injected import ElementTypes
-from irexec.schema.moves import MOVES
 from irexec.schema.registry import resolve
+from irexec.schema.shape_rules import MOVES
 
 Readings = Mapping[Node, Sequence[str]]
 _NO_READINGS: Readings = {}

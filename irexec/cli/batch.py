@@ -16,7 +16,7 @@ from irexec.cli.render import progress_bar
 from irexec.cli.run_options import COMPUTE, IMAGE
 from irexec.cli.values import FilePath
 from irexec.tools.batch.batch import format_of
-from irexec.tools.batch.job import FORMATS, BatchJob, Format
+from irexec.tools.batch.parts import FORMATS, BatchJob, Format
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchWatch, MakeEngine, PartDone

@@ -15,7 +15,7 @@ from irexec.ir.writable import damage
 from irexec.messages import counted
 from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences
-from irexec.tools.diff.ignoring import Ignored
+from irexec.tools.diff.models import Ignored
 from irexec.tools.diff.patch import diff_sections
 from irexec.tools.run.shapes import read_with_shapes, reshape_both
 
@@ -136,7 +136,7 @@ def _write(found: Diff, form: str) -> None:
     if form == "json":
         render.as_json(found.as_dict())
         return
-    from irexec.tools.diff.markdown import github_notices, markdown
+    from irexec.tools.diff.patch import github_notices, markdown
 
     if form == "markdown":
         render.verbatim(markdown(found))

@@ -230,19 +230,19 @@ def _document(found: Sequence[FileReport]) -> dict[str, Any]:
 
 
 def _sarif(found: Sequence[FileReport]) -> None:
-    from irexec.tools.finding_formats.sarif import sarif_log
+    from irexec.tools.finding_formats.reports import sarif_log
 
     render.json_document(sarif_log(found, irexec.__version__))
 
 
 def _github(found: Sequence[FileReport]) -> None:
-    from irexec.tools.finding_formats.github import github_lines
+    from irexec.tools.finding_formats.reports import github_lines
 
     render.lines(github_lines(found))
 
 
 def _junit(found: Sequence[FileReport]) -> None:
-    from irexec.tools.finding_formats.junit import junit_xml
+    from irexec.tools.finding_formats.reports import junit_xml
 
     render.verbatim(junit_xml(found))
 

@@ -7,8 +7,7 @@ import numpy as np
 
 from irexec.ir.facts import Fact
 from irexec.schema.injected import Variables
-from irexec.schema.inputs import AnyTensor, FloatTensor, IntegerTensor
-from irexec.schema.opdef import OpDef
+from irexec.schema.opdef import AnyTensor, FloatTensor, IntegerTensor, OpDef
 from irexec.schema.registry import resolve
 
 

@@ -14,8 +14,7 @@ from irexec.compile.steps import Allocation
 from irexec.dtypes.elements import Element, element_of
 from irexec.ir.facts import EveryOutput, Fact
 from irexec.ir.forks import new_lock
-from irexec.schema.inputs import check_inputs
-from irexec.schema.opdef import OpDef
+from irexec.schema.opdef import OpDef, check_inputs
 
 Known = Element | Fact | None
 """An input before the run: its element type, or all that is known of a constant."""

@@ -16,8 +16,7 @@ from irexec.ir.facts import Fact
 from irexec.reference.convolution import convolve, convolve_transposed
 from irexec.reference.integers import Grid, Scores, nearest_levels
 from irexec.schema.convolution import BackpropAttributes, ConvolutionAttributes
-from irexec.schema.inputs import AnyTensor, FloatTensor
-from irexec.schema.opdef import OpDef
+from irexec.schema.opdef import AnyTensor, FloatTensor, OpDef
 from irexec.schema.registry import resolve
 
 SPACE = "irexec"

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from irexec.analysis.constant_layers import in_use
 from irexec.analysis.cost import NO_COMPUTATION
-from irexec.analysis.intervals import in_use
 from irexec.backend.calls import NativeKernel
 from irexec.backend.constants import AS_IT_IS, ConstantStore
 from irexec.backend.kernel import Order

@@ -20,7 +20,7 @@ from irexec.compile.graph import Operation
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
 from irexec.ir.forks import new_lock
-from irexec.schema.moves import MOVES
+from irexec.schema.shape_rules import MOVES
 
 KEPT = 16
 """Kernels that a step keeps, for as many different shapes: those that were used last."""

@@ -16,7 +16,7 @@ from irexec.ir.facts import Fact
 from irexec.messages import counted
 from irexec.testing import Case
 from irexec.testing.laws import COARSE, attributes_of, infer
-from irexec.testing.partial_facts import exact_facts
+from irexec.testing.rows import exact_facts
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 
 INSIDE, OUTSIDE, OPEN, CLOSE, DIFFERS = "inside", "outside", "open", "close", "differs"

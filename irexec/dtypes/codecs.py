@@ -8,9 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from irexec.dtypes.bfloat16 import bf16_bits, from_bf16_bits, round_bf16
-from irexec.dtypes.layouts import Layout
-from irexec.dtypes.minifloats import MiniFloat
+from irexec.dtypes.layouts import Layout, MiniFloat, bf16_bits, from_bf16_bits, round_bf16
 from irexec.dtypes.strings import pack_strings, unpack_strings
 from irexec.errors import OpError
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from irexec.errors import IrexecError
 from irexec.tools.diff import diff
-from irexec.tools.diff.markdown import markdown
+from irexec.tools.diff.patch import markdown
 
 _SUFFIXES = (".xml", ".onnx", ".bin")
 

@@ -13,8 +13,7 @@ from typing import Any
 from irexec.analysis.model import Port
 from irexec.errors import InputError
 from irexec.integrations.tensors import datatype_of, sizes_of
-from irexec.tools.serving.served_model import ServedModel
-from irexec.tools.serving.statistics import ModelStatistics
+from irexec.tools.serving.served_model import ModelStatistics, ServedModel
 
 PLATFORM = "irexec"
 VERSION = "1"

@@ -26,8 +26,7 @@ import numpy as np
 from irexec.errors import InputError, IrexecError, ModelError
 from irexec.integrations.extras import not_importable
 from irexec.io.stderr import silenced_stderr
-from irexec.tools.batch.job import BatchJob
-from irexec.tools.batch.part import PartResult, PartRunner, PartTask
+from irexec.tools.batch.parts import BatchJob, PartResult, PartRunner, PartTask
 
 _TASK, _RESULT = "task", "result"
 _QUIET = {"RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_py_gcs_connect_timeout_s": "10"}

@@ -17,7 +17,7 @@ from irexec.errors import InputError
 from irexec.io.reading import RECORD_ATTRIBUTES
 from irexec.io.xml import XmlElement, decode_names, element_rows, element_texts, encode_names, parsed_elements
 from irexec.ir.graph import Graph, Input, ModelGraph, Node, Value
-from irexec.ir.xml_text import is_name, is_text
+from irexec.ir.shape_text import is_name, is_text
 
 Attributes = Mapping[str, str]
 

@@ -34,8 +34,8 @@ from irexec.io.xml import (
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Input, ModelGraph, Node, Value
+from irexec.ir.shape_text import is_name, is_text
 from irexec.ir.writable import unwritable
-from irexec.ir.xml_text import is_name, is_text
 
 
 def check_file(option: str, output: Path, read: Mapping[str, str]) -> None:

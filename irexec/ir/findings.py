@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from irexec.ir.code_table import CODES, Severity
+from irexec.ir.codes import CODES, Severity
 from irexec.messages import sentence
 from irexec.records import Record, Records
 

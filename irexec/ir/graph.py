@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from irexec.ir.code_table import CODES
+from irexec.ir.codes import CODES
 from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding

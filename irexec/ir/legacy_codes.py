@@ -5,7 +5,7 @@ The format is that of irexec.ir.codes.
 
 from __future__ import annotations
 
-from irexec.ir.code_table import add as _code
+from irexec.ir.codes import add as _code
 
 # Each row as a block: code, severity and name; meaning; example; repair.
 # fmt: off

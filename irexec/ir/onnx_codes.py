@@ -5,7 +5,7 @@ ON0xx is the graph as the file has it, ON1xx nodes that cannot be converted, ON2
 
 from __future__ import annotations
 
-from irexec.ir.code_table import add
+from irexec.ir.codes import add
 
 # Each row as a block: code, severity and name; meaning; example; repair.
 # fmt: off

@@ -1,10 +1,12 @@
-"""The order in which the nodes of a graph can be computed, and the nodes that its outputs need."""
+"""Orders and names of a graph: topological order, unique names, layers found by name."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from irexec.ir.graph import Graph, Node
+from irexec.errors import InputError
+from irexec.ir.graph import Graph, Node, Value
+from irexec.messages import counted
 
 
 def topological(graph: Graph) -> tuple[list[Node], list[Node]]:
@@ -59,3 +61,167 @@ def needed(graph: Graph, *, sinks: bool = True) -> set[Node]:
         read = {node.attributes.get("variable_id") for node in found if node.type == "ReadValue"}
         waiting = [sink for sink in graph.sinks if sink not in found and sink.attributes.get("variable_id") in read]
     return found
+
+
+class Names:
+    """The names that are taken.
+
+    Args:
+        taken: names that are taken already.
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        # The last number that was given to each name: thousands of layers may want the same one.
+        self._counts: dict[str, int] = {}
+
+    def free(self, wanted: str) -> str:
+        """``wanted`` or, where that is taken, ``wanted_1``, ``wanted_2`` and so on; from then on it is taken."""
+        name = wanted
+        if wanted in self._taken:
+            count = self._counts.get(wanted, 0) + 1
+            while (name := f"{wanted}_{count}") in self._taken:
+                count += 1
+            self._counts[wanted] = count
+        self._taken.add(name)
+        return name
+
+    def give_back(self, name: str) -> None:
+        """The name may be given again."""
+        self._taken.discard(name)
+        wanted, _, number = name.rpartition("_")
+        if number.isdecimal() and int(number) <= self._counts.get(wanted, 0):
+            self._counts[wanted] = int(number) - 1
+
+
+def unique_names(values: Iterable[Value]) -> dict[str, Value]:
+    """Values by names, no two of them the same: the first tensor name, else ``layer`` or ``layer:index``, else
+    ``id:index``."""
+    found: dict[str, Value] = {}
+    for value in values:
+        name = next((name for name in (value.name, value.label) if name not in found), f"{value.node.id}:{value.index}")
+        found[name] = value
+    return found
+
+
+def find_value(graph: Graph, key: str) -> Value:
+    """The value that ``key`` names: a tensor name, a layer's name or id, or either of these with ``:N`` or ``.N``.
+
+    N counts the outputs from 0. A Result means its input.
+
+    Raises:
+        InputError: there is none; the message offers similar names.
+    """
+    for node in graph.nodes:
+        for value in node.outputs:
+            if key in value.names:
+                return value
+    for layer, index in ((key, "0"), key.rpartition(":")[::2], key.rpartition(".")[::2]):
+        owner = _node(graph, layer)
+        if owner is not None and index.isascii() and index.isdigit():
+            return _output(owner, int(index), key)
+    inside = _inside(graph, key)
+    if inside:
+        raise InputError(f"{key!r} is in {inside}: only tensors outside of bodies can be given")
+    raise InputError(f"there is no tensor or layer {key!r}{similar(key, all_names(graph))}")
+
+
+def find_node(graph: Graph, name: str) -> Node:
+    """The layer of a name, outside of bodies.
+
+    Raises:
+        InputError: there is none; the message offers similar names.
+    """
+    for node in graph.nodes:
+        if node.name == name:
+            return node
+    raise InputError(f"there is no layer {name!r}{similar(name, [node.name for node in graph.nodes])}")
+
+
+def similar(name: str, names: list[str]) -> str:
+    """The similar names of a message; "" without any."""
+    import difflib
+
+    found = difflib.get_close_matches(name, list(dict.fromkeys(names)), 3)
+    return f"; similar names are {', '.join(map(repr, found))}" if found else ""
+
+
+def values_by_name(graph: Graph) -> dict[str, Value]:
+    """Every value by all of its names: tensor names come first, then layers, then ``layer:port``.
+
+    A name of several values means the first of them; a Result stands for its input.
+    """
+    found: dict[str, Value] = {}
+    for node in graph.nodes:
+        for value in node.outputs:
+            for name in value.names:
+                found.setdefault(name, value)
+    for node in graph.nodes:
+        source = node.outputs[0] if node.outputs else node.inputs[0] if node.type == "Result" and node.inputs else None
+        if source is not None:
+            found.setdefault(node.name, source)
+    for node in graph.nodes:
+        for value in node.outputs:
+            found.setdefault(f"{node.name}:{value.index}", value)
+    return found
+
+
+def all_names(graph: Graph) -> list[str]:
+    """Every name by which a tensor of the graph can be found."""
+    return [name for node in graph.nodes for name in (node.name, *(n for value in node.outputs for n in value.names))]
+
+
+def _inside(graph: Graph, key: str) -> str:
+    """The body with a layer or tensor of this name, with or without the path of the body before it; "" if there is
+    none."""
+    for node in graph.nodes:
+        for name, body in node.bodies.items():
+            if key.removeprefix(f"{node.name}/{name}/") in all_names(body.graph):
+                return f"{name} of layer {node.name!r}"
+            deeper = _inside(body.graph, key.removeprefix(f"{node.name}/{name}/"))
+            if deeper:
+                return deeper
+    return ""
+
+
+def _node(graph: Graph, name: str) -> Node | None:
+    if not name:
+        return None
+    for node in graph.nodes:
+        if node.name == name:
+            return node
+    return next((node for node in graph.nodes if str(node.id) == name), None)
+
+
+def _output(node: Node, index: int, key: str) -> Value:
+    if node.type == "Result" and node.inputs and node.inputs[0] is not None:
+        return node.inputs[0]
+    if index >= len(node.outputs):
+        raise InputError(f"there is no tensor {key!r}: layer {node.name!r} has {counted(len(node.outputs), 'output')}")
+    return node.outputs[index]
+
+
+def find_layer(graph: Graph, key: str) -> tuple[Graph, Node]:
+    """The layer that ``key`` names and the graph that it is in: a name or id, or the path of a layer in a body, such as
+    ``loop/body/add``.
+
+    Raises:
+        InputError: there is none; the message offers similar names.
+    """
+    found = _layer(graph, key)
+    if found is None:
+        raise InputError(f"there is no layer {key!r}{similar(key, [node.name for node in graph.walk()])}")
+    return found
+
+
+def _layer(graph: Graph, key: str) -> tuple[Graph, Node] | None:
+    node = _node(graph, key)
+    if node is not None:
+        return graph, node
+    for owner in graph.nodes:
+        for name, body in owner.bodies.items():
+            prefix = f"{owner.name}/{name}/"
+            found = _layer(body.graph, key.removeprefix(prefix)) if key.startswith(prefix) else None
+            if found is not None:
+                return found
+    return None

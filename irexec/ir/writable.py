@@ -16,7 +16,7 @@ from irexec.ir import codes
 from irexec.ir.constants import BytesInMemory
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import ModelGraph, Node, graphs
-from irexec.ir.xml_text import is_name, is_text
+from irexec.ir.shape_text import is_name, is_text
 
 _LARGEST_ID = (1 << 63) - 1
 

@@ -25,10 +25,9 @@ from irexec.ir.integers import integers
 from irexec.reference.limits import check_memory
 from irexec.reference.windows import Mode as PadMode
 from irexec.reference.windows import padded
-from irexec.schema.broadcasting import broadcast, pdpd_start
-from irexec.schema.inputs import SCALAR, AnyTensor, IntegerTensor, IntegerVector
+from irexec.schema.opdef import SCALAR, AnyTensor, IntegerTensor, IntegerVector
 from irexec.schema.registry import op
-from irexec.schema.shape_rules import open_shape, unify_elements, vector_length
+from irexec.schema.shape_rules import broadcast, open_shape, pdpd_start, unify_elements, vector_length
 
 
 def _explicit(data: np.ndarray, axes: tuple[int, ...], rank: int) -> np.ndarray:

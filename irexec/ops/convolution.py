@@ -34,7 +34,7 @@ from irexec.schema.convolution import (
     ConvTransposeAttributes,
     result_fact,
 )
-from irexec.schema.inputs import IntegerTensor, NumericTensor, Rank, element_set
+from irexec.schema.opdef import IntegerTensor, NumericTensor, Rank, element_set
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import group_count, unify_elements
 from irexec.schema.windows import spatial_rank, spatial_sizes

@@ -14,7 +14,7 @@ from irexec.ir.facts import Fact
 from irexec.reference.detection import DetectionLimits, clip_to_unit, decode, detect
 from irexec.reference.limits import check_time
 from irexec.schema.attributes import Ints, Positive
-from irexec.schema.inputs import FloatTensor, Rank
+from irexec.schema.opdef import FloatTensor, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import sizes_of, unify_elements
 

@@ -27,7 +27,7 @@ from irexec.reference.detection import (
 from irexec.reference.limits import check_time
 from irexec.reference.roi_align import Boxes, pool_boxes
 from irexec.schema.attributes import Floats, NonNegative, Positive, Positives
-from irexec.schema.inputs import FloatTensor, Rank
+from irexec.schema.opdef import FloatTensor, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import sizes_of, unify_elements, unify_sizes
 

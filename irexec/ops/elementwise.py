@@ -14,9 +14,7 @@ from irexec.ir.facts import Fact
 from irexec.ops.conversion import converted
 from irexec.reference.integers import through_float
 from irexec.reference.special import erf, erfinv, mish, power, round_half_away, sigmoid, softplus
-from irexec.schema.broadcasting import Broadcasting, broadcast
-from irexec.schema.elementwise import align, define, tested, unchanged
-from irexec.schema.inputs import (
+from irexec.schema.opdef import (
     ANY_TYPE,
     BOOLEAN_TYPE,
     FLOAT,
@@ -29,8 +27,9 @@ from irexec.schema.inputs import (
     FloatTensor,
     NumericTensor,
 )
+from irexec.schema.recurrent import align, define, tested, unchanged
 from irexec.schema.registry import op
-from irexec.schema.shape_rules import unify_elements
+from irexec.schema.shape_rules import Broadcasting, broadcast, unify_elements
 
 
 def _squared_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
 from irexec.reference.indexing import as_indices, from_front
 from irexec.reference.limits import check_time
-from irexec.schema.inputs import (
+from irexec.schema.opdef import (
     INDEX,
     SCALAR,
     VECTOR,

@@ -19,7 +19,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integer, integers
 from irexec.reference.indexing import bisect
 from irexec.reference.limits import check_time
-from irexec.schema.inputs import (
+from irexec.schema.opdef import (
     ONE_ELEMENT,
     SCALAR,
     AnyTensor,

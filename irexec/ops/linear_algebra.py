@@ -17,10 +17,9 @@ from irexec.ir.integers import integers
 from irexec.messages import counted
 from irexec.reference.limits import check_time
 from irexec.reference.products import inverse, matmul
-from irexec.schema.broadcasting import broadcast
-from irexec.schema.inputs import NUMERIC, FloatTensor, IntegerVector, NumericTensor, Rank
+from irexec.schema.opdef import NUMERIC, FloatTensor, IntegerVector, NumericTensor, Rank
 from irexec.schema.registry import op
-from irexec.schema.shape_rules import unify_elements
+from irexec.schema.shape_rules import broadcast, unify_elements
 
 
 @op("Inverse", since=14, widen=True, tolerance=1e-4)

@@ -26,7 +26,7 @@ from irexec.reference.boxes import (
     suppress_softly,
 )
 from irexec.reference.limits import check_time
-from irexec.schema.inputs import ONE_ELEMENT, SCALAR, FloatTensor, IntegerElement, IntegerScalar, Rank, element_set
+from irexec.schema.opdef import ONE_ELEMENT, SCALAR, FloatTensor, IntegerElement, IntegerScalar, Rank, element_set
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import sizes_of
 

@@ -19,7 +19,7 @@ from irexec.ops.nms import BOX_TYPES, IndexType, limit_to, shared_sizes, up_to
 from irexec.reference.boxes import AxisAligned, OverlapCache, decays, descending, suppress_adaptively
 from irexec.reference.limits import check_time
 from irexec.schema.attributes import AtLeast
-from irexec.schema.inputs import IndexTensor, Rank
+from irexec.schema.opdef import IndexTensor, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import sizes_of, unify_elements
 

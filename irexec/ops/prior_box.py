@@ -18,8 +18,8 @@ from irexec.reference.detection import Edges, cell_centres, grid_of_boxes
 from irexec.reference.products import softmax
 from irexec.reference.special import sigmoid
 from irexec.schema.attributes import Floats, Ints, NonNegative, Positives
-from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank, Tensor
-from irexec.schema.prior_box import (
+from irexec.schema.opdef import FloatTensor, IntegerTensor, Rank, Tensor
+from irexec.schema.recurrent import (
     PriorBox8Attributes,
     PriorBoxAttributes,
     PriorBoxClusteredAttributes,

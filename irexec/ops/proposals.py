@@ -26,7 +26,7 @@ from irexec.reference.detection import (
 )
 from irexec.reference.limits import check_time
 from irexec.schema.attributes import Floats, NonNegative, Positive
-from irexec.schema.inputs import FloatTensor, Rank
+from irexec.schema.opdef import FloatTensor, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import sizes_of, unify_sizes
 

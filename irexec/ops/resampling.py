@@ -23,7 +23,7 @@ from irexec.messages import counted
 from irexec.reference.resize import ResizeParams, SampleParams, interpolate, sample_grid, scaled_size
 from irexec.reference.windows import pad
 from irexec.schema.attributes import Ints, NonNegatives
-from irexec.schema.inputs import FLOAT, FloatTensor, IntegerTensor, NumericTensor, Rank, Tensor, element_set, input_spec
+from irexec.schema.opdef import FLOAT, FloatTensor, IntegerTensor, NumericTensor, Rank, Tensor, element_set, input_spec
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axes, unify_elements
 

@@ -13,8 +13,7 @@ from irexec.ir.facts import Fact
 from irexec.reference.roi import pool_bilinear, pool_deformable, pool_max, pool_sensitive, pool_sensitive_bilinear
 from irexec.reference.roi_align import MAX_POINTS, corner_boxes, pool_boxes, rotated_boxes
 from irexec.schema.attributes import AtLeast, NonNegative, Positive
-from irexec.schema.inputs import FloatTensor, IntegerTensor, Rank
-from irexec.schema.opdef import widened
+from irexec.schema.opdef import FloatTensor, IntegerTensor, Rank, widened
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import sizes_of, unify_elements
 

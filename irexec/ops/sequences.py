@@ -18,8 +18,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
 from irexec.reference import indexing, products
 from irexec.reference.products import Activation, Cell
-from irexec.schema.inputs import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, Rank
-from irexec.schema.opdef import OpDef
+from irexec.schema.opdef import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, OpDef, Rank
 from irexec.schema.recurrent import (
     GRU_ACTIVATIONS,
     LSTM_ACTIVATIONS,

@@ -14,7 +14,7 @@ from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, high, low, ma
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer, integers
 from irexec.reference import special
-from irexec.schema.inputs import VECTOR, FloatTensor, IndexElement, IndexScalar, IndexVector, Rank
+from irexec.schema.opdef import VECTOR, FloatTensor, IndexElement, IndexScalar, IndexVector, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import (
     non_negative,

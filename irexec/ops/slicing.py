@@ -14,10 +14,9 @@ from irexec.ir.dims import PartialShape, Shape, Size, high, may_equal, shape_tex
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integers, integers_or_bounds
 from irexec.schema.attributes import Ints
-from irexec.schema.inputs import AnyTensor, IntegerVector, Rank
+from irexec.schema.opdef import AnyTensor, IntegerVector, Rank
 from irexec.schema.registry import op
-from irexec.schema.shape_rules import MAX_AXES, normalize_axes, open_shape, unify_elements
-from irexec.schema.slice_sizes import ANYWHERE, Bound, slice_size
+from irexec.schema.shape_rules import ANYWHERE, MAX_AXES, Bound, normalize_axes, open_shape, slice_size, unify_elements
 
 
 @op("Slice", since=8, symbolic=True, view=True)

@@ -13,7 +13,7 @@ from irexec.ir.dims import ANY, Dim, Shape, Size, at_least, at_most, count, high
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
 from irexec.reference.indexing import bisect, distinct
-from irexec.schema.inputs import (
+from irexec.schema.opdef import (
     SCALAR,
     AnyTensor,
     IndexElement,

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from irexec.dtypes.elements import BOOLEAN, element_of
-from irexec.dtypes.limits import lowest
+from irexec.dtypes.elements import BOOLEAN, element_of, lowest
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, at_least, high, low, may_equal, meet, span
 from irexec.ir.facts import Fact
@@ -17,7 +16,7 @@ from irexec.ir.integers import integer, integers
 from irexec.reference.indexing import from_front
 from irexec.reference.integers import truncated_quotient
 from irexec.schema.injected import ElementTypes
-from irexec.schema.inputs import (
+from irexec.schema.opdef import (
     SCALAR,
     VECTOR,
     AnyTensor,

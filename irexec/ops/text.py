@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from irexec.dtypes.elements import BOOLEAN, I32, I64, STRING, U8, Element
-from irexec.dtypes.limits import lowest
+from irexec.dtypes.elements import BOOLEAN, I32, I64, STRING, U8, Element, lowest
 from irexec.dtypes.strings import encoded
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, PartialShape, Size, high, low, may_equal, meet_shapes, span
@@ -17,8 +16,7 @@ from irexec.ir.facts import Fact
 from irexec.reference.limits import Growth, check_memory
 from irexec.reference.regular_expressions import regular_expression
 from irexec.schema.attributes import Positive
-from irexec.schema.broadcasting import broadcast
-from irexec.schema.inputs import (
+from irexec.schema.opdef import (
     BOOLEAN_TYPE,
     NUMERIC,
     ONE_ELEMENT,
@@ -29,7 +27,7 @@ from irexec.schema.inputs import (
     element_set,
 )
 from irexec.schema.registry import op
-from irexec.schema.shape_rules import unify_elements
+from irexec.schema.shape_rules import broadcast, unify_elements
 
 Bytes = Annotated[np.ndarray, element_set("u8", U8), VECTOR]
 

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from irexec.dtypes.elements import element, element_of
-from irexec.dtypes.limits import lowest
+from irexec.dtypes.elements import element, element_of, lowest
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Shape, Size, at_least, exact_quotient, high, low, may_equal
 from irexec.ir.facts import Fact
@@ -31,8 +30,10 @@ from irexec.reference.windows import (
 )
 from irexec.schema.attributes import NonNegatives, Positives
 from irexec.schema.injected import ElementTypes
-from irexec.schema.inputs import IndexVector, IntegerTensor, NumericTensor, Rank, Tensor
-from irexec.schema.pooling import (
+from irexec.schema.opdef import IndexVector, IntegerTensor, NumericTensor, Rank, Tensor
+from irexec.schema.registry import op
+from irexec.schema.shape_rules import normalize_axis
+from irexec.schema.windows import (
     AverageAttributes,
     AverageAttributes1,
     AverageAttributes16,
@@ -41,10 +42,13 @@ from irexec.schema.pooling import (
     IndexType,
     PoolingAttributes,
     PoolingAttributes1,
+    check_list,
+    known_sizes,
+    per_axis,
+    resolve_pads,
+    same_count,
+    window_count_or_zero,
 )
-from irexec.schema.registry import op
-from irexec.schema.shape_rules import normalize_axis
-from irexec.schema.windows import check_list, known_sizes, per_axis, resolve_pads, same_count, window_count_or_zero
 
 Data = Annotated[NumericTensor, Rank(3, 5)]
 

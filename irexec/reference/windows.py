@@ -176,7 +176,7 @@ _WINDOW_VALUES = 1 << 20
 
 
 def lowest(dtype: np.dtype) -> float | int:
-    """The lowest finite value of a NumPy type; irexec.dtypes.limits has those of element types."""
+    """The lowest finite value of a NumPy type; irexec.dtypes.elements has those of element types."""
     return float(np.finfo(dtype).min) if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 

@@ -16,10 +16,9 @@ from irexec.errors import InputError
 from irexec.ir import graph as ir
 from irexec.ir.graph import Value
 from irexec.runtime.execute import Observer, run
-from irexec.runtime.inputs import Inputs, bind_inputs, bind_shapes
+from irexec.runtime.inputs import Inputs, Outputs, bind_inputs, bind_shapes
 from irexec.runtime.limits import RunLimits
 from irexec.runtime.observation import RunProgress
-from irexec.runtime.outputs import Outputs
 from irexec.runtime.program import Program
 from irexec.runtime.session import Session
 from irexec.runtime.weight_packing import WeightsMode

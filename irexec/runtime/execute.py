@@ -19,9 +19,8 @@ from irexec.errors import NodeError, OpError, RunTimeoutError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node
 from irexec.reference.limits import limited
-from irexec.runtime.arenas import Arenas, PlacedPlan
+from irexec.runtime.arenas import Arenas, PlacedPlan, Segment
 from irexec.runtime.limits import RunLimits
-from irexec.runtime.segments import Segment
 from irexec.runtime.variables import State, VariableTransaction
 from irexec.schema.injected import Runner, T
 

@@ -11,7 +11,7 @@ import numpy as np
 from irexec.compile.steps import Plan, Step
 from irexec.records import Shown
 from irexec.runtime.execute import Observer
-from irexec.runtime.outputs import type_and_shape
+from irexec.runtime.inputs import type_and_shape
 
 
 @dataclass(frozen=True, repr=False)

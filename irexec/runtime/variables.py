@@ -13,8 +13,7 @@ from irexec.errors import InputError, OpError
 from irexec.ir.dims import admits, shape_text
 from irexec.ir.graph import Graph
 from irexec.records import Shown
-from irexec.runtime.inputs import checked
-from irexec.runtime.outputs import arrays_text
+from irexec.runtime.inputs import arrays_text, checked
 
 
 class State(dict[str, np.ndarray]):

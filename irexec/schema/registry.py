@@ -8,7 +8,7 @@
     def _(data: Fact, indices: Fact, axis: Fact, *, batch_dims: int) -> Fact: ...
 
 The kernel's signature is the schema. Positional parameters are the inputs (``= None``: optional;
-``*inputs``: any number); their annotations say which element types and ranks they take (irexec.schema.inputs).
+``*inputs``: any number); their annotations say which element types and ranks they take (irexec.schema.opdef).
 Keyword-only parameters are the attributes, with type and default (irexec.schema.attributes); one that is annotated
 with a frozen dataclass takes all the attributes that are its fields. Those that irexec.schema.injected lists are not
 attributes: the runtime injects them.

@@ -1,13 +1,20 @@
-"""Shape rules: what several inputs share in element type and channels, axes that may be negative, and sizes."""
+"""Parts of shape rules: broadcasting, moved axes, sizes of slices.
+
+It registers no operation. Sizes may be as large as a file can write (10**30): no size is allocated or iterated over.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Literal
 
-from irexec.dtypes.elements import Element
-from irexec.errors import check
-from irexec.ir.dims import ANY, PartialShape, Size, at_least, high, low, may_equal, meet, span
-from irexec.ir.facts import Fact
+from irexec.errors import OpError, check
+from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, high, join, low, may_equal, meet, shape_text, span
+
+if TYPE_CHECKING:
+    from irexec.dtypes.elements import Element
+    from irexec.ir.facts import Fact
 
 
 def unify_elements(*facts: Fact) -> Element | None:
@@ -115,3 +122,180 @@ def mvn_2_axes(rank: int, across_channels: bool, reduction_axes: Sequence[int] |
     ``across_channels``. Source: openvino ``mvn.cpp``, ``v0::MVN::clone_with_new_inputs``.
     """
     return range(1 if (1 in reduction_axes if reduction_axes else across_channels) else 2, rank)
+
+
+Broadcasting = Literal["numpy", "none", "pdpd"]
+
+
+def broadcast(shapes: Sequence[PartialShape], mode: Broadcasting = "numpy", axis: int | None = None) -> PartialShape:
+    """The shape of an element-wise result.
+
+    numpy: shapes are aligned at their last axes, sizes 1 are broadcast. none: shapes are equal. pdpd: the second is
+    aligned with the first from ``axis`` on and broadcast to it; the first is not broadcast. ``axis`` -1 aligns the last
+    axes; None is 0, as OpenVINO reads pdpd that is written without its axis.
+    """
+    if mode == "none":
+        return _equal_shapes(shapes)
+    if mode == "pdpd":
+        first, second = shapes
+        return _pdpd(first, second, axis)
+    if any(shape is None for shape in shapes):
+        return None
+    known = [shape for shape in shapes if shape is not None]
+    rank = max(map(len, known))
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in known]
+    try:
+        return tuple(_broadcast_sizes(sizes) for sizes in zip(*padded, strict=True))
+    except OpError:
+        raise OpError(f"shapes {' and '.join(map(shape_text, known))} cannot be broadcast together") from None
+
+
+def pdpd_start(first: int, second: int, axis: int | None) -> int:
+    """The axis of the first input with which pdpd aligns axis 0 of the second.
+
+    Args:
+        first, second: ranks of the two inputs.
+        axis: ``auto_broadcast_axis`` of the layer; None if it is not written.
+    """
+    return first - second if axis == -1 else axis or 0
+
+
+def _equal_shapes(shapes: Sequence[PartialShape]) -> PartialShape:
+    known = [shape for shape in shapes if shape is not None]
+    if not known:
+        return None
+    result = known[0]
+    for other in known[1:]:
+        check(len(other) == len(result), f"shapes {shape_text(result)} and {shape_text(other)} differ")
+        result = tuple(meet(a, b) for a, b in zip(result, other, strict=True))
+    return result
+
+
+def _pdpd(first: PartialShape, second: PartialShape, axis: int | None) -> PartialShape:
+    if first is None or second is None:
+        return first
+    start = pdpd_start(len(first), len(second), axis)
+    trimmed = tuple(second)
+    while trimmed and len(trimmed) + start > len(first) and trimmed[-1] == 1:
+        trimmed = trimmed[:-1]
+    texts = f"{shape_text(second)} does not align with {shape_text(first)} from axis {start}"
+    check(0 <= start <= len(first) and start + len(trimmed) <= len(first), texts)
+    result = list(first)
+    for i, size in enumerate(trimmed, start):
+        if may_equal(size, 1):
+            continue
+        result[i] = meet(result[i], size)
+    return tuple(result)
+
+
+def _broadcast_sizes(sizes: Iterable[Size]) -> Size:
+    result: Size = 1
+    for size in sizes:
+        result = _broadcast_two(result, size)
+    return result
+
+
+def _broadcast_two(a: Size, b: Size) -> Size:
+    if a == b or b == 1:
+        return a
+    if a == 1:
+        return b
+    may_be_one = [may_equal(size, 1) for size in (a, b)]
+    if not any(may_be_one):
+        return meet(a, b)
+    if may_be_one == [False, True]:
+        return a
+    if may_be_one == [True, False]:
+        return b
+    joined = join(a, b)
+    return span(min(low(joined), max(low(a), low(b))), high(joined))
+
+
+MOVES = frozenset(
+    {
+        "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Slice", "StridedSlice", "Split", "VariadicSplit", "Concat",
+        "Gather", "GatherElements", "GatherND", "Tile", "Broadcast", "Pad", "Reverse", "ReverseSequence", "Roll",
+        "ShuffleChannels", "SpaceToDepth", "DepthToSpace", "SpaceToBatch", "BatchToSpace", "ReorgYolo", "GatherTree",
+        "ExtractImagePatches", "Result", "Identity", "SliceScatter", "OneHot",
+    }
+)  # fmt: skip
+"""Types whose outputs have the elements of the inputs, or zeros and a value for padding, to the last bit."""
+
+
+Bound = Size | None
+
+# Stands for an unlimited number; a result of its order is unlimited too.
+_VAST = 1 << 256
+_UNBOUNDED = 1 << 128
+# Exporters write the largest i32 for a stop that is open.
+_OPEN_STOP = (1 << 31) - 1
+
+ANYWHERE = Dim(-_VAST, None)
+"""A bound of which no limit is known, negative or positive."""
+
+
+def slice_size(size: Size, begin: Bound, end: Bound, step: int) -> Size:
+    """The number of elements that ``[begin:end:step]`` has of an axis; None is an open bound, as in Python.
+
+    Unlike in Python, a begin before the axis means its first element, also for a negative step.
+    The result is the tightest interval: in each of size, begin and end the number is monotonic between
+    the points where a bound changes sign or equals the size, so that its extremes are among those points.
+    """
+    begin, end = _without_unreachable(size, begin, end, step)
+    if step == 1 and end is None and begin in (None, 0):
+        return size
+    if (
+        step == 1
+        and isinstance(end, Dim)
+        and begin in (None, 0)
+        and end.lo >= 0
+        and end.hi is not None
+        and end.hi <= low(size)
+    ):
+        return end
+    begins, ends = _extreme_points(begin), _extreme_points(end)
+    counts = [_count(n, b, e, step) for b, e in product(begins, ends) for n in _sizes(size, b, e)]
+    return span(min(counts), None if max(counts) > _UNBOUNDED and _is_open(size) else max(counts))
+
+
+def _is_open(size: Size) -> bool:
+    return high(size) is None
+
+
+def _without_unreachable(size: Size, begin: Bound, end: Bound, step: int) -> tuple[Bound, Bound]:
+    """A bound beyond every possible size of the axis is open."""
+    top = high(size)
+    top = _OPEN_STOP if top is None else top
+    if step > 0:
+        return begin, None if end is not None and low(end) >= top else end
+    return None if begin is not None and low(begin) >= top - 1 else begin, end
+
+
+def _extreme_points(bound: Bound) -> list[int | None]:
+    """The limits of a bound's interval, and -1 and 0 if it has both: there it changes to count from the front."""
+    if not isinstance(bound, Dim):
+        return [bound]
+    lo, hi = bound.lo, _VAST if bound.hi is None else bound.hi
+    return [lo, hi, *([-1, 0] if lo < 0 <= hi else [])]
+
+
+def _sizes(size: Size, begin: int | None, end: int | None) -> list[int]:
+    """The sizes at which the count can be extreme."""
+    if isinstance(size, int):
+        return [size]
+    top = _VAST if size.hi is None else size.hi
+    points = {abs(bound) + near for bound in (begin, end) if bound is not None for near in (-1, 0, 1)}
+    return [size.lo, top, *(point for point in points if size.lo < point < top)]
+
+
+def _count(size: int, begin: int | None, end: int | None, step: int) -> int:
+    if step > 0:
+        length = _position(end, size, 0, size, size) - _position(begin, size, 0, size, 0)
+    else:
+        length = _position(end, size, -1, size - 1, -1) - _position(begin, size, 0, size - 1, size - 1)
+    return max(0, -(-length // step))
+
+
+def _position(bound: int | None, size: int, first: int, last: int, otherwise: int) -> int:
+    """The index that a bound means, clipped to first..last; ``otherwise`` for an open one."""
+    return otherwise if bound is None else min(max(bound + size if bound < 0 else bound, first), last)

@@ -19,8 +19,7 @@ Nothing here imports pytest but ``parametrize``, when it is called.
 
 from irexec.testing.checking import check, parametrize
 from irexec.testing.conversion import check_conversion
-from irexec.testing.one_layer import model_of
-from irexec.testing.rows import Case, FactsCase, Refusal, Row, Typed, case, facts_case, random, refuses, typed
+from irexec.testing.rows import Case, FactsCase, Refusal, Row, Typed, case, facts_case, model_of, random, refuses, typed
 
 __all__ = [
     "Case",

@@ -20,9 +20,21 @@ from irexec.api import compile_model, validate
 from irexec.errors import NodeError, OpError
 from irexec.ir.dims import shape_text
 from irexec.ir.facts import Fact
-from irexec.testing.one_layer import COUNTED_BY_LENGTH, FORMS, model_of, nothing, shape
-from irexec.testing.partial_facts import bounded_facts, exact_facts, partial_facts
-from irexec.testing.rows import Case, FactsCase, Refusal, Row, read_attributes
+from irexec.testing.rows import (
+    COUNTED_BY_LENGTH,
+    FORMS,
+    Case,
+    FactsCase,
+    Refusal,
+    Row,
+    bounded_facts,
+    exact_facts,
+    model_of,
+    nothing,
+    partial_facts,
+    read_attributes,
+    shape,
+)
 
 Arrays = Sequence[np.ndarray]
 _T = TypeVar("_T")

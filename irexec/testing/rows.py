@@ -6,15 +6,19 @@ A row is data. irexec.testing.laws says what must hold of it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from irexec.analysis.builder import Builder
+from irexec.analysis.model import Model
 from irexec.dtypes.elements import Element, element, element_of
 from irexec.dtypes.rounding import round_to
 from irexec.errors import check
+from irexec.ir.dims import ANY, Dim, PartialShape
 from irexec.ir.facts import Fact
 from irexec.ir.shape_text import parse_shape
 from irexec.schema.attributes import write_attribute
@@ -243,3 +247,127 @@ def read_attributes(
     if elements is not None and definition.elements_parameter is not None:
         values[definition.elements_parameter] = ElementTypes(elements)
     return values
+
+
+COUNTED_BY_LENGTH = {"VariadicSplit"}
+"""Operations whose last input has as many elements as there are outputs, so that its length must be known."""
+
+
+def shape(known: PartialShape) -> PartialShape:
+    """The whole shape of a Parameter is known."""
+    return known
+
+
+def rank(known: PartialShape) -> PartialShape:
+    """The rank of a Parameter is known."""
+    return (ANY,) * len(known or ())
+
+
+def nothing(known: PartialShape) -> PartialShape:
+    """Nothing of the shape of a Parameter is known."""
+    return None
+
+
+FORMS: tuple[tuple[int | None, Callable[[PartialShape], PartialShape]], ...] = (
+    (None, shape), (1, shape), (0, shape), (None, rank), (1, rank), (1, nothing),
+)  # fmt: skip
+"""Index of the first constant input (None: no input is constant), and what is known of the shapes of Parameters."""
+
+
+def model_of(
+    row: Case, first_constant: int | None = None, known: Callable[[PartialShape], PartialShape] = shape
+) -> tuple[Model, list[np.ndarray]]:
+    """The model of one layer that computes a row, and the inputs of a run.
+
+    Args:
+        row: the row.
+        first_constant: index of the first input that is a constant; None if all inputs are Parameters.
+        known: part of the shape of a Parameter that is declared.
+    """
+    builder = Builder("case")
+    if first_constant is None and known is not shape and row.type in COUNTED_BY_LENGTH:
+        first_constant = len(row.inputs) - 1
+    fed, operands = [], []
+    for i, x in enumerate(row.inputs):
+        if first_constant is not None and i >= first_constant:
+            operands.append(builder.constant(x.array, x.element))
+        else:
+            operands.append(builder.parameter(x.element, known(x.array.shape), f"input{i}"))
+            fed.append(x.array.copy())
+    if row.type == "Result":
+        builder.result(operands[0])
+        return builder.model(), fed
+    values = builder.emit(row.type, *operands, version=row.since, **read_attributes(row.definition, row.attributes))
+    for value in values if isinstance(values, tuple) else (values,):
+        builder.result(value)
+    return builder.model(), fed
+
+
+_PLAIN_LEVELS = 6
+_MOST_BOUNDED = 64
+"""Values of more elements are not bounded."""
+
+
+def exact_facts(row: Case) -> list[Fact]:
+    """Element type, shape and value of each input."""
+    return [Fact(x.element, x.array.shape, x.array) for x in row.inputs]
+
+
+def partial_facts(row: Case) -> Iterator[list[Fact]]:
+    """Every combination of what may be known of up to three inputs; of more, every combination for each two of them."""
+    exact = exact_facts(row)
+    levels = [_levels(fact) for fact in exact]
+    if len(exact) <= 3:
+        yield from map(list, itertools.product(*levels))
+        return
+    for level in range(_PLAIN_LEVELS):
+        yield [options[level] for options in levels]
+    for (i, j), base in itertools.product(itertools.combinations(range(len(exact)), 2), (0, 3)):
+        for first, second in itertools.product(levels[i], levels[j]):
+            yield [first if k == i else second if k == j else options[base] for k, options in enumerate(levels)]
+
+
+def bounded_facts(row: Case) -> Iterator[list[Fact]]:
+    """Combinations of exact inputs and of inputs whose integers are known by their bounds."""
+    options = [[fact, *_bounded(fact)] for fact in exact_facts(row)]
+    yield from map(list, itertools.islice(itertools.product(*options), 125))
+
+
+def _levels(fact: Fact) -> list[Fact]:
+    """The exact fact, then less and less down to nothing, then the fact with bounds of its elements."""
+    shape = tuple(fact.shape or ())
+    sizes = [int(size) for size in shape if isinstance(size, int)]
+    plain = [
+        fact,
+        Fact(fact.element, shape),
+        Fact(fact.element, tuple(Dim(max(size - 1, 0), size + 2) for size in sizes)),
+        Fact(fact.element, (ANY,) * len(sizes)),
+        Fact(fact.element, None),
+        Fact(None, None),
+    ]
+    assert len(plain) == _PLAIN_LEVELS
+    return plain + _bounded(fact)
+
+
+def _bounded(fact: Fact) -> list[Fact]:
+    """The fact with integers known only by their bounds: all of them closed or open, or every second one."""
+    value = fact.value
+    if fact.element is None or not fact.element.is_integer or value is None or not 0 < value.size <= _MOST_BOUNDED:
+        return []
+    ways: list[Callable[[int, int], int | Dim]] = [
+        lambda index, number: _around(number),
+        lambda index, number: Dim(_around(number).lo),
+        lambda index, number: number if index % 2 else _around(number),
+        lambda index, number: _around(number) if index % 2 else number,
+    ]
+    found = []
+    for way in ways[: 2 if value.size == 1 else None]:
+        numbers = np.empty(value.size, object)
+        numbers[:] = [way(index, number) for index, number in enumerate(value.ravel().tolist())]
+        found.append(Fact(fact.element, fact.shape, numbers.reshape(value.shape)))
+    return found
+
+
+def _around(number: int) -> Dim:
+    """An interval around a number; it does not reach below zero for a positive one, which may be a size."""
+    return Dim(number - 1 if number > 0 else number, number + 2)

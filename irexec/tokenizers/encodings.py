@@ -14,7 +14,7 @@ from irexec.ir.dims import meet_shapes
 from irexec.ir.facts import Fact
 from irexec.plugins import operation
 from irexec.reference.limits import Growth
-from irexec.schema.inputs import VECTOR
+from irexec.schema.opdef import VECTOR
 from irexec.tokenizers.packed import (
     Bytes,
     Flags,

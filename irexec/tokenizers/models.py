@@ -1,24 +1,367 @@
-"""Words to token ids: WordPiece, byte pair encoding, Unigram and the longest match in a trie."""
+"""Words to token ids: WordPiece, byte pair encoding, Unigram and the longest match in a trie.
+
+Source: farmhashna::Hash64 of google/farmhash.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated
 
 import numpy as np
 
 from irexec.dtypes.elements import F32, I32, U8
-from irexec.errors import check
+from irexec.errors import OpError, check
 from irexec.ir.dims import meet_shapes
 from irexec.ir.facts import Fact
 from irexec.plugins import operation
 from irexec.reference.limits import Growth, check_time
-from irexec.schema.inputs import ONE_ELEMENT, VECTOR, IndexTensor, Tensor, element_set
-from irexec.tokenizers.bpe import Merger, MergerOptions
+from irexec.schema.opdef import ONE_ELEMENT, VECTOR, IndexTensor, Tensor, element_set
 from irexec.tokenizers.packed import Bytes, Offsets, Packed, StringFacts, ragged_facts, row_offsets, rows, unpack
-from irexec.tokenizers.unigram import Lattice
-from irexec.tokenizers.vocabulary import Vocabulary
+
+MASK = (1 << 64) - 1
+K0, K1, K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
+
+
+def fingerprint(data: bytes) -> int:
+    """The hash of bytes: 64 bits, without sign."""
+    if len(data) <= 16:
+        return _up_to_16(data)
+    if len(data) <= 32:
+        return _up_to_32(data)
+    return _up_to_64(data) if len(data) <= 64 else _long(data)
+
+
+def _fetch(data: bytes, at: int, size: int = 8) -> int:
+    at += len(data) if at < 0 else 0
+    return int.from_bytes(data[at : at + size], "little")
+
+
+def _rotate(value: int, shift: int) -> int:
+    value &= MASK
+    return (value >> shift | value << (64 - shift)) & MASK
+
+
+def _mix(value: int) -> int:
+    value &= MASK
+    return value ^ value >> 47
+
+
+def _pair(u: int, v: int, multiplier: int) -> int:
+    a = _mix((u ^ v) * multiplier)
+    return _mix((v ^ a) * multiplier) * multiplier & MASK
+
+
+def _up_to_16(data: bytes) -> int:
+    size = len(data)
+    multiplier = K2 + 2 * size
+    if size >= 8:
+        a, b = _fetch(data, 0) + K2 & MASK, _fetch(data, -8)
+        c = _rotate(b, 37) * multiplier + a & MASK
+        return _pair(c, (_rotate(a, 25) + b) * multiplier & MASK, multiplier)
+    if size >= 4:
+        return _pair(size + (_fetch(data, 0, 4) << 3), _fetch(data, -4, 4), multiplier)
+    if not size:
+        return K2
+    y, z = data[0] + (data[size // 2] << 8), size + (data[-1] << 2)
+    return _mix(y * K2 & MASK ^ z * K0 & MASK) * K2 & MASK
+
+
+def _up_to_32(data: bytes) -> int:
+    multiplier = K2 + 2 * len(data)
+    a, b = _fetch(data, 0) * K1 & MASK, _fetch(data, 8)
+    c, d = _fetch(data, -8) * multiplier & MASK, _fetch(data, -16) * K2 & MASK
+    first = _rotate(a + b, 43) + _rotate(c, 30) + d & MASK
+    return _pair(first, a + _rotate(b + K2, 18) + c & MASK, multiplier)
+
+
+def _up_to_64(data: bytes) -> int:
+    multiplier = K2 + 2 * len(data)
+    a, b = _fetch(data, 0) * K2 & MASK, _fetch(data, 8)
+    c, d = _fetch(data, -8) * multiplier & MASK, _fetch(data, -16) * K2 & MASK
+    y = _rotate(a + b, 43) + _rotate(c, 30) + d & MASK
+    z = _pair(y, a + _rotate(b + K2, 18) + c & MASK, multiplier)
+    e, f = _fetch(data, 16) * multiplier & MASK, _fetch(data, 24)
+    g, h = (y + _fetch(data, -32)) * multiplier & MASK, (z + _fetch(data, -24)) * multiplier & MASK
+    return _pair(_rotate(e + f, 43) + _rotate(g, 30) + h & MASK, e + _rotate(f + a, 18) + g & MASK, multiplier)
+
+
+def _weak(data: bytes, at: int, a: int, b: int) -> tuple[int, int]:
+    """Two hashes of 32 bytes and two seeds."""
+    w, x, y, z = (_fetch(data, at + offset) for offset in (0, 8, 16, 24))
+    a = a + w & MASK
+    b = _rotate(b + a + z, 21)
+    c = a
+    a = a + x + y & MASK
+    return a + z & MASK, b + _rotate(a, 44) + c & MASK
+
+
+def _long(data: bytes) -> int:
+    x, y = 81, 81 * K1 + 113 & MASK
+    z = _mix(y * K2 + 113) * K2 & MASK
+    v = w = (0, 0)
+    x = x * K2 + _fetch(data, 0) & MASK
+    for at in range(0, (len(data) - 1) // 64 * 64, 64):
+        x, y, z, v, w = _round(data, at, (x, y, z), v, w, K1)
+    multiplier = K1 + ((z & 0xFF) << 1)
+    first = w[0] + ((len(data) - 1) & 63)
+    v = (v[0] + first & MASK, v[1])
+    w = (first + v[0] & MASK, w[1])
+    x, y, z, v, w = _round(data, len(data) - 64, (x, y, z), v, w, multiplier, 9)
+    left = _pair(v[0], w[0], multiplier) + _mix(y) * K0 + z & MASK
+    return _pair(left, _pair(v[1], w[1], multiplier) + x & MASK, multiplier)
+
+
+def _round(
+    data: bytes, at: int, state: tuple[int, int, int], v: tuple[int, int], w: tuple[int, int], by: int, weight: int = 1
+) -> tuple[int, int, int, tuple[int, int], tuple[int, int]]:
+    """One round of 64 bytes; ``weight`` multiplies what is taken from the hashes of the round before."""
+    x, y, z = state
+    x = _rotate(x + y + v[0] + _fetch(data, at + 8), 37) * by & MASK
+    y = _rotate(y + v[1] + _fetch(data, at + 48), 42) * by & MASK
+    x ^= w[1] * weight & MASK
+    y = y + v[0] * weight + _fetch(data, at + 40) & MASK
+    z = _rotate(z + w[0], 33) * by & MASK
+    v = _weak(data, at, v[1] * by & MASK, x + w[0] & MASK)
+    w = _weak(data, at + 32, z + w[1] & MASK, y + _fetch(data, at + 16) & MASK)
+    return z, y, x, v, w
+
+
+class Vocabulary:
+    """Token ids by the bytes of the tokens; an empty token is left out.
+
+    Attributes:
+        ids: token -> id.
+        reach: the length of the longest token that begins with a byte.
+    """
+
+    def __init__(self, ids: Mapping[bytes, int]) -> None:
+        self.ids = {token: number for token, number in ids.items() if token}
+        self.reach = [0] * 256
+        for token in self.ids:
+            self.reach[token[0]] = max(self.reach[token[0]], len(token))
+
+    def longest(self, text: bytes, start: int) -> tuple[int, int]:
+        """The id and the end of the longest token at a position; -1 and ``start`` if there is none."""
+        for end in range(min(start + self.reach[text[start]], len(text)), start, -1):
+            found = self.ids.get(text[start:end])
+            if found is not None:
+                return found, end
+        return -1, start
+
+
+KEPT = 100_000
+"""Number of words whose tokens are kept."""
+PENALTY = 10.0
+"""Distance of the score of an unknown character from the smallest score."""
+
+
+class Lattice:
+    """A vocabulary with a score for each token."""
+
+    def __init__(self, tokens: Sequence[bytes], scores: Sequence[float], unknown: int) -> None:
+        check(len(tokens) == len(scores), f"there are {len(tokens)} tokens and {len(scores)} scores")
+        # The trie of OpenVINO ends a token at its first zero byte, and refuses an empty one.
+        ended = [token.partition(b"\0")[0] for token in tokens]
+        check(b"" not in ended, "the vocabulary has an empty token")
+        self.vocabulary = Vocabulary({token: i for i, token in enumerate(ended)})
+        self.scores = [np.float32(score) for score in scores]
+        self.unknown = unknown
+        self.unknown_score = np.float32(min(scores, default=0.0) - PENALTY)
+        self._kept: dict[bytes, tuple[int, ...]] = {}
+
+    def tokenize(self, word: bytes) -> Sequence[int]:
+        """The token ids of a word."""
+        found = self._kept.get(word)
+        if found is None:
+            found = tuple(self._best(word))
+            if len(self._kept) < KEPT:
+                self._kept[word] = found
+        return found
+
+    def _best(self, word: bytes) -> list[int]:
+        """The tokens on the path with the largest score; adjacent unknown tokens are joined."""
+        path = self._path(word)
+        found: list[int] = []
+        end = len(word)
+        while end > 0:
+            _, start, token = path[end]
+            if not (token == self.unknown and found and found[-1] == token):
+                found.append(token)
+            end = start
+        return found[::-1]
+
+    def _path(self, word: bytes) -> list[tuple[np.float32, int, int]]:
+        """The best score for each end of a part of the word, and the start and id of its last token.
+
+        The start is -1 where no part ends.
+        """
+        size, reach, get = len(word), self.vocabulary.reach, self.vocabulary.ids.get
+        path = [(np.float32(0), -1, self.unknown)] * (size + 1)
+        at = 0
+        while at < size:
+            check_time()
+            score = path[at][0]
+            step = min(_length(word[at]), size - at)
+            is_known = False
+            for end in range(at + 1, min(at + reach[word[at]], size) + 1):
+                token = get(word[at:end])
+                if token is not None:
+                    is_known = is_known or end == at + step
+                    self._update(path, end, (score + self.scores[token], at, token))
+            if not is_known:
+                self._update(path, at + step, (score + self.unknown_score, at, self.unknown))
+            at += step
+        return path
+
+    @staticmethod
+    def _update(path: list[tuple[np.float32, int, int]], end: int, candidate: tuple[np.float32, int, int]) -> None:
+        if path[end][1] < 0 or candidate[0] > path[end][0]:
+            path[end] = candidate
+
+
+def _length(first: int) -> int:
+    """Number of bytes of a character by its first byte; 1 for a byte that begins none."""
+    return 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+
+
+"""Number of words whose tokens are kept."""
+
+
+@dataclass(frozen=True)
+class MergerOptions:
+    """The attributes of BPETokenizer that have an effect."""
+
+    unknown: bytes = b""
+    end_suffix: bytes = b""
+    byte_fallback: bool = False
+
+
+class Merger:
+    """A vocabulary with its merges.
+
+    Attributes:
+        base: the tokens that a word is first divided into: all that no merge makes.
+        merges: (left, right) -> rank and id of the merged token.
+        unknown: the id of the unknown token; -1 if there is none.
+    """
+
+    def __init__(
+        self,
+        tokens: Sequence[bytes],
+        merges: Sequence[tuple[bytes, bytes]],
+        added: Mapping[bytes, int],
+        options: MergerOptions,
+    ) -> None:
+        ids = {**added, **{token: i for i, token in enumerate(tokens)}}
+        self.options = options
+        self.unknown = ids.get(options.unknown, -1)
+        try:
+            self.merges = {
+                (ids[left], ids[right]): (rank, ids[left + right]) for rank, (left, right) in enumerate(merges)
+            }
+        except KeyError as error:
+            raise OpError(f"the token {error.args[0]!r} of a merge is not in the vocabulary") from None
+        made = {left + right for left, right in merges}
+        self.base = Vocabulary({token: number for token, number in ids.items() if token not in made})
+        self._kept: dict[bytes, tuple[int, ...]] = {}
+
+    def tokenize(self, word: bytes) -> Sequence[int]:
+        """The token ids of a word."""
+        found = self._kept.get(word)
+        if found is None:
+            found = tuple(self._merged(self._divided(word + self.options.end_suffix)))
+            if len(self._kept) < KEPT:
+                self._kept[word] = found
+        return found
+
+    def _divided(self, text: bytes) -> list[int]:
+        """The longest base token at each position; bytes that have none are replaced or left out."""
+        found, at = [], 0
+        while at < len(text):
+            check_time()
+            token, end = self.base.longest(text, at)
+            if token < 0:
+                token, end = self._without_token(text[at]), at + 1
+            if token >= 0:
+                found.append(token)
+            at = end
+        return found
+
+    def _without_token(self, byte: int) -> int:
+        """The id of a byte without a token; -1 if it is left out."""
+        fallback = self.base.ids.get(b"<0x%02X>" % byte, -1) if self.options.byte_fallback else -1
+        return fallback if fallback >= 0 else self.unknown
+
+    def _merged(self, ids: list[int]) -> list[int]:
+        """The ids after all merges: the one of the lowest rank first, of equal ranks the one that was found first."""
+        word = _Word(ids)
+        found = [(i, self.merges.get(pair)) for i, pair in enumerate(pairwise(ids))]
+        queue = [(merge[0], i, i, i + 1, merge[1]) for i, merge in found if merge is not None]
+        heapq.heapify(queue)
+        order = len(ids)
+        while queue:
+            check_time()
+            _, _, left, right, new = heapq.heappop(queue)
+            if not word.are_adjacent(left, right):
+                continue
+            at = word.join(left, right, new)
+            order += 1
+            for pair in ((word.before[at], at), (at, word.after[at])):
+                merge = self.merges.get((word.ids[pair[0]], word.ids[pair[1]])) if min(pair) >= 0 else None
+                if merge is not None:
+                    heapq.heappush(queue, (merge[0], order, *pair, merge[1]))
+        return word.left()
+
+
+class _Word:
+    """The tokens of a word as a linked list; joined tokens are put at its end.
+
+    Attributes:
+        ids: the token ids.
+        before, after: the index of the token before and after each token; -1 if there is none.
+        alive: whether each token is not part of a joined one.
+    """
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        self.ids = list(ids)
+        self.before = list(range(-1, len(ids) - 1))
+        self.after = [*range(1, len(ids)), -1][: len(ids)]
+        self.alive = [True] * len(ids)
+        self.first = 0
+
+    def are_adjacent(self, left: int, right: int) -> bool:
+        return self.alive[left] and self.alive[right] and self.after[left] == right
+
+    def join(self, left: int, right: int, new: int) -> int:
+        """Put one token in the place of two; returns its index."""
+        at = len(self.ids)
+        self.ids.append(new)
+        self.alive[left] = self.alive[right] = False
+        self.alive.append(True)
+        before, after = self.before[left], self.after[right]
+        self.before.append(before)
+        self.after.append(after)
+        if before >= 0:
+            self.after[before] = at
+        else:
+            self.first = at
+        if after >= 0:
+            self.before[after] = at
+        return at
+
+    def left(self) -> list[int]:
+        """The ids of the tokens that are left, in their order."""
+        at, found = self.first if self.ids else -1, []
+        while at >= 0:
+            found.append(self.ids[at])
+            at = self.after[at]
+        return found
+
 
 Scores = Annotated[np.ndarray, element_set("f32", F32), VECTOR]
 

@@ -13,7 +13,7 @@ from irexec.errors import check
 from irexec.ir.dims import meet_shapes
 from irexec.ir.facts import Fact
 from irexec.plugins import operation
-from irexec.schema.inputs import Tensor
+from irexec.schema.opdef import Tensor
 from irexec.tokenizers.charsmap import Spaces, normalized, precompiled
 from irexec.tokenizers.packed import Bytes, Flags, Offsets, converted, raw_bytes, string_facts, text
 from irexec.tokenizers.patterns import Pattern, compile_pattern, expand

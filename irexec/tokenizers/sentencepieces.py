@@ -17,7 +17,7 @@ from irexec.errors import UnsupportedError, check
 from irexec.ir.dims import ANY
 from irexec.ir.facts import Fact
 from irexec.plugins import operation
-from irexec.schema.inputs import AnyTensor, Rank
+from irexec.schema.opdef import AnyTensor, Rank
 from irexec.tokenizers.encodings import of_byte_token
 from irexec.tokenizers.isolated import Isolated
 from irexec.tokenizers.packed import Bytes, Offsets, Packed, StringFacts, pack, raw_bytes, string_facts, text, unpack

@@ -14,7 +14,7 @@ from irexec.errors import check
 from irexec.ir.dims import ANY, meet_shapes
 from irexec.ir.facts import Fact
 from irexec.plugins import operation
-from irexec.schema.inputs import Tensor
+from irexec.schema.opdef import Tensor
 from irexec.tokenizers.normalization import check_text
 from irexec.tokenizers.packed import Bytes, Offsets, ragged_string_facts, raw_bytes, row_offsets, rows, text, unpack
 from irexec.tokenizers.patterns import Pattern, compile_pattern

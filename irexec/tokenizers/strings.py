@@ -12,9 +12,9 @@ from irexec.ir.dims import ANY, Size, count, is_static, meet_shapes
 from irexec.ir.facts import Fact
 from irexec.plugins import operation
 from irexec.schema.attributes import Positive
-from irexec.schema.inputs import ONE_ELEMENT, VECTOR, IndexTensor, Rank
+from irexec.schema.opdef import ONE_ELEMENT, VECTOR, IndexTensor, Rank
 from irexec.schema.shape_rules import unify_elements
-from irexec.tokenizers.hashing import fingerprint
+from irexec.tokenizers.models import fingerprint
 from irexec.tokenizers.packed import Bytes, Offsets, RaggedStringFacts, pack, row_offsets, unpack
 
 

@@ -8,14 +8,13 @@ from typing import Any
 
 from irexec.analysis.model import Model
 from irexec.errors import InputError
-from irexec.ir.find import find_layer
 from irexec.ir.graph import Node
+from irexec.ir.order import find_layer
 from irexec.tools.reduce.candidate import Candidate, Whole
 from irexec.tools.reduce.checks.check import Files
 from irexec.tools.reduce.output import ReductionFiles
 from irexec.tools.reduce.recording import BOUNDARY, RecordedRun
-from irexec.tools.run.given_inputs import GivenInputs
-from irexec.tools.run.input_sources import InputSource, external_files, files_read, sample_inputs
+from irexec.tools.run.input_sources import GivenInputs, InputSource, external_files, files_read, sample_inputs
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape
 
 

@@ -14,7 +14,7 @@ import irexec
 from irexec.analysis import codes
 from irexec.analysis.validate import PLUGIN_CHECKS
 from irexec.errors import InputError, PluginError
-from irexec.ir import code_table
+from irexec.ir import codes as code_table
 from irexec.schema.plugins import VARIABLE
 from tests.support.paths import DIGITS, ROOT
 

@@ -20,7 +20,7 @@ from irexec.ir.constants import constant_value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.registry import opset_number, resolve
 from irexec.testing import Case
-from irexec.testing.one_layer import model_of
+from irexec.testing.rows import model_of
 from irexec.tools.downgrading import verify_rewriting
 from tests.support.cases import families
 

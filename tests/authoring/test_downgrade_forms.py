@@ -16,7 +16,7 @@ from irexec.dtypes.rounding import round_to
 from irexec.ir.constants import constant_value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.testing import Case
-from irexec.testing.one_layer import model_of
+from irexec.testing.rows import model_of
 from tests.support.cases import families
 
 _ROWS = {

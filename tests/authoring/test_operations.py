@@ -13,7 +13,7 @@ import pytest
 
 import irexec
 from irexec import io, opset
-from irexec.authoring import stub
+from irexec.authoring import operations
 from irexec.authoring.operations import WRITTEN, function_name, function_of
 from irexec.authoring.tensor import Tensor
 from irexec.schema.opdef import OpDef
@@ -152,7 +152,7 @@ def test_wrong_arguments_are_type_errors_that_name_the_function() -> None:
 
 def test_the_stub_has_every_function() -> None:
     """Classes of versions with a method for each operation that is new in them, and the newest of each at the end."""
-    tree = ast.parse(stub.text())
+    tree = ast.parse(operations.text())
     classes = {
         node.name: {one.name for one in node.body if isinstance(one, ast.FunctionDef)}
         for node in tree.body
@@ -173,7 +173,7 @@ def test_the_stub_has_every_function() -> None:
     assert assigned | imported | {"extension"} >= {
         function_name(definition.type) for definition in definitions()
     } | set(opset._WRITTEN)
-    assert max(map(len, stub.text().splitlines())) <= 120
+    assert max(map(len, operations.text().splitlines())) <= 120
 
 
 _SAMPLE = """
@@ -205,7 +205,7 @@ def test_mypy_finds_wrong_calls(tmp_path: Path) -> None:
     # A checkout has no stub unless irexec was installed from it.
     package = Path(irexec.__file__).parent
     shutil.copytree(package, tmp_path / "irexec", ignore=shutil.ignore_patterns("__pycache__", "built", "source"))
-    (tmp_path / "irexec" / stub.FILE.name).write_text(stub.text(), "utf-8")
+    (tmp_path / "irexec" / operations.FILE.name).write_text(operations.text(), "utf-8")
     command = [
         sys.executable,
         "-m",

@@ -18,9 +18,9 @@ from irexec.backend.registry import BlockOperation, find_block_operation, is_ele
 from irexec.backend.scratch import Scratch
 from irexec.ir.facts import Fact
 from irexec.testing import Case
+from irexec.testing.kernels import candidates
 from irexec.testing.laws import assert_same, attributes_of, infer, kernel
-from irexec.testing.partial_facts import exact_facts
-from irexec.testing.tasks import candidates
+from irexec.testing.rows import exact_facts
 from tests.support.cases import families
 from tests.support.run_kernel import run_kernel
 

@@ -15,7 +15,7 @@ from irexec.backend.convolution.winograd import minimal_filtering
 from irexec.backend.kernel import KernelContext
 from irexec.dtypes.elements import F32
 from irexec.schema.registry import resolve
-from irexec.testing.tasks import candidates, task_of
+from irexec.testing.kernels import candidates, task_of
 from tests.support.convolutions import (
     bias_residual_relu,
     check_candidates,

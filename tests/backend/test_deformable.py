@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from irexec.schema.registry import resolve
-from irexec.testing.tasks import task_of
+from irexec.testing.kernels import task_of
 from tests.support.convolutions import bias_residual_relu, check_candidates, operands_of
 
 # Data, filter, deformable groups, groups, spatial attributes.

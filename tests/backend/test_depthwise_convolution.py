@@ -11,8 +11,7 @@ import pytest
 from irexec.backend.calls import NativeKernel
 from irexec.backend.convolution import depthwise
 from irexec.backend.convolution.depthwise import DepthwiseProducts
-from irexec.testing.kernels import check_kernels
-from irexec.testing.tasks import candidates, task_of
+from irexec.testing.kernels import candidates, check_kernels, task_of
 
 NOT_CENTRAL: tuple[Any, ...] = ((1, 3, 9, 9), (4, 4), (3, 3), (2, 2), (5, 5), (5, 5), 1)
 # Data (N, C, spatial...), kernel, strides, dilations, pads begin, pads end, output channels for each group.

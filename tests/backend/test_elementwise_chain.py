@@ -16,8 +16,7 @@ from irexec.backend.registry import find_block_operation
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import element_of
 from irexec.ir.facts import Fact
-from irexec.testing.kernels import in_order
-from irexec.testing.tasks import task_of
+from irexec.testing.kernels import in_order, task_of
 
 F32 = np.dtype(np.float32)
 X = np.zeros((2, 2), np.float32)

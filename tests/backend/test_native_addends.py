@@ -11,8 +11,7 @@ from irexec.backend.calls import NativeKernel
 from irexec.backend.native.convolution import NativeConvolution
 from irexec.backend.native.matmul import NativeFeatures, NativeLinear, NativeMatrices
 from irexec.native.library import library
-from irexec.testing.kernels import check_kernels
-from irexec.testing.tasks import candidates, task_of
+from irexec.testing.kernels import candidates, check_kernels, task_of
 from tests.support.convolutions import bias_residual_relu
 from tests.support.run_kernel import run_kernel
 

@@ -19,7 +19,7 @@ from irexec.backend.registry import find_block_operation
 from irexec.ir.facts import Fact
 from irexec.native.library import library
 from irexec.native.sources import SOURCE
-from irexec.testing.tasks import task_of
+from irexec.testing.kernels import task_of
 from tests.support.exact_levels import fake_quantize
 
 built = pytest.mark.skipif(library() is None, reason="the C kernels were not built")

@@ -9,8 +9,7 @@ from irexec.backend.calls import COPIED, Job
 from irexec.backend.kernel import KernelContext
 from irexec.backend.pool import Pool
 from irexec.native.library import library
-from irexec.testing.kernels import in_order
-from irexec.testing.tasks import task_of
+from irexec.testing.kernels import in_order, task_of
 from tests.backend.test_rows import natives
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C library is not built")

@@ -14,8 +14,7 @@ from irexec.backend.native import convolution
 from irexec.backend.native.convolution import NativeWinograd
 from irexec.native.library import library
 from irexec.schema.registry import resolve
-from irexec.testing.kernels import in_order
-from irexec.testing.tasks import candidates, task_of
+from irexec.testing.kernels import candidates, in_order, task_of
 from tests.support.convolutions import bias_residual_relu
 from tests.support.run_kernel import run_kernel
 

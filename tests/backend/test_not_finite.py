@@ -14,8 +14,7 @@ import pytest
 
 from irexec.analysis.evaluate import as_tuple
 from irexec.backend.kernel import Task
-from irexec.testing.kernels import in_order
-from irexec.testing.tasks import candidates, task_of
+from irexec.testing.kernels import candidates, in_order, task_of
 from tests.support.convolutions import variants
 from tests.support.run_kernel import run_kernel
 

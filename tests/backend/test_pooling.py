@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from irexec.native.library import library
-from irexec.testing.kernels import check_kernels
-from irexec.testing.tasks import candidates, task_of
+from irexec.testing.kernels import candidates, check_kernels, task_of
 from tests.support.run_kernel import run_kernel
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C library is not built")

@@ -20,7 +20,7 @@ from irexec.schema.recurrent import (
     LSTMSequenceAttributes,
     SequenceAttributes,
 )
-from irexec.testing.tasks import candidates, task_of
+from irexec.testing.kernels import candidates, task_of
 from tests.support.run_kernel import run_kernel
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no library")

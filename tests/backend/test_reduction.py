@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from irexec.backend import reduction
-from irexec.testing.kernels import check_kernels
-from irexec.testing.tasks import candidates, task_of
+from irexec.testing.kernels import candidates, check_kernels, task_of
 from tests.support.run_kernel import run_kernel
 
 TYPES = [("ReduceSum", "opset1"), ("ReduceMean", "opset1"), ("ReduceMax", "opset1"), ("ReduceMin", "opset1"),

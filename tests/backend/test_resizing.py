@@ -9,8 +9,7 @@ import pytest
 
 from irexec.backend.native import resizing
 from irexec.native.library import library
-from irexec.testing.kernels import check_kernels
-from irexec.testing.tasks import candidates, task_of
+from irexec.testing.kernels import candidates, check_kernels, task_of
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C library is not built")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from irexec.schema.registry import resolve
-from irexec.testing.tasks import candidates, task_of
+from irexec.testing.kernels import candidates, task_of
 from tests.support.convolutions import check_candidates, check_with_chain, random_arrays
 
 ALL = {"phases by columns", "phases by columns, channels last"}

@@ -25,8 +25,7 @@ from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
-from irexec.testing.kernels import in_order
-from irexec.testing.tasks import candidates
+from irexec.testing.kernels import candidates, in_order
 from tests.support.convolutions import bias_residual_relu, operands_of, orders_of
 
 # A candidate counts as the fastest if it takes at most this much longer.

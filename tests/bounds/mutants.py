@@ -16,7 +16,7 @@ from irexec.bounds import ARITHMETICS
 from irexec.dtypes.elements import F32
 from irexec.testing import Case, Typed
 from irexec.testing.laws import infer, kernel, read_only
-from irexec.testing.partial_facts import exact_facts
+from irexec.testing.rows import exact_facts
 
 Results = list[np.ndarray]
 Mutant = Callable[[], Results]

@@ -32,7 +32,7 @@ from irexec.dtypes.elements import F32
 from irexec.errors import IrexecError
 from irexec.testing import Case, Typed, model_of
 from irexec.testing.laws import attributes_of, infer, kernel, read_only
-from irexec.testing.partial_facts import exact_facts
+from irexec.testing.rows import exact_facts
 from irexec.tools.engines.engine import EngineJob
 from irexec.tools.engines.runtimes import Worker, open_runtime
 from tests.bounds.mutants import Results, mutants, results_of

@@ -14,8 +14,8 @@ import irexec.testing
 from irexec.bounds import ARITHMETICS, Unbounded
 from irexec.errors import OpError
 from irexec.testing.laws import infer, kernel, read_only
-from irexec.testing.partial_facts import exact_facts
 from irexec.testing.random_cases import random_cases, seeded
+from irexec.testing.rows import exact_facts
 from tests.bounds.rows import row_bounds
 from tests.oracle.sweep import random_operations, type_and_since
 from tests.sweep.kind import Case, Kind, Outcome

@@ -12,8 +12,8 @@ from irexec.bounds.registry import rule_of
 from irexec.errors import InputError, OpError
 from irexec.testing import Case, case
 from irexec.testing.laws import infer, kernel, read_only
-from irexec.testing.partial_facts import exact_facts
 from irexec.testing.random_cases import random_cases
+from irexec.testing.rows import exact_facts
 from tests.bounds.rows import row_bounds
 from tests.support.cases import families
 from tests.support.goldens import recorded

@@ -6,7 +6,7 @@ import pytest
 
 from irexec.cli import render
 from irexec.display import Column, Table, Text
-from irexec.display.layout import GAP, cell_len, shortened
+from irexec.display.text import GAP, cell_len, shortened
 
 Capture = pytest.CaptureFixture[str]
 

@@ -15,7 +15,7 @@ import irexec
 from converters.onnx import examine as examining
 from converters.onnx.examine import Examination, examine
 from irexec.errors import ConversionError
-from irexec.ir.code_table import CODES
+from irexec.ir.codes import CODES
 from irexec.ir.findings import Finding
 
 OPSETS = 'opset_import: ["" : 20, "local" : 1, "com.example" : 1, "com.microsoft" : 1, "ai.onnx.ml" : 3]'

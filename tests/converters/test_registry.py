@@ -179,7 +179,7 @@ def test_few_modules_are_imported_for_few_operators() -> None:
         assert registry.find("Relu", "", 13) and registry.find("Conv", "", 13) and not registry.find("Conv", "test", 1)
         print(sum(name.startswith("converters.onnx.ops.") for name in sys.modules))
     """)
-    assert int(printed) < 20
+    assert int(printed) < 22
 
 
 def test_every_translator_is_found_by_the_name_of_its_operator() -> None:

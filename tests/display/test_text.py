@@ -23,7 +23,7 @@ from irexec.display import (
     plain,
     sections_of,
 )
-from irexec.display.layout import cell_len, shortened
+from irexec.display.text import cell_len, shortened
 from irexec.records import Record, Report
 
 

@@ -11,7 +11,7 @@ import converters
 import irexec
 from irexec.analysis.codes import CODES
 from irexec.dtypes.elements import ELEMENTS, Element
-from irexec.ir.code_table import Code
+from irexec.ir.codes import Code
 from irexec.schema.attributes import AttributeShape, NonNegatives, Positive
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions

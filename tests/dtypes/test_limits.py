@@ -6,8 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from irexec.dtypes.elements import ELEMENTS, element
-from irexec.dtypes.limits import lowest
+from irexec.dtypes.elements import ELEMENTS, element, lowest
 
 
 @pytest.mark.parametrize("one", [one for one in ELEMENTS if one.extension is not None], ids=str)

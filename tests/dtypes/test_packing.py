@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as nps
 
 from irexec.dtypes.codecs import MiniFloatCodec
 from irexec.dtypes.elements import BF16, ELEMENTS, STRING, Element, element
-from irexec.dtypes.minifloats import Float8
+from irexec.dtypes.layouts import Float8
 from irexec.dtypes.packing import pack, packed_size, unpack
 from irexec.dtypes.rounding import round_to
 from irexec.errors import OpError

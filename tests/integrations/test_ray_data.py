@@ -17,8 +17,7 @@ from irexec import InputError, UnsupportedError
 from irexec.cli.main import run
 from irexec.integrations import ray_data
 from irexec.tools.batch.items import Item
-from irexec.tools.batch.job import BatchJob
-from irexec.tools.batch.part import PartTask
+from irexec.tools.batch.parts import BatchJob, PartTask
 from tests.support.paths import DIGITS
 from tests.tools.batch import models
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from irexec.ir.graph import Input, Node, Value
-from irexec.ir.names import Names, unique_names
+from irexec.ir.order import Names, unique_names
 
 
 def _node(id: int, outputs: int, *names: str, inputs: int = 0) -> Node:

@@ -25,8 +25,8 @@ from irexec.analysis.open_sizes import sizes_for
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.submodel import with_shapes
 from irexec.ir.facts import Fact
-from irexec.ir.find import values_by_name
 from irexec.ir.graph import Node
+from irexec.ir.order import values_by_name
 from irexec.tools.judge import Judgement, judge
 from tests.judge_sweep.faults import FAULTS, Fault, planted
 from tests.support.networks import feeds, unpacked

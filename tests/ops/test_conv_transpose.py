@@ -10,7 +10,7 @@ import pytest
 
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
-from irexec.testing.tasks import candidates, task_of
+from irexec.testing.kernels import candidates, task_of
 from tests.support.run_kernel import run_kernel
 
 ONEDNN = resolve("ConvTranspose", "onednn")

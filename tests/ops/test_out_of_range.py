@@ -12,7 +12,7 @@ import pytest
 from irexec.errors import OpError
 from irexec.testing import Case, Typed
 from irexec.testing.laws import infer, kernel, read_only
-from irexec.testing.partial_facts import exact_facts
+from irexec.testing.rows import exact_facts
 from tests.support.cases import families
 
 _MAX_CHANGES = 3

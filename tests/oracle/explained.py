@@ -12,7 +12,7 @@ from irexec.analysis.portability import DIFFERENCES
 from irexec.dtypes.elements import ELEMENTS
 from irexec.testing import Case
 from irexec.testing.laws import infer
-from irexec.testing.partial_facts import exact_facts
+from irexec.testing.rows import exact_facts
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from irexec.ir.shape_text import parse_shape
 from irexec.testing import Case
 from irexec.testing.case_generator import CaseGenerator
 from irexec.testing.laws import assert_same, infer, kernel, read_only
-from irexec.testing.one_layer import COUNTED_BY_LENGTH
-from irexec.testing.partial_facts import exact_facts
+from irexec.testing.rows import COUNTED_BY_LENGTH, exact_facts
 from tests.oracle import openvino_runner as openvino
 from tests.oracle.explained import reason
 from tests.support.one_operation import one_operation

@@ -22,7 +22,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.shape_text import parse_shape, write_shape
 from irexec.testing import Case, FactsCase, Typed
 from irexec.testing.laws import COARSE, infer
-from irexec.testing.partial_facts import exact_facts
+from irexec.testing.rows import exact_facts
 from tests.support.one_operation import Text, one_operation, spelled, version_of
 
 with contextlib.suppress(ImportError):

@@ -14,7 +14,7 @@ from irexec import Model, read_model
 from irexec.errors import IrexecError
 from irexec.ir.dims import is_static
 from irexec.testing import Case
-from irexec.testing.one_layer import model_of
+from irexec.testing.rows import model_of
 from tests.support.cases import families
 from tests.support.networks import feeds, unpacked
 from tests.support.paths import NETWORKS

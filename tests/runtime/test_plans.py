@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.runtime.plans import PLANS, PlanCache
+from irexec.runtime.program import PLANS, PlanCache
 
 
 def _compiled() -> irexec.CompiledModel:

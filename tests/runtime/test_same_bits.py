@@ -16,7 +16,7 @@ import irexec
 from irexec import opset
 from irexec.native.levels import is_supported, levels
 from irexec.native.library import path_of
-from irexec.runtime.plans import PLANS
+from irexec.runtime.program import PLANS
 from tests.support.paths import ROOT
 
 SIDES = {"strides": [1, 1], "pads_begin": [1, 1], "pads_end": [1, 1], "dilations": [1, 1]}

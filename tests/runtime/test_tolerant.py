@@ -8,7 +8,7 @@ import pytest
 import irexec
 from irexec import io
 from irexec.errors import UnsupportedError
-from irexec.ir.find import find_value
+from irexec.ir.order import find_value
 from irexec.runtime.compiled_model import CompiledModel
 
 # x -> Relu a -> MyAct b -> Relu c -> Result, and a state that MyAct feeds.

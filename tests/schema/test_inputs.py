@@ -17,17 +17,17 @@ from irexec.errors import IrexecError, NodeError, OpError
 from irexec.ir.dims import ANY, Dim, PartialShape, Size
 from irexec.ir.facts import Fact
 from irexec.schema.injected import Variables
-from irexec.schema.inputs import (
+from irexec.schema.opdef import (
     NUMERIC,
     ONE_ELEMENT,
     SCALAR,
     FloatTensor,
     IntegerElement,
     IntegerTensor,
+    OpDef,
     Rank,
     input_spec,
 )
-from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
 from irexec.testing import Case
 from irexec.testing.rows import read_attributes

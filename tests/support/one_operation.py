@@ -17,7 +17,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.shape_text import write_shape
 from irexec.testing import Case, Typed
 from irexec.testing.laws import infer
-from irexec.testing.partial_facts import exact_facts
+from irexec.testing.rows import exact_facts
 
 
 @dataclass

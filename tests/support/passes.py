@@ -15,7 +15,7 @@ from irexec.compile.rewriting import Rewriting
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.testing import Case, model_of
 from irexec.testing.laws import Arrays, assert_same
-from irexec.testing.one_layer import FORMS
+from irexec.testing.rows import FORMS
 
 NAMES = tuple(one.name for one in PASSES)
 ALONE: tuple[tuple[str, ...], ...] = ((), *((name,) for name in NAMES))

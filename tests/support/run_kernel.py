@@ -8,8 +8,7 @@ import numpy as np
 
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Kernel, KernelContext, Task
-from irexec.testing.kernels import read_by, result_of
-from irexec.testing.tasks import run_recorded
+from irexec.testing.kernels import read_by, result_of, run_recorded
 
 
 def run_kernel(

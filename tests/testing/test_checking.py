@@ -15,7 +15,7 @@ from irexec.errors import InputError
 from irexec.plugins import Candidate, Fact, FloatTensor, Kernel, StringTensor, operation, translates
 from irexec.schema.extension import TRANSLATORS
 from irexec.schema.registry import discard
-from irexec.testing.plugin_laws import PLUGIN_LAWS
+from irexec.testing.checking import PLUGIN_LAWS
 
 _DOMAINS = map("checked{}.ops".format, itertools.count())
 

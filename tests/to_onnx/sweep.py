@@ -19,7 +19,7 @@ from converters.ir_to_onnx.graph_writer import ExportError
 from irexec.errors import ConversionError
 from irexec.testing import Case
 from irexec.testing.laws import assert_same
-from irexec.testing.one_layer import model_of, rank, shape
+from irexec.testing.rows import model_of, rank, shape
 from tests.support.cases import families
 from tests.support.exported import run_onnx
 from tests.support.goldens import recorded

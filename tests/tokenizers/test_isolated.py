@@ -20,8 +20,7 @@ import irexec
 from irexec import opset
 from irexec.errors import NodeError, OpError, RunTimeoutError
 from irexec.tokenizers import isolated, patterns
-from irexec.tokenizers.pattern_cost import longest_texts
-from irexec.tokenizers.patterns import compile_pattern
+from irexec.tokenizers.patterns import compile_pattern, longest_texts
 from tests.cases.tokenizers import SP
 from tests.support.paths import ROOT
 

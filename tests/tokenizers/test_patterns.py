@@ -9,10 +9,9 @@ import pytest
 
 from irexec.errors import OpError
 from irexec.tokenizers.charsmap import precompiled
-from irexec.tokenizers.hashing import fingerprint
+from irexec.tokenizers.models import fingerprint
 from irexec.tokenizers.patterns import compile_pattern, expand
-from irexec.tokenizers.unicode_classes import of_property
-from irexec.tokenizers.unicode_forms import form_rules
+from irexec.tokenizers.unicode_forms import form_rules, of_property
 
 
 @pytest.mark.parametrize(

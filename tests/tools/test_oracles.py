@@ -11,7 +11,7 @@ import pytest
 import irexec
 from irexec import Model
 from irexec.errors import EngineError
-from irexec.ir.find import find_value
+from irexec.ir.order import find_value
 from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.engines.runtimes import open_runtime
 from irexec.tools.verify import verify

@@ -20,7 +20,7 @@ from irexec import (
     UnsupportedError,
     read_model,
 )
-from irexec.ir.find import find_value
+from irexec.ir.order import find_value
 from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.engines.runtimes import RUNTIMES, Worker, open_runtime
 from irexec.tools.reduce.checks.against import check_against

@@ -14,7 +14,7 @@ from converters.ir_to_onnx.opsets import is_computed
 from converters.ir_to_onnx.registry import add, composed, exact
 from irexec.dtypes.elements import BOOLEAN, F32, F64, I64, Element
 from irexec.errors import check
-from irexec.schema.broadcasting import pdpd_start
+from irexec.schema.shape_rules import pdpd_start
 
 
 def aligned(ctx: ExportContext, a: Tensor, b: Tensor, auto_broadcast: str, auto_broadcast_axis: int | None) -> Tensor:

@@ -12,7 +12,7 @@ from converters.ir_to_onnx.ops.generation import as_i64, as_vector
 from converters.ir_to_onnx.registry import composed, exact
 from irexec.dtypes.elements import I64
 from irexec.errors import check
-from irexec.schema.broadcasting import pdpd_start
+from irexec.schema.shape_rules import pdpd_start
 
 
 @exact("Transpose")

@@ -15,8 +15,7 @@ from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.generation import as_i64
 from converters.ir_to_onnx.ops.roi import largest
 from converters.ir_to_onnx.registry import composed, exact, inexpressible
-from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, F64, I32, I64, STRING, Element
-from irexec.dtypes.limits import lowest
+from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, F64, I32, I64, STRING, Element, lowest
 from irexec.errors import check
 
 _EXTENSION = "extension"

@@ -16,8 +16,7 @@ from converters.ir_to_onnx.ops.elementwise import rounded_cast
 from converters.ir_to_onnx.ops.generation import as_i64, as_vector
 from converters.ir_to_onnx.ops.movement import multiplied, reshape_to, sizes_of
 from converters.ir_to_onnx.registry import add, composed, exact
-from irexec.dtypes.elements import BOOLEAN, F32, F64, U8
-from irexec.dtypes.limits import lowest
+from irexec.dtypes.elements import BOOLEAN, F32, F64, U8, lowest
 from irexec.errors import check
 from irexec.schema.windows import explicit_pads, per_axis, resolve_pads
 from irexec.schema.windows import known_sizes as sizes_known

@@ -59,7 +59,7 @@ def _imports(name: str) -> set[str]:
 
 
 def _svg() -> tuple[str, tuple[float, float]]:
-    from irexec.tools.graph.families import FAMILIES
+    from irexec.tools.graph.drawing import FAMILIES
 
     names = [name for name in _PURPOSES if _path(name).exists()]
     imports = {name: _imports(name) & set(names) for name in names}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from irexec.tools.graph.families import FAMILIES
+from irexec.tools.graph.drawing import FAMILIES
 
 _DARK = {
     "#ffffff": "#14171b", "#15191e": "#eef1f4", "#2c343c": "#dfe4e9", "#56606b": "#b3bdc7", "#4c5661": "#b3bdc7",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irexec.analysis.codes import CODES
-from irexec.ir.code_table import Code
+from irexec.ir.codes import Code
 from irexec_reference.markdown import fence, prose, table
 
 _GROUPS = {

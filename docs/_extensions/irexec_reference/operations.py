@@ -9,8 +9,7 @@ from itertools import groupby
 import irexec.ops  # noqa: F401 - its modules register the operations
 from irexec.analysis.portability import DIFFERENCES
 from irexec.io.xml import WRITTEN_TYPES
-from irexec.schema.inputs import InputSpec
-from irexec.schema.opdef import OpDef
+from irexec.schema.opdef import InputSpec, OpDef
 from irexec.schema.registry import definitions
 from irexec_reference.attributes import attribute_table
 from irexec_reference.examples import example

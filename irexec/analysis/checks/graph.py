@@ -1,14 +1,95 @@
-"""The graph itself: cycles, layers that nothing depends on, tensor names that occur twice."""
+"""Checks of graphs: bodies, variables, and what a model as a whole must have."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from irexec.analysis.shape_inference import Inference
 from irexec.ir import codes
+from irexec.ir.dims import contradict, is_static, join_shapes, shape_text
+from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding, in_model
-from irexec.ir.graph import Graph, ModelGraph, Node, Value, graphs
+from irexec.ir.graph import Body, Graph, ModelGraph, Node, PortMap, Value, graphs
 from irexec.ir.order import needed, topological
+
+_PURPOSES = ("current_iteration", "execution_condition")
+
+
+def body_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
+    """Problems of the port maps and back edges of every body."""
+    for node in model.walk():
+        for name, body in node.bodies.items():
+            yield from _port_maps(node, name, body)
+            yield from _without_value(node, name, body)
+            yield from _back_edges(node, name, body)
+
+
+def _port_maps(node: Node, name: str, body: Body) -> Iterator[Finding]:
+    ids = {"input": {inner.id for inner in body.graph.parameters}, "output": {inner.id for inner in body.graph.results}}
+    seen: set[int] = set()
+    for entry in body.port_maps:
+        texts = [*_internal(entry, ids, seen), *_external(node, entry), *_attributes(entry)]
+        for text in texts:
+            yield node.finding(codes.BODY_PORT_MAP, f"port map of {name}: {text}", line=entry.line)
+
+
+def _internal(entry: PortMap, ids: dict[str, set[int]], seen: set[int]) -> Iterator[str]:
+    if entry.internal not in ids.get(entry.kind, ()):
+        what = "Parameter" if entry.kind == "input" else "Result"
+        yield f"internal_layer_id {entry.internal} is not a {what} of the body"
+    elif entry.kind == "input":
+        if entry.internal in seen:
+            yield f"Parameter {entry.internal} has two inputs"
+        seen.add(entry.internal)
+
+
+def _external(node: Node, entry: PortMap) -> Iterator[str]:
+    index = node.input_index(entry.external) if entry.kind == "input" else node.output_index(entry.external)
+    stays_inside = entry.external == -1 and entry.attributes.get("purpose") in _PURPOSES
+    if index is None and not stays_inside:
+        yield f"external_port_id {entry.external} is not an {entry.kind} port of the layer"
+
+
+def _attributes(entry: PortMap) -> Iterator[str]:
+    for key in ("axis", "start", "end", "stride", "part_size"):
+        text = entry.attributes.get(key)
+        if text is not None and not _is_integer(text):
+            yield f"{key} {text!r} is not an integer"
+    purpose = entry.attributes.get("purpose")
+    if purpose and purpose not in _PURPOSES:
+        yield f"purpose {purpose!r} is not one of {', '.join(_PURPOSES)}"
+    if entry.attributes.get("stride", "1").strip() == "0":
+        yield "stride is 0"
+
+
+def _is_integer(text: str) -> bool:
+    stripped = text.strip().removeprefix("-")
+    return stripped.isascii() and stripped.isdigit()
+
+
+def _without_value(node: Node, name: str, body: Body) -> Iterator[Finding]:
+    mapped = {entry.internal for entry in body.port_maps if entry.kind == "input"}
+    for parameter in body.graph.parameters:
+        if parameter.id not in mapped:
+            text = f"Parameter {parameter.id} {parameter.name!r} of {name} has no entry in the port map"
+            yield node.finding(codes.BODY_UNFED, text)
+
+
+def _back_edges(node: Node, name: str, body: Body) -> Iterator[Finding]:
+    parameters = {inner.id for inner in body.graph.parameters}
+    results = {inner.id for inner in body.graph.results}
+    targets: set[int] = set()
+    for edge in body.back_edges:
+        texts = []
+        if edge.source not in results:
+            texts.append(f"from-layer {edge.source} is not a Result of the body")
+        if edge.target not in parameters:
+            texts.append(f"to-layer {edge.target} is not a Parameter of the body")
+        elif edge.target in targets:
+            texts.append(f"Parameter {edge.target} has two back edges")
+        targets.add(edge.target)
+        for text in texts:
+            yield node.finding(codes.BODY_BACK_EDGE, f"back edge of {name}: {text}", line=edge.line)
 
 
 def graph_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
@@ -66,3 +147,92 @@ def _duplicate_names(graph: Graph) -> Iterator[Finding]:
         more = f"; {len(found) - 1} more names occur twice" if len(found) > 1 else ""
         text = f"tensor name {name!r} is also that of layer {first.id} {first.name!r}{more}"
         yield value.node.finding(codes.DUPLICATE_TENSOR_NAME, text, port=value.port, line=value.line)
+
+
+_SEARCHING = ("opset3", "opset4", "opset5")
+"""The versions of Assign-3."""
+
+
+def variable_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
+    """Variables without reader or writer, with several readers or writers, or with values of another type or shape."""
+    readers, writers = _users(model, "ReadValue"), _users(model, "Assign")
+    for name, nodes in readers.items():
+        if name not in writers:
+            yield nodes[0].finding(codes.VARIABLE_NOT_ASSIGNED, f"variable {name!r} is read and never assigned")
+    for name, nodes in writers.items():
+        if name not in readers:
+            yield nodes[0].finding(codes.VARIABLE_NOT_READ, f"variable {name!r} is assigned and never read")
+        for node in nodes if name in readers else ():
+            yield from _misfits(node, readers[name], inference)
+    for reader in (reader for several in readers.values() for reader in several if reader.version not in _SEARCHING):
+        yield from _start_misfits(reader, inference)
+    for nodes in (*readers.values(), *writers.values()):
+        for node in nodes[1:]:
+            text = (
+                f"variable {node.attributes.get('variable_id')!r} is also that of layer {nodes[0].id} {nodes[0].name!r}"
+            )
+            yield node.finding(codes.VARIABLE_DUPLICATE, text)
+
+
+def _misfits(writer: Node, readers: list[Node], inference: Inference) -> Iterator[Finding]:
+    """An Assign whose value does not fit the variable.
+
+    Assign-3 finds its variable only in a ReadValue-3 on which its input depends, and Assign-6 is not compared with a
+    ReadValue-3. Source: openvino ``assign.cpp`` and ``assign_shape_inference.hpp``.
+    """
+    name, searches = writer.attributes["variable_id"], writer.version in _SEARCHING
+    readers = [reader for reader in readers if (reader.version in _SEARCHING) is searches]
+    if searches and not any(reader in _ancestors(writer) for reader in readers):
+        text = f"the input of Assign-3 does not depend on the ReadValue-3 of variable {name!r}"
+        yield writer.finding(codes.VARIABLE_NOT_READ, text)
+    for reader in readers:
+        variable, value = _fact(reader.outputs, inference), _fact(writer.inputs, inference)
+        if not _fits(value, variable, searches):
+            text = f"{value} is assigned to variable {name!r}, which is {variable}"
+            yield writer.finding(codes.VARIABLE_MISFIT, text)
+
+
+def _fits(value: Fact, variable: Fact, exactly: bool) -> bool:
+    """Whether a value may be assigned; ``exactly`` compares static shapes alone, as OpenVINO does for Assign-3."""
+    if None not in (value.element, variable.element) and value.element is not variable.element:
+        return False
+    if exactly and not (is_static(value.shape) and is_static(variable.shape)):
+        return True
+    return not contradict(value.shape, variable.shape)
+
+
+def _start_misfits(reader: Node, inference: Inference) -> Iterator[Finding]:
+    """A ReadValue-6 whose variable_shape excludes a possible shape of init_value; OpenVINO refuses such a layer."""
+    declared = _fact(reader.outputs, inference).shape
+    start = _fact(reader.inputs, inference).shape
+    if (
+        reader.inputs
+        and reader not in inference.failures
+        and shape_text(join_shapes(declared, start)) != shape_text(declared)
+    ):
+        text = f"init_value may have the shape {shape_text(start)}, variable_shape is {shape_text(declared)}"
+        yield reader.finding(codes.VARIABLE_MISFIT, text)
+
+
+def _fact(values: Sequence[Value | None], inference: Inference) -> Fact:
+    """The fact of the first value; an unknown one without it."""
+    unknown = Fact(None, None)
+    return unknown if not values or values[0] is None else inference.facts.get(values[0], unknown)
+
+
+def _users(model: ModelGraph, type: str) -> dict[str, list[Node]]:
+    found: dict[str, list[Node]] = {}
+    for node in model.walk():
+        if node.type == type and "variable_id" in node.attributes:
+            found.setdefault(node.attributes["variable_id"], []).append(node)
+    return found
+
+
+def _ancestors(node: Node) -> set[Node]:
+    """The nodes on which a node depends, itself included."""
+    found, waiting = {node}, [node]
+    for one in waiting:
+        fresh = {value.node for value in one.inputs if value is not None} - found
+        found |= fresh
+        waiting += fresh
+    return found

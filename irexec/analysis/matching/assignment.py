@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from irexec.analysis.matching.keys import NO_KEY, SideKeys
-from irexec.analysis.matching.side import Side
+from irexec.analysis.matching.keys import NO_KEY, Side, SideKeys
 
 _NAME, _TENSORS, _ELSEWHERE = 4.0, 3.0, -1.5
 _CONTENTS, _DEFINITION = 2.0, 1.5

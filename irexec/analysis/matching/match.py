@@ -1,18 +1,276 @@
-"""The steps of matching in their order; the package says what each is for."""
+"""The match of two models, step by step: keys, neighbours, assignments, leftovers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
-from irexec.analysis.matching.alignment import aligned
 from irexec.analysis.matching.assignment import Assignment
-from irexec.analysis.matching.keys import NO_KEY, SideKeys, joined, keys_of
-from irexec.analysis.matching.leftovers import pair_in_order, pair_in_place, pair_through
+from irexec.analysis.matching.keys import NO_KEY, Numbers, Side, SideKeys, Source, joined, keys_of
 from irexec.analysis.matching.result import Matching, Pair
-from irexec.analysis.matching.side import Numbers, Side
-from irexec.analysis.matching.spread import Spread
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node
+
+_STEPS = 4_000_000
+"""Comparisons after which the rest of a pair of sequences is left as it is."""
+
+
+def aligned(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
+    """Pairs of positions of equal elements, both increasing: a longest common subsequence, or a shorter one of long
+    sequences.
+
+    Equal ends are taken first, then elements that are unique on both sides split the sequences (patience diff). The
+    parts between them are searched by Myers' algorithm, within a budget.
+    """
+    found: list[tuple[int, int]] = []
+    waiting = [(0, len(a), 0, len(b))]
+    budget = _STEPS
+    while waiting:
+        first, last, start, stop = waiting.pop()
+        while first < last and start < stop and a[first] == b[start]:
+            found.append((first, start))
+            first, start = first + 1, start + 1
+        while first < last and start < stop and a[last - 1] == b[stop - 1]:
+            last, stop = last - 1, stop - 1
+            found.append((last, stop))
+        if first == last or start == stop:
+            continue
+        splits = _splits(a, b, (first, last), (start, stop))
+        if splits:
+            edges = [(first - 1, start - 1), *splits, (last, stop)]
+            found += splits
+            waiting += [(i + 1, k, j + 1, m) for (i, j), (k, m) in pairwise(edges)]
+        else:
+            shortest, used = _shortest(a[first:last], b[start:stop], budget)
+            budget -= used
+            found += [(first + i, start + j) for i, j in shortest]
+    return sorted(found)
+
+
+def _splits(
+    a: Sequence[int], b: Sequence[int], mine: tuple[int, int], theirs: tuple[int, int]
+) -> list[tuple[int, int]]:
+    """The longest increasing run of elements that are unique in both ranges."""
+    positions = _once(b, *theirs)
+    pairs = [(i, positions[key]) for key, i in _once(a, *mine).items() if key in positions]
+    pairs.sort()
+    tails: list[int] = []
+    before: list[int] = []
+    for k, (_, j) in enumerate(pairs):
+        low, high = 0, len(tails)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (middle + 1, high) if pairs[tails[middle]][1] < j else (low, middle)
+        before.append(tails[low - 1] if low else -1)
+        tails[low : low + 1] = [k]
+    chain: list[tuple[int, int]] = []
+    k = tails[-1] if tails else -1
+    while k >= 0:
+        chain.append(pairs[k])
+        k = before[k]
+    return chain[::-1]
+
+
+def _once(keys: Sequence[int], first: int, last: int) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for i in range(first, last):
+        found[keys[i]] = -1 if keys[i] in found else i
+    return {key: i for key, i in found.items() if i >= 0}
+
+
+def _shortest(a: Sequence[int], b: Sequence[int], budget: int) -> tuple[list[tuple[int, int]], int]:
+    """Pairs along a shortest edit script, and the comparisons made; none if the budget does not suffice. Source: Myers
+    1986."""
+    ends, traces, used = {1: 0}, [], 0
+    for edits in range(len(a) + len(b) + 1):
+        traces.append(dict(ends))
+        for diagonal in range(-edits, edits + 1, 2):
+            down = diagonal == -edits or (diagonal != edits and ends.get(diagonal - 1, -1) < ends.get(diagonal + 1, -1))
+            x = ends.get(diagonal + 1, 0) if down else ends[diagonal - 1] + 1
+            y = x - diagonal
+            while x < len(a) and y < len(b) and a[x] == b[y]:
+                x, y, used = x + 1, y + 1, used + 1
+            ends[diagonal] = x
+            if x >= len(a) and y >= len(b):
+                return list(_backwards(traces, len(a), len(b))), used
+        used += 2 * edits + 1
+        if used > budget:
+            return [], used
+    return [], used
+
+
+def _backwards(traces: list[dict[int, int]], x: int, y: int) -> Iterator[tuple[int, int]]:
+    for edits in range(len(traces) - 1, -1, -1):
+        ends, diagonal = traces[edits], x - y
+        down = diagonal == -edits or (diagonal != edits and ends.get(diagonal - 1, -1) < ends.get(diagonal + 1, -1))
+        previous = diagonal + 1 if down else diagonal - 1
+        start_x = ends.get(previous, 0)
+        start_y = start_x - previous
+        while x > start_x and y > start_y and x > 0 and y > 0:
+            x, y = x - 1, y - 1
+            yield x, y
+        x, y = start_x, start_y
+
+
+_FEW = 64
+"""Combinations of open neighbours up to which all are candidates; beyond, those that are equal, in order."""
+
+Candidate = tuple[float, int, int, int, int]
+"""Minus the score, the ranks of both layers, and the layers."""
+
+
+class Spread:
+    """Candidates beside pairs, in the order of their score."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        self._state = assignment
+
+    def run(self, minimum: float, candidates: Iterable[tuple[int, int]] = (), reason: str = "neighbours") -> None:
+        """Pair candidates that score at least ``minimum``, and go on from each.
+
+        Args:
+            minimum: the score.
+            candidates: to begin with, beside the neighbours of fresh pairs.
+            reason: the reason of new pairs whose names differ.
+        """
+        state = self._state
+        heap: list[Candidate] = []
+        for i, j in candidates:
+            self._push(heap, i, j, minimum)
+        self._push_fresh(heap, minimum)
+        while heap:
+            negative, _, _, i, j = heapq.heappop(heap)
+            if not state.is_open(i, j):
+                continue
+            score = state.score(i, j)
+            if score < -negative - 1e-9:
+                self._push(heap, i, j, minimum)
+                continue
+            state.add(i, j, "name" if state.keys_a.name[i] == state.keys_b.name[j] else reason)
+            self._push_fresh(heap, minimum)
+
+    def revisit(self) -> None:
+        """Look at the neighbours of every pair again."""
+        state = self._state
+        near = {i for k in state.open_a() for i in _neighbours(state.a, k) if state.to_b[i] >= 0}
+        near |= {state.to_a[j] for k in state.open_b() for j in _neighbours(state.b, k) if state.to_a[j] >= 0}
+        state.fresh = [(i, state.to_b[i]) for i in sorted(near, key=lambda i: state.a.rank[i])]
+
+    def _push(self, heap: list[Candidate], i: int, j: int, minimum: float) -> None:
+        state = self._state
+        if state.is_open(i, j):
+            score = state.score(i, j)
+            if score >= minimum:
+                heapq.heappush(heap, (-score, state.a.rank[i], state.b.rank[j], i, j))
+
+    def _push_fresh(self, heap: list[Candidate], minimum: float) -> None:
+        fresh, self._state.fresh = self._state.fresh, []
+        for i, j in fresh:
+            for k, m in self._beside(i, j):
+                self._push(heap, k, m, minimum)
+
+    def _beside(self, i: int, j: int) -> Iterator[tuple[int, int]]:
+        """Candidates among the sources and the readers of a pair."""
+        state = self._state
+        mine, theirs = _open(state.a.sources[i], state.to_b), _open(state.b.sources[j], state.to_a)
+        yield from self._combined(mine, theirs)
+        users = [(port, (user, output)) for output, port, user in state.a.uses[i] if state.to_b[user] < 0]
+        if users:
+            yield from self._combined(
+                users, [(port, (user, output)) for output, port, user in state.b.uses[j] if state.to_a[user] < 0]
+            )
+
+    def _combined(self, mine: list[tuple[int, Source]], theirs: list[tuple[int, Source]]) -> Iterator[tuple[int, int]]:
+        if len(mine) * len(theirs) <= _FEW:
+            yield from ((one[0], other[0]) for _, one in mine for _, other in theirs)
+            return
+        state = self._state
+        for keys_a, keys_b in (
+            (state.keys_a.name, state.keys_b.name),
+            (state.keys_a.contents, state.keys_b.contents),
+            (None, None),
+        ):
+            groups: dict[object, list[int]] = {}
+            for port, (i, output) in mine:
+                groups.setdefault((port, output) if keys_a is None else keys_a[i], []).append(i)
+            later = {key: iter(group) for key, group in groups.items()}
+            for port, (j, output) in theirs:
+                i = next(later.get((port, output) if keys_b is None else keys_b[j], iter(())), -1)
+                if i >= 0:
+                    yield i, j
+
+
+def _open(sources: list[Source | None], partners: list[int]) -> list[tuple[int, Source]]:
+    return [(port, source) for port, source in enumerate(sources) if source is not None and partners[source[0]] < 0]
+
+
+def _neighbours(side: Side, i: int) -> Iterator[int]:
+    yield from (source[0] for source in side.sources[i] if source is not None)
+    yield from (user for _, _, user in side.uses[i])
+
+
+_DEPTH = 8
+"""Layers between a constant and its consumer that are looked through."""
+
+
+def pair_through(state: Assignment) -> None:
+    """Pair constants with as many elements that the same input of a pair reads, through layers that only one graph has,
+    on either side."""
+    readers = {user for i in state.open_a() for _, _, user in state.a.uses[i]}
+    readers |= {state.to_a[user] for j in state.open_b() for _, _, user in state.b.uses[j]}
+    for i in sorted((i for i in readers if i >= 0 and state.to_b[i] >= 0), key=lambda i: state.a.rank[i]):
+        for one, other in zip(state.a.sources[i], state.b.sources[state.to_b[i]], strict=False):
+            mine, theirs = _constant(state.a, one, state.to_b), _constant(state.b, other, state.to_a)
+            if (
+                mine >= 0
+                and theirs >= 0
+                and state.is_open(mine, theirs)
+                and _count(state.a, mine) == _count(state.b, theirs)
+            ):
+                state.add(mine, theirs, "through")
+
+
+def _constant(side: Side, source: Source | None, partners: list[int]) -> int:
+    """The unpaired constant that a source is, or is computed from by unpaired layers as their first input; -1 if there
+    is none."""
+    for _ in range(_DEPTH):
+        if source is None or partners[source[0]] >= 0:
+            return -1
+        if side.nodes[source[0]].constant is not None:
+            return source[0]
+        source = side.sources[source[0]][0] if side.sources[source[0]] else None
+    return -1
+
+
+def _count(side: Side, i: int) -> int:
+    constant = side.nodes[i].constant
+    return -1 if constant is None else constant.count
+
+
+def pair_in_order(state: Assignment) -> None:
+    """Pair unpaired Parameters and Results of the same position if both graphs have as many of them."""
+    for type in ("Parameter", "Result"):
+        mine = [i for i, node in enumerate(state.a.nodes) if node.type == type]
+        theirs = [j for j, node in enumerate(state.b.nodes) if node.type == type]
+        if len(mine) == len(theirs):
+            for i, j in zip(mine, theirs, strict=True):
+                if state.is_open(i, j):
+                    state.add(i, j, "order")
+
+
+def pair_in_place(state: Assignment) -> None:
+    """Pair layers of different types if all their edges lead to pairs, at the same ports, both from sources and to
+    readers."""
+    for i in state.open_a():
+        source = next((source for source in state.a.sources[i] if source is not None), None)
+        if source is None or not state.a.uses[i] or state.to_b[source[0]] < 0:
+            continue
+        for _, _, j in state.b.uses[state.to_b[source[0]]]:
+            if state.to_a[j] < 0 and state.b.uses[j] and state.edges(i, j) == 1.0:
+                state.add(i, j, "replaced")
+                break
+
 
 _CERTAIN, _LIKELY, _POSSIBLE = 5.0, 2.5, 0.5
 """Scores that candidates must have at least, from step to step."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from irexec.ir import code_table
+from irexec.ir import codes
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
@@ -65,7 +65,7 @@ def difference(
     """Decorator of a condition: declare a difference and its finding code.
 
     Args:
-        code, name, example, repair: as in irexec.ir.code_table.Code; the example is a layer that has the difference.
+        code, name, example, repair: as in irexec.ir.codes.Code; the example is a layer that has the difference.
         types, who, effect, does, since, until: as in Difference.
 
     Raises:
@@ -73,7 +73,7 @@ def difference(
     """
 
     def register(condition: Condition) -> Condition:
-        code_table.add(code, "info", name, f"{does} (found with --portability)", example, repair)
+        codes.add(code, "info", name, f"{does} (found with --portability)", example, repair)
         DIFFERENCES[code] = Difference(code, types, who, effect, does, condition, since, until)
         return condition
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from irexec.errors import OpError
 from irexec.ir.dims import Size, high, low
-from irexec.schema.broadcasting import pdpd_start
+from irexec.schema.shape_rules import pdpd_start
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer

@@ -1,20 +1,28 @@
-"""Layers of scalars, and layers with lists of nothing, in forms that every plugin computes right.
+"""Layers that older plugins compute wrongly, in forms that every plugin computes right.
 
 Source: the releases 2021.4.2, 2022.3.2, 2023.3.0 and 2024.6.0 themselves (tests.release_sweep).
+
+Source: the release 2021.4.2 itself (tests.release_sweep).
+
+Source: the releases 2021.4.2 and 2022.3.2 themselves (tests.release_sweep).
 """
 
 from __future__ import annotations
 
+import itertools
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
+from irexec.analysis.portability.plugins import DYNAMIC_SHAPES, is_constant
 from irexec.analysis.portability.releases import NOT_ASKED, Release
-from irexec.authoring.downgrade.layer import EIGHT, ONE, Layer, respells
-from irexec.authoring.ends import constant
-from irexec.authoring.tensor import Tensor
-from irexec.schema.broadcasting import pdpd_start
+from irexec.authoring.downgrade.layer import EIGHT, FIVE, ONE, Layer, respells
+from irexec.authoring.tensor import Tensor, constant
+from irexec.dtypes.elements import Element
+from irexec.ir.dims import is_static
+from irexec.ir.facts import Fact
+from irexec.schema.shape_rules import pdpd_start
 
 
 @respells(NOT_ASKED, "Transpose")
@@ -182,3 +190,142 @@ def _index_before_the_data(layer: Layer) -> Any:
 
 def _reshaped(x: Tensor, shape: list[int]) -> Tensor:
     return ONE.reshape(x, constant(np.array(shape, np.int64), "i64"), special_zero=False)
+
+
+_UNTIL = Release(2022, 1)
+
+_ROUNDED = (
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cos", "Cosh", "Elu", "Erf", "Exp", "HSigmoid", "HSwish", "Log",
+    "Sigmoid", "Sin", "Sinh", "Sqrt", "Tan", "Tanh", "AvgPool",
+)  # fmt: skip
+"""Operations that OpenVINO computes in f32 and rounds to the integers of the input."""
+
+
+def _is_narrow(element: Element | None) -> bool:
+    return element is not None and element.is_integer and element.bits in (8, 16)
+
+
+@respells(_UNTIL, *_ROUNDED)
+def _rounded(layer: Layer) -> Any:
+    """Rounds to even, and saturates."""
+    element = layer.element()
+    if not _is_narrow(element):
+        return None
+    first, *rest = layer.inputs
+    floats = (ONE.convert(given, destination_type="f32") for given in (first, *rest))
+    exact = FIVE.round(layer.same(layer.since, *floats), mode="half_to_even")
+    low, high = element.limits
+    return _in_type(ONE.clamp(exact, min=low, max=high), element)
+
+
+@respells(Release(2024, 6), "Convert")
+def _through_a_few_bits(layer: Layer) -> Any:
+    """A Convert to integers of 2 to 6 bits, followed by one of them: both wrap in i32. Plugins hold bytes, if any."""
+    element, target, made = layer.element(), layer.outputs[0].element, layer.inputs[0].value.node
+    source = made.inputs[0] if made.type == "Convert" else None
+    if source is None or source.fact is None or target is None or not (element.is_integer and 1 < element.bits < 8):
+        return None
+    x = Tensor(source, Fact(source.fact.element, layer.inputs[0].shape))
+    wrapped = _wrapped(ONE.convert(x, destination_type="i32"), element)
+    return (
+        ONE.not_equal(wrapped, constant(0, "i32"))
+        if target.kind == "boolean"
+        else ONE.convert(wrapped, destination_type=target)
+    )
+
+
+@respells(_UNTIL, "Convert", "ConvertLike")
+def _convert(layer: Layer) -> Any:
+    """Zero is false, other numbers are true; integers wrap."""
+    source, target = layer.element(), layer.outputs[0].element
+    (x, *_) = layer.inputs
+    if target is None or source is target:
+        return None
+    if target.kind == "boolean":
+        return ONE.not_equal(x, layer.number(0))
+    if not _is_narrow(target) or source.kind == "boolean" or (source.is_integer and _holds(target, source)):
+        return None
+    return _in_type(_wrapped(ONE.convert(x, destination_type="i32"), target), target)
+
+
+def _wrapped(x: Tensor, element: Element) -> Tensor:
+    low, high = element.limits
+    middle, count = constant(-low, "i32"), constant(high - low + 1, "i32")
+    if low == 0:
+        return ONE.floor_mod(x, count)
+    return ONE.subtract(ONE.floor_mod(ONE.add(x, middle), count), middle)
+
+
+def _in_type(x: Tensor, element: Element) -> Tensor:
+    """Numbers in the range of the type, as the type."""
+    return ONE.convert(ONE.convert(x, destination_type="i32"), destination_type=element)
+
+
+def _holds(element: Element, other: Element) -> bool:
+    (low, high), (other_low, other_high) = element.limits, other.limits
+    return low <= other_low and other_high <= high
+
+
+@respells(DYNAMIC_SHAPES, "Concat")
+def _concat(layer: Layer) -> Any:
+    """A constant before other inputs is lost along axis 1 of a batch of 1; along axis 0 it is not.
+
+    The plugin lets the inputs share the memory of the result, and another layer overwrites the constant.
+    """
+    first, *others = [tensor.value for tensor in layer.inputs]
+    is_lost = is_constant(first) and not all(map(is_constant, others))
+    if not is_lost or layer.axis(layer["axis"]) != 1 or layer.sizes()[0] != 1:
+        return None
+    axis = [0]
+    return ONE.unsqueeze(ONE.concat(*(ONE.squeeze(x, axis) for x in layer.inputs), axis=0), axis)
+
+
+@respells(Release(2023, 0), "Split", "VariadicSplit")
+def _split(layer: Layer) -> Any:
+    """Parts of known size along axis 0 are slices where other sizes are open.
+
+    The plugin finds no memory for a part after the first one that an element-wise layer of open size reads.
+    """
+    data, is_first = layer.inputs[0], layer.is_known(1) and layer.axis(layer.ints(1, "axis")[0]) == 0
+    if not layer.is_open or layer.read <= {0} or not is_first or not is_static(data.shape):
+        return None
+    shapes = [output.shape for output in layer.outputs]
+    ends = [0, *itertools.accumulate(int(str(shape[0])) for shape in shapes if shape is not None)]
+    return tuple(
+        ONE.strided_slice(data, [begin], [end], [1], begin_mask=[0], end_mask=[0])
+        for begin, end in itertools.pairwise(ends)
+    )
+
+
+@respells(Release(2023, 0), "RegionYolo")
+def _region_yolo(layer: Layer) -> Any:
+    """Axes that are counted from the end, or that end before they begin, give another shape or none."""
+    axis, end_axis = layer.axis(layer["axis"]), layer.axis(layer["end_axis"])
+    if not layer["do_softmax"] or (end_axis >= axis and (axis, end_axis) == (layer["axis"], layer["end_axis"])):
+        return None
+    (output,) = layer.outputs
+    rank = layer.rank()
+    found = layer.same(1, axis=rank - 1, end_axis=rank - 1)
+    return ONE.reshape(found, constant(np.array(output.shape), "i64"), special_zero=False)
+
+
+@respells(DYNAMIC_SHAPES, "BinaryConvolution")
+def _binary_convolution(layer: Layer) -> Any:
+    """The plugin reads the bits of a filter in another order: a Convolution counts the bits that agree.
+
+    Data other than 0 and 1 agrees with neither.
+    """
+    data, _ = layer.inputs
+    if layer["auto_pad"] != "explicit" or not layer.is_known(1):
+        return None
+    bits = np.asarray(layer.known(1, "filter"), np.float32)
+    ends = [[0, 0, *layer[name]] for name in ("pads_begin", "pads_end")]
+    if any(map(any, ends)):
+        data = ONE.pad(data, *ends, layer.number(layer["pad_value"]), pad_mode="constant")
+    is_bit = [ONE.convert(ONE.equal(data, layer.number(bit)), destination_type="f32") for bit in (1, 0)]
+    agreeing = ONE.convolution(
+        ONE.concat(*is_bit, axis=1), constant(np.concatenate([bits, 1 - bits], 1), "f32"), strides=layer["strides"],
+        pads_begin=[0, 0], pads_end=[0, 0], dilations=layer["dilations"],
+    )  # fmt: skip
+    found = ONE.subtract(ONE.multiply(agreeing, constant(2, "f32")), constant(bits[0].size, "f32"))
+    return ONE.convert(found, destination_type=layer.element())

@@ -13,7 +13,7 @@ import numpy as np
 from irexec.analysis.portability.plugins import HALVES_IN_ORDER
 from irexec.analysis.portability.releases import ELEMENTS, NOT_ASKED
 from irexec.authoring.downgrade.layer import ONE, Layer, Rewrite, respells
-from irexec.authoring.ends import constant
+from irexec.authoring.tensor import constant
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.portability.releases import Release
-from irexec.authoring.ends import constant
 from irexec.authoring.operations import function_name, functions
-from irexec.authoring.tensor import Tensor
+from irexec.authoring.tensor import Tensor, constant
 from irexec.dtypes.elements import Element
 from irexec.errors import IrexecError
 from irexec.ir.constants import constant_value

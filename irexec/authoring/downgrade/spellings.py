@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.portability.releases import NOT_ASKED, Release
+from irexec.authoring.downgrade.activations import attention
 from irexec.authoring.downgrade.layer import ONE, Layer, respells
-from irexec.authoring.downgrade.normalization import attention
-from irexec.authoring.ends import constant
-from irexec.authoring.tensor import Tensor
-from irexec.schema.broadcasting import pdpd_start
+from irexec.authoring.tensor import Tensor, constant
+from irexec.schema.shape_rules import pdpd_start
 
 _UNMENDED = Release(2027, 0)
 """Behind the newest release, 2026.4, which still does the same."""

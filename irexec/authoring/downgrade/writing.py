@@ -26,8 +26,7 @@ from irexec.ir.dims import is_static
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Graph, Input, Node, Value
-from irexec.ir.names import Names
-from irexec.ir.order import needed
+from irexec.ir.order import Names, needed
 from irexec.ir.writable import refuse_damage
 from irexec.records import Record
 from irexec.schema.opdef import OpDef

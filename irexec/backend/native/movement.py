@@ -19,8 +19,7 @@ from irexec.backend.native.following import can_follow, followed
 from irexec.backend.registry import kernels
 from irexec.native.library import library
 from irexec.native.structures import Parameters, declared_in
-from irexec.schema.broadcasting import pdpd_start
-from irexec.schema.shape_rules import normalize_axis
+from irexec.schema.shape_rules import normalize_axis, pdpd_start
 
 # Nanoseconds: of a step, of a copy, of four bytes copied, of an element copied to another order.
 _STEP, _COPY, _WORD, _REORDERED = 1_000, 100, 0.08, 0.35

@@ -16,8 +16,8 @@ import numpy as np
 
 from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, corners, floats, hull, joined, settled
 from irexec.bounds.registry import Layer, rule
-from irexec.schema.elementwise import align, alignment
-from irexec.schema.moves import MOVES
+from irexec.schema.recurrent import align, alignment
+from irexec.schema.shape_rules import MOVES
 
 
 def aligned(layer: Layer, a: Interval, b: Interval) -> tuple[Interval, Interval]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from irexec.analysis.intervals import Interval
+from irexec.analysis.constant_layers import Interval
 from irexec.compile.graph import CompileValue
 from irexec.compile.storage.arena import Buffer
 from irexec.compile.storage.planned import Owner, PlannedOperation, Storage

@@ -1,9 +1,11 @@
-"""Arithmetic, comparison, logic, one-input functions and activations."""
+"""Random models of arithmetic, comparison, logic, functions, activations and promoted types."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
+
+import numpy as np
 
 from irexec.testing import Case, Typed, typed
 from irexec.testing.case_generator import FLOATS, INTEGERS, NUMBERS, CaseGenerator, Shape, Table, model
@@ -239,3 +241,70 @@ def softmax(gen: CaseGenerator, type: str, since: int) -> Case:
     shape = gen.shape(1)
     axis = gen.size(0, len(shape) - 1) if (type, since) == ("Softmax", 1) else gen.axis(len(shape))
     return model(type, since, gen.tensor(shape, FLOATS, -9, 9), axis=axis)
+
+
+@RANDOM_CASES.row(("ConvertPromoteTypes", 14))
+def promotion(gen: CaseGenerator, type: str, since: int) -> Case:
+    first, second = (
+        gen.tensor(gen.shape(0, 3), (*INTEGERS, "f16", "f32", "f64", "bf16", "boolean"), 0, 100) for _ in range(2)
+    )
+    target = gen.pick(None, "f32", "i64", "f64")
+    return model(
+        type,
+        since,
+        first,
+        second,
+        promote_unsafe=gen.chance(0.7),
+        pytorch_scalar_promotion=gen.chance(),
+        u64_integer_promotion_target=target,
+    )
+
+
+@RANDOM_CASES.row(("FakeConvert", 13))
+def fake_convert(gen: CaseGenerator, type: str, since: int) -> Case:
+    """Numbers of the middle of the range: at its ends the plugin and the reference part, and rows say who is right."""
+    kind, shape = gen.pick("f32", "f32", "f16", "bf16"), gen.shape(1, 4)
+    data = gen.tensor(shape, kind, 1, 200)
+    some = gen.shrunk(shape)
+    scale = typed(kind, gen.rng.choice([0.25, 0.5, 1, 2], some))
+    shift = typed(kind, gen.rng.choice([-0.5, 0, 0.25], some)) if gen.chance() else None
+    return model(type, since, data, scale, shift, destination_type=gen.pick(None, "f8e4m3", "f8e5m2"))
+
+
+@RANDOM_CASES.row(("ErfInv", 17))
+def erfinv(gen: CaseGenerator, type: str, since: int) -> Case:
+    return model(type, since, gen.tensor(gen.shape(0, 4), ("f32", "f32", "f16", "bf16"), -0.9, 0.9))
+
+
+@RANDOM_CASES.row(("RandomUniform", 8))
+def random_uniform(gen: CaseGenerator, type: str, since: int) -> Case:
+    kind = gen.pick("f32", "f32", "i32", "i64")
+    low = gen.size(-50, 50)
+    limits = [typed(kind, limit if gen.chance() else [limit]) for limit in (low, low + gen.size(1, 80))]
+    shape = gen.ints(gen.sizes(gen.size(1, 3), 1, 30))
+    seeds = {"global_seed": gen.size(1, 2**31), "op_seed": gen.size(0, 1000)}
+    return model(
+        type, since, shape, *limits, output_type=kind, alignment=gen.pick(None, "TENSORFLOW", "PYTORCH"), **seeds
+    )
+
+
+@RANDOM_CASES.row(("Multinomial", 13))
+def multinomial(gen: CaseGenerator, type: str, since: int) -> Case:
+    """Distributions that leave no choice: the generator is not specified."""
+    batch, classes = gen.size(1, 4), gen.size(1, 6)
+    sure = np.eye(classes)[gen.rng.integers(0, classes, batch)] * 3
+    logarithms = gen.chance(0.3)
+    many, again = (gen.size(1, 7), True) if gen.chance(0.7) else (1, False)
+    with np.errstate(divide="ignore"):
+        probs = typed(gen.pick("f32", "f16"), np.log(sure) if logarithms else sure)
+    return model(
+        type,
+        since,
+        probs,
+        gen.ints(gen.pick(many, [many])),
+        convert_type=gen.pick("i32", "i64"),
+        with_replacement=again,
+        log_probs=logarithms,
+        global_seed=gen.size(1, 99),
+        op_seed=gen.size(0, 99),
+    )

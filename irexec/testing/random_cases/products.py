@@ -1,4 +1,7 @@
-"""Random models of Einsum, attention, inverses and grouped products."""
+"""Random models of products, reductions, Fourier transforms and connectionist temporal classification.
+
+What the CPU plugin gets wrong is left out: a signal_size above the dimension or of -1 in RDFT and IRDFT.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import string
 import numpy as np
 
 from irexec.testing import Case, typed
-from irexec.testing.case_generator import CaseGenerator, Table, model
+from irexec.testing.case_generator import NUMBERS, CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 _FLOATS = ("f32", "f32", "f32", "f16", "bf16")
@@ -85,3 +88,130 @@ def grouped(gen: CaseGenerator, type: str, since: int) -> Case:
         return model(type, since, gen.tensor([groups, rows, inner], kind), matrices)
     ends = np.sort(gen.rng.integers(0, rows + 1, groups))
     return model(type, since, gen.tensor([rows, inner], kind), matrices, gen.ints(ends))
+
+
+_NUMBERS = {
+    "ReduceL1": 4,
+    "ReduceL2": 4,
+    "ReduceMax": 1,
+    "ReduceMean": 1,
+    "ReduceMin": 1,
+    "ReduceProd": 1,
+    "ReduceSum": 1,
+}
+_LOGICAL = {"ReduceLogicalAnd": 1, "ReduceLogicalOr": 1}
+
+
+@RANDOM_CASES.row(*_NUMBERS.items(), *_LOGICAL.items())
+def reduce(gen: CaseGenerator, type: str, since: int) -> Case:
+    shape = gen.shape(1)
+    axes = gen.axes(len(shape), 0)
+    given = gen.ints(axes[0] if len(axes) == 1 and gen.chance() else axes)
+    data = gen.tensor(shape, "boolean" if type in _LOGICAL else NUMBERS, -3, 3)
+    return model(type, since, data, given, keep_dims=gen.pick(None, True, False))
+
+
+@RANDOM_CASES.row(("DFT", 7), ("IDFT", 7))
+def complex_transform(gen: CaseGenerator, type: str, since: int) -> Case:
+    shape = gen.sizes(gen.size(1, 3), 1, 9)
+    axes = gen.axes(len(shape))
+    sizes = [gen.pick(-1, gen.size(1, 12)) for _ in axes]
+    data = gen.tensor([*shape, 2], _FLOATS, -2, 2)
+    return model(type, since, data, gen.ints(axes), gen.ints(sizes) if gen.chance() else None)
+
+
+@RANDOM_CASES.row(("RDFT", 9), ("IRDFT", 9))
+def real_transform(gen: CaseGenerator, type: str, since: int) -> Case:
+    pair = [2] if type == "IRDFT" else []
+    shape = gen.sizes(gen.size(1, 3), 2, 9)
+    axes = gen.axes(len(shape))
+    sizes = [gen.size(1, shape[axis]) for axis in axes]
+    data = gen.tensor([*shape, *pair], _FLOATS, -2, 2)
+    return model(type, since, data, gen.ints(axes), gen.ints(sizes) if gen.chance() else None)
+
+
+def _frames(gen: CaseGenerator) -> tuple[int, int, int]:
+    size = gen.size(2, 17)
+    return size, gen.size(1, 20), gen.size(1, size)
+
+
+@RANDOM_CASES.row(("STFT", 15))
+def short_time(gen: CaseGenerator, type: str, since: int) -> Case:
+    size, step, window = _frames(gen)
+    kind = gen.pick(*_FLOATS)
+    signal = gen.tensor([*gen.pick([], [gen.size(1, 3)]), gen.size(size, 60)], kind, -2, 2)
+    return model(
+        type,
+        since,
+        signal,
+        gen.tensor([window], kind, 0, 1),
+        gen.ints(size),
+        gen.ints(step),
+        transpose_frames=gen.chance(),
+    )
+
+
+@RANDOM_CASES.row(("ISTFT", 16))
+def inverse_short_time(gen: CaseGenerator, type: str, since: int) -> Case:
+    size, step, window = _frames(gen)
+    kind = gen.pick("f32", "f32", "f16")
+    data = gen.tensor([*gen.pick([], [gen.size(1, 3)]), size // 2 + 1, gen.size(1, 6), 2], kind, -2, 2)
+    # A window that nearly vanishes would make what rounding leaves there large.
+    shape = typed(kind, np.where(gen.rng.random(window) < 0.1, 0, gen.rng.uniform(0.5, 1, window)))
+    length = gen.ints(gen.pick(gen.size(1, 90), [gen.size(1, 90)])) if gen.chance() else None
+    return model(
+        type, since, data, shape, gen.ints(size), gen.ints(step), length, center=gen.chance(), normalized=gen.chance()
+    )
+
+
+@RANDOM_CASES.row(("CTCGreedyDecoder", 1))
+def greedy(gen: CaseGenerator, type: str, since: int) -> Case:
+    steps, batch, classes = gen.size(1, 9), gen.size(1, 4), gen.size(2, 5)
+    kind = gen.pick("f32", "f32", "f16")
+    mask = np.arange(steps)[:, None] < gen.rng.integers(0, steps + 1, batch)
+    return model(
+        type,
+        since,
+        gen.distinct([steps, batch, classes], kind),
+        typed(kind, mask),
+        ctc_merge_repeated=gen.pick(True, False),
+    )
+
+
+@RANDOM_CASES.row(("CTCGreedyDecoderSeqLen", 6))
+def greedy_lengths(gen: CaseGenerator, type: str, since: int) -> Case:
+    batch, steps, classes = gen.size(1, 4), gen.size(1, 9), gen.size(2, 5)
+    kind = gen.pick("i32", "i64")
+    blank = typed(kind, gen.pick(gen.size(0, classes - 1), [gen.size(0, classes - 1)])) if gen.chance() else None
+    return model(
+        type,
+        since,
+        gen.distinct([batch, steps, classes], gen.pick("f32", "f16")),
+        gen.tensor([batch], kind, 0, steps),
+        blank,
+        merge_repeated=gen.pick(True, False),
+        classes_index_type=gen.pick("i32", "i64"),
+        sequence_length_type=gen.pick("i32", "i64"),
+    )
+
+
+@RANDOM_CASES.row(("CTCLoss", 4))
+def loss(gen: CaseGenerator, type: str, since: int) -> Case:
+    """Sequences of at least one step and one label: the plugin reads beside its memory otherwise."""
+    batch, steps, classes = gen.size(1, 3), gen.size(1, 8), gen.size(2, 5)
+    kind, last = gen.pick("i32", "i64"), classes - 1
+    lengths = gen.rng.integers(1, steps + 1, batch)
+    counts = [gen.size(1, int(length)) for length in lengths]
+    blank = typed(kind, last) if gen.chance() else None
+    return model(
+        type,
+        since,
+        gen.tensor([batch, steps, classes], gen.pick("f32", "f16"), -3, 3),
+        typed(kind, lengths),
+        typed(kind, gen.rng.integers(0, last, (batch, steps))),
+        typed(kind, counts),
+        blank,
+        preprocess_collapse_repeated=gen.chance(),
+        ctc_merge_repeated=gen.chance(),
+        unique=gen.chance(),
+    )

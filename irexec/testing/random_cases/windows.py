@@ -1,4 +1,4 @@
-"""Operations with windows: convolutions forward, backward and deformable, pooling."""
+"""Random models of windows and images: convolutions, pooling, colours, grids."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from irexec.schema.convolution import ConvolutionAttributes
-from irexec.testing import Case
+from irexec.testing import Case, Typed
 from irexec.testing.case_generator import FLOATS, CaseGenerator, Shape, Table, model
 
 RANDOM_CASES = Table()
@@ -124,3 +124,43 @@ def adaptive(gen: CaseGenerator, type: str, since: int) -> Case:
     # The plugin has no i64 indices.
     kind = {"index_element_type": gen.pick(None, "i64", *["i32"] * 6)} if type == "AdaptiveMaxPool" else {}
     return model(type, since, data, gen.ints(gen.sizes(rank, 1, 8)), **kind)
+
+
+def _image(gen: CaseGenerator, kind: str, *shape: int) -> Typed:
+    return gen.tensor(shape, kind, 0, 255)
+
+
+@RANDOM_CASES.row(("NV12toRGB", 8), ("NV12toBGR", 8), ("I420toRGB", 8), ("I420toBGR", 8))
+def from_video(gen: CaseGenerator, type: str, since: int) -> Case:
+    kind, batch, height, width = gen.pick("u8", "u8", "f32", "f16"), gen.size(1, 3), gen.size(1, 5), gen.size(1, 5)
+    if gen.chance():
+        return model(type, since, _image(gen, kind, batch, 3 * height, 2 * width, 1))
+    parts = [2] if type.startswith("NV12") else [1, 1]
+    chroma = [_image(gen, kind, batch, height, width, channels) for channels in parts]
+    return model(type, since, _image(gen, kind, batch, 2 * height, 2 * width, 1), *chroma)
+
+
+@RANDOM_CASES.row(("RGBtoNV12", 17), ("BGRtoNV12", 17))
+def to_video(gen: CaseGenerator, type: str, since: int) -> Case:
+    shape = (gen.size(1, 3), 2 * gen.size(1, 5), 2 * gen.size(1, 5), 3)
+    return model(
+        type, since, _image(gen, gen.pick("u8", "f32", "f16"), *shape), single_plane=gen.pick(None, True, False)
+    )
+
+
+@RANDOM_CASES.row(("GridSample", 9))
+def grid_sample(gen: CaseGenerator, type: str, since: int) -> Case:
+    n, c, h, w, high, wide = gen.sizes(6, 1, 5)
+    data = gen.tensor([n, c, h, w], ("f32", "f32", "f16", "bf16", "i32", "i64"), -50, 50)
+    grid = gen.tensor([n, high, wide, 2], "f32", -2, 2)
+    if gen.chance(0.2):
+        grid = gen.steps([n, high, wide, 2], "f32", -2, 2)
+    return model(
+        type,
+        since,
+        data,
+        grid,
+        align_corners=gen.pick(None, True, False),
+        mode=gen.pick(None, "bilinear", "nearest", "bicubic"),
+        padding_mode=gen.pick(None, "zeros", "border", "reflection"),
+    )

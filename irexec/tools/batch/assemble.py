@@ -14,9 +14,8 @@ import numpy as np
 from irexec.errors import InputError
 from irexec.io.files import new_file
 from irexec.tools.arrays.files import ArrayFile, npz_member, open_arrays, storable, write_header
-from irexec.tools.batch.job import Format
-from irexec.tools.batch.part_files import ITEM, join_csv
-from irexec.tools.batch.tables import load_pyarrow
+from irexec.tools.batch.items import load_pyarrow
+from irexec.tools.batch.parts import ITEM, Format, join_csv
 
 _CHUNK = 16 << 20
 

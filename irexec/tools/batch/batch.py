@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from irexec.errors import InputError
-from irexec.tools.batch.job import FORMATS, BatchJob, Format
+from irexec.tools.batch.parts import FORMATS, BatchJob, Format
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchReport, BatchWatch, ErrorMode
 from irexec.tools.batch.run import batch as run_job

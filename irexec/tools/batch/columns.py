@@ -13,8 +13,8 @@ import numpy as np
 from irexec.analysis.model import expected
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
+from irexec.tools.batch.items import ItemReader
 from irexec.tools.batch.predictor import Predictor, PredictorOptions, stacked
-from irexec.tools.batch.readers import ItemReader
 from irexec.tools.images.images import ImageOptions
 
 Item = dict[str, np.ndarray]

@@ -1,4 +1,4 @@
-"""The items of a job: images, the first axis of arrays, and rows of tables, in an order that is always the same.
+"""The items of a batch: files, rows of tables, and the arrays that are read of them.
 
 Files of a folder that earlier jobs have written are no items: the manifests beside their outputs tell.
 """
@@ -10,18 +10,102 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from irexec.errors import InputError, ModelError
+from irexec.analysis.model import Port, expected, find_port
+from irexec.compile.memory_limit import MemoryLimit
+from irexec.errors import InputError, ModelError, UnsupportedError
 from irexec.io.reading import open_regular, reading
 from irexec.tools.arrays.items import ArrayItems
-from irexec.tools.batch.tables import row_count
-from irexec.tools.images.files import IMAGE_SUFFIXES
+from irexec.tools.batch.predictor import Predictor
+from irexec.tools.images.files import IMAGE_SUFFIXES, Notify
+from irexec.tools.images.images import ImageOptions, read_image
+
+
+def load_pyarrow() -> Any:
+    """pyarrow with its parquet module; raises UnsupportedError if it is not installed."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise UnsupportedError(".parquet needs pyarrow, which is not installed: pip install pyarrow") from None
+    return pyarrow
+
+
+def row_count(path: str, column: str | None) -> int:
+    """The rows of a table.
+
+    Raises:
+        ModelError: it cannot be read.
+        InputError: it has no such column.
+        UnsupportedError: pyarrow is not installed.
+    """
+    with closing(ParquetTable(path, column)) as table:
+        return table.count
+
+
+class ParquetTable:
+    """A .parquet, of which one group of rows is held at a time.
+
+    Attributes:
+        count: of rows.
+        column: the column of the items.
+
+    Raises:
+        ModelError, InputError, UnsupportedError: as for ``row_count``.
+    """
+
+    def __init__(self, path: str, column: str | None) -> None:
+        self._path, self._arrow = path, load_pyarrow()
+        try:
+            self._file = self._arrow.parquet.ParquetFile(path)
+        except (OSError, self._arrow.ArrowException) as error:
+            raise ModelError(f"{path}: cannot be read: {error}") from None
+        names = self._file.schema_arrow.names
+        if column is None and len(names) != 1:
+            raise InputError(f"{path} has the columns {', '.join(names)}: choose one with --column")
+        if column is not None and column not in names:
+            raise InputError(f"{path} has no column {column!r}, but {', '.join(names)}")
+        self.column: str = column or names[0]
+        self.count: int = self._file.metadata.num_rows
+        self._ends = np.cumsum([self._file.metadata.row_group(i).num_rows for i in range(self._file.num_row_groups)])
+        self._held: tuple[int, Any] | None = None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def value(self, row: int) -> Any:
+        """The value in a row: bytes, text, a number, or an array of what is a list.
+
+        Raises:
+            ModelError: the file is damaged, or the value is none of these.
+        """
+        group = int(np.searchsorted(self._ends, row, side="right"))
+        if self._held is None or self._held[0] != group:
+            self._held = None
+            try:
+                self._held = group, self._file.read_row_group(group, columns=[self.column]).column(0).combine_chunks()
+            except (OSError, self._arrow.ArrowException) as error:
+                raise ModelError(f"{self._path}: cannot be read: {error}") from None
+        start = int(self._ends[group - 1]) if group else 0
+        found = unwrapped(self._held[1][row - start].as_py())
+        if found is None or isinstance(found, dict):
+            raise ModelError(
+                f"{self._path}, row {row}: column {self.column!r} has {'no value' if found is None else 'a record'}"
+            )
+        return found
+
+
+def unwrapped(value: Any) -> Any:
+    """The bytes of a record of them and a path, as data sets of images have it; any other value as it is."""
+    return value["bytes"] if isinstance(value, dict) and isinstance(value.get("bytes"), bytes) else value
+
 
 MANIFEST, PARTS = ".sqlite", ".parts"
 """Suffixes of the manifest of an output, and of the folder of its parts while the output is not complete."""
@@ -275,3 +359,115 @@ def _count(path: str, kind: Kind, column: str | None) -> int:
         return row_count(path, column)
     with closing(ArrayItems(path)) as arrays:
         return arrays.count
+
+
+class ItemReader:
+    """Reads items. The file of the last item stays open, since the next is most often in it, too.
+
+    Attributes:
+        notify: takes what the user might not expect.
+    """
+
+    def __init__(self, predictor: Predictor, image: ImageOptions, column: str | None, memory: MemoryLimit) -> None:
+        self._ports, self._image, self._column, self._memory = predictor.inputs, image, column, memory
+        self._batching = predictor.batching
+        self._open: tuple[str, ArrayItems | ParquetTable] | None = None
+        self.notify: Notify = lambda text: None
+
+    def read(self, item: Item) -> dict[str, np.ndarray]:
+        """The arrays of an item.
+
+        Raises:
+            ModelError: its file cannot be read.
+            InputError: it does not fit the model's inputs.
+            UnsupportedError: a package is not installed that reads it.
+        """
+        if item.kind == "image":
+            return self._from_image(item.path, None)
+        file = self._file(item)
+        if isinstance(file, ParquetTable):
+            return self.from_value(item.name, file.value(item.index))
+        arrays = file.item(item.index)
+        if list(arrays) == [""]:
+            return {self._only_port(item.path).name: arrays[""]}
+        return {find_port(self._ports, name).name: array for name, array in arrays.items()}
+
+    def close(self) -> None:
+        """Close the file that is open."""
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+
+    def _from_image(self, path: str, content: bytes | np.ndarray | None) -> dict[str, np.ndarray]:
+        port = self._only_port(path)
+        if self._batching.has_axis and port.shape:
+            port = replace(port, shape=(1, *port.shape[1:]))
+        return {port.name: read_image(path, port, self._image, self.notify, self._memory, content)}
+
+    def from_value(self, name: str, value: Any) -> dict[str, np.ndarray]:
+        """The array of the only input: the bytes of an image, or a value or list that is an array.
+
+        Args:
+            name: the name of the item in messages.
+            value: of it.
+
+        Raises:
+            ModelError, InputError, UnsupportedError: as for ``read``.
+        """
+        value = unwrapped(value)
+        port = self._only_port(name)
+        if isinstance(value, bytes) and not _is_text(port):
+            return self._from_image(name, value)
+        return {port.name: self.array(name, port, value)}
+
+    def from_pixels(self, name: str, pixels: np.ndarray) -> dict[str, np.ndarray]:
+        """The array of the only input for a decoded image: uint8, [height, width] or [height, width, channels].
+
+        Raises:
+            InputError: as for ``read``, or it is not an image.
+        """
+        return self._from_image(name, pixels)
+
+    @staticmethod
+    def array(name: str, port: Port, value: Any) -> np.ndarray:
+        """The array of an input for a value, or lists of them, in the type that an item's array has.
+
+        Raises:
+            InputError: it is not an array.
+        """
+        if value is None:
+            raise InputError(f"{name}: has no value for input {port}")
+        try:
+            array = np.array(_dense(value), object if _is_text(port) else None)
+        except ValueError as error:
+            raise InputError(f"{name}: is not an array: {error}") from None
+        if array.dtype.kind == "f" and port.element is not None and port.element.is_float:
+            # The values of a column have lost its type, and Python has no other floats than those of 64 bits.
+            with np.errstate(all="ignore"):
+                array = array.astype(port.element.carrier, copy=False)
+        return array
+
+    def _only_port(self, path: str) -> Port:
+        if len(self._ports) != 1:
+            raise InputError(
+                f"{path} is for one input, and the model has {expected(self._ports)}: a .npz has an array for each"
+            )
+        return self._ports[0]
+
+    def _file(self, item: Item) -> ArrayItems | ParquetTable:
+        if self._open is None or self._open[0] != item.path:
+            self.close()
+            self._open = (
+                item.path,
+                ParquetTable(item.path, self._column) if item.kind == "table" else ArrayItems(item.path, self._memory),
+            )
+        return self._open[1]
+
+
+def _is_text(port: Port) -> bool:
+    return port.element is not None and port.element.kind == "string"
+
+
+def _dense(value: Any) -> Any:
+    """Lists in place of arrays of arrays, as which pyarrow gives a column of lists of lists."""
+    return [_dense(each) for each in value] if isinstance(value, np.ndarray) and value.dtype == object else value

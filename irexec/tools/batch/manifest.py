@@ -12,7 +12,7 @@ from pathlib import Path
 
 from irexec.errors import InputError, ModelError, UnsupportedError
 from irexec.tools.batch.items import APPLICATION, Items
-from irexec.tools.batch.part import PartResult
+from irexec.tools.batch.parts import PartResult
 
 try:
     import sqlite3

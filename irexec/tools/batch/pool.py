@@ -22,8 +22,7 @@ from irexec.errors import InputError, ModelError
 from irexec.io.files import flush_file
 from irexec.io.reading import writing
 from irexec.io.worker_process import begin_worker
-from irexec.tools.batch.job import BatchJob
-from irexec.tools.batch.part import DONE, NOTHING_DONE, PartResult, PartRunner, PartTask
+from irexec.tools.batch.parts import DONE, NOTHING_DONE, BatchJob, PartResult, PartRunner, PartTask
 
 _AHEAD = 2
 """Parts that a process has: one that it does, and one that it goes on with at once."""

@@ -19,9 +19,8 @@ from irexec.messages import counted, is_address
 from irexec.records import Record, Report
 from irexec.tools.batch.assemble import assemble
 from irexec.tools.batch.items import MANIFEST, PARTS, Items, find_items
-from irexec.tools.batch.job import FORMATS, BatchJob, difference, model_hash
 from irexec.tools.batch.manifest import Manifest
-from irexec.tools.batch.part import PartResult, PartTask
+from irexec.tools.batch.parts import FORMATS, BatchJob, PartResult, PartTask, difference, model_hash
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import Described, described
 from irexec.tools.images.files import load_pillow

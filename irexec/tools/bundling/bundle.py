@@ -31,7 +31,7 @@ from irexec.tools.observing.alone import Alone
 from irexec.tools.reduce import Candidate, Check, DoesNotFail, reduce
 from irexec.tools.reduce.recording import BOUNDARY
 from irexec.tools.run.input_sources import InputSource
-from irexec.tools.run.states import with_state
+from irexec.tools.run.result_files import with_state
 
 
 def judge_into(

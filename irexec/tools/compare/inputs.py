@@ -13,8 +13,8 @@ from irexec.analysis.open_sizes import sizes_for
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, OpError
 from irexec.ir.dims import PartialShape, meet_shapes
-from irexec.ir.find import values_by_name
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import values_by_name
 from irexec.messages import listed
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.arrays.files import open_arrays
@@ -24,8 +24,7 @@ from irexec.tools.engines.runtimes import Arrays, Runtime
 from irexec.tools.images.files import Notify
 from irexec.tools.observing.observe import observe
 from irexec.tools.observing.sides import AnySide, ModelSide, RecordedSide, as_declared
-from irexec.tools.run.given_inputs import GivenInputs
-from irexec.tools.run.input_sources import STEP_SEED, InputSource, sample_inputs, sources_of_step
+from irexec.tools.run.input_sources import STEP_SEED, GivenInputs, InputSource, sample_inputs, sources_of_step
 from irexec.tools.run.shapes import Shapes
 
 Given = Mapping[str, np.ndarray]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from irexec.analysis.matching.side import attribute_values
+from irexec.analysis.matching.keys import attribute_values
 from irexec.analysis.model import Model
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.ir.order import topological

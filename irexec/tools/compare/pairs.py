@@ -10,8 +10,8 @@ from irexec.analysis.matching import Matching, match_graphs, value_pairs
 from irexec.analysis.model import Port
 from irexec.errors import InputError, OpError
 from irexec.ir.dims import meet_shapes
-from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import find_value, values_by_name
 from irexec.messages import listed
 from irexec.tools.compare.comparison import ONLY_B, Uncompared
 from irexec.tools.compare.inputs import inner_inputs

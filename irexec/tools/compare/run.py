@@ -26,10 +26,9 @@ from irexec.tools.compare.summary import summary
 from irexec.tools.engines.runtimes import require_runtime
 from irexec.tools.images.files import Notify
 from irexec.tools.observing.sides import AnySide, ModelSide, RecordedSide, open_side
-from irexec.tools.run.given_inputs import GivenInputs, given_runs
-from irexec.tools.run.input_sources import InputSource
+from irexec.tools.run.input_sources import GivenInputs, InputSource, given_runs
+from irexec.tools.run.result_files import read_state, with_state
 from irexec.tools.run.shapes import refused, reshape
-from irexec.tools.run.states import read_state, with_state
 
 _PART = 0.08
 """Fraction of the work that precedes each pass over the rows, for the progress; most of it is ``compared``."""

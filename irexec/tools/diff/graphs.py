@@ -1,17 +1,203 @@
-"""Two matched graphs and their bodies, layer by layer in topological order."""
+"""Differences of graphs, of their edges and of their bodies."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from irexec.analysis.matching import Matching, Pair
-from irexec.ir.graph import Graph, Node, Value
-from irexec.tools.diff.body_changes import body_changes, carried_parameters, outer_inputs
-from irexec.tools.diff.edges import edge_changes, source_text
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Body, Graph, Node, PortMap, Value
 from irexec.tools.diff.own import fact_text, facts_differ, output_changes, own_changes
 from irexec.tools.diff.result import Change, Following, LayerDiff, LayerRef
-from irexec.tools.diff.value_changes import ReadAs, constant_changes, is_damaged, value_change
+from irexec.tools.diff.value_changes import ReadAs, constant_changes, is_damaged, same_bytes, value_change
+
+_Entry = tuple[str, str]
+"""Ends of an entry of a port map or of a back edge, and its attributes."""
+
+
+def body_changes(pair: Pair, name: str, matching: Matching) -> list[Change]:
+    """Entries of the port map and back edges that only one of two bodies has, or that differ in their attributes."""
+    a, b = pair.a.bodies[name], pair.b.bodies[name]
+    ids_a, ids_b = _by_id(matching.a), _by_id(matching.b)
+    names_a = {id: node.name for id, node in ids_a.items()}
+    # Layers are named as in A; their ids and names in B do not count.
+    names_b = {id: (matching.in_a(node) or node).name for id, node in ids_b.items()}
+    found = list(_differing(f"{name} port map", _maps(pair.a, a, names_a), _maps(pair.b, b, names_b)))
+    return found + list(_differing(f"{name} back edge", _edges(a, names_a), _edges(b, names_b)))
+
+
+def _by_id(graph: Graph) -> dict[int, Node]:
+    return {node.id: node for node in graph.nodes}
+
+
+def _maps(node: Node, body: Body, names: dict[int, str]) -> list[_Entry]:
+    return [(_ends(node, entry, names), _attributes(entry)) for entry in body.port_maps]
+
+
+def _ends(node: Node, entry: PortMap, names: dict[int, str]) -> str:
+    direction = "to" if entry.kind == "input" else "from"
+    return f"{_external(node, entry)} {direction} {names.get(entry.internal, entry.internal)}"
+
+
+def _external(node: Node, entry: PortMap) -> str:
+    """The port of the layer by its index; ids of ports depend on the number of ports."""
+    if entry.external < 0:
+        return "no output" if entry.kind == "output" else "no input"
+    index = node.input_index(entry.external) if entry.kind == "input" else node.output_index(entry.external)
+    return f"{entry.kind} {'?' if index is None else index}"
+
+
+def _attributes(entry: PortMap) -> str:
+    return " ".join(f'{name}="{text}"' for name, text in sorted(entry.attributes.items())) or "there"
+
+
+def _edges(body: Body, names: dict[int, str]) -> list[_Entry]:
+    return [
+        (f"{names.get(edge.source, edge.source)} to {names.get(edge.target, edge.target)}", "there")
+        for edge in body.back_edges
+    ]
+
+
+def _differing(what: str, a: list[_Entry], b: list[_Entry]) -> Iterator[Change]:
+    mine, theirs = Counter(a), Counter(b)
+    only_a, only_b = list((mine - theirs).elements()), list((theirs - mine).elements())
+    texts_a, texts_b = dict(only_a), dict(only_b)
+    for connects in dict.fromkeys([*texts_a, *texts_b]):
+        yield Change("bodies", f"{what}: {connects}", texts_a.get(connects), texts_b.get(connects))
+
+
+def outer_inputs(
+    pair: Pair, name: str, matching: Matching, differ: Callable[[Fact | None, Fact | None], bool]
+) -> dict[Node, list[Value]]:
+    """The Parameters of a body in B whose outer input has another shape or type than in A, with these inputs of B.
+
+    A Parameter that an iteration sets for the next may follow from any of these inputs.
+    """
+    body, ids = pair.b.bodies[name], _by_id(matching.b)
+    differing: list[Value] = []
+    found: dict[Node, list[Value]] = {}
+    for entry in body.port_maps:
+        index = pair.b.input_index(entry.external) if entry.kind == "input" else None
+        if index is None or index >= len(pair.a.inputs) or entry.internal not in ids:
+            continue
+        one, other = pair.a.inputs[index], pair.b.inputs[index]
+        if one is not None and other is not None and differ(one.fact, other.fact):
+            found[ids[entry.internal]] = [other]
+            differing.append(other)
+    if differing:
+        for edge in body.back_edges:
+            if edge.target in ids:
+                found.setdefault(ids[edge.target], differing)
+    return found
+
+
+def carried_parameters(pair: Pair, name: str, matching: Matching) -> set[Node]:
+    """The Parameters of a body in B that an iteration sets for the next."""
+    ids = _by_id(matching.b)
+    return {ids[edge.target] for edge in pair.b.bodies[name].back_edges if edge.target in ids}
+
+
+_LOOKED_AT = 64
+"""Maximum number of values examined for the source of an edge, through layers of one model alone."""
+
+
+@dataclass
+class EdgeChanges:
+    """Changes of the edges to one layer.
+
+    Attributes:
+        changes: inputs with another source.
+        through: layers of one model alone that lie on an edge, each with the source of the edge, a value of A.
+    """
+
+    changes: list[Change] = field(default_factory=list)
+    through: list[tuple[Node, Value]] = field(default_factory=list)
+
+
+def edge_changes(matching: Matching, pair: Pair) -> EdgeChanges:
+    """Changes of the inputs of a pair."""
+    found = EdgeChanges()
+    mine, theirs = pair.a.inputs, pair.b.inputs
+    other: list[tuple[int, Value | None, Value | None]] = []
+    for port in range(max(len(mine), len(theirs))):
+        one = mine[port] if port < len(mine) else None
+        two = theirs[port] if port < len(theirs) else None
+        if not _same(matching, one, two):
+            between = [] if one is None or two is None else _between(matching, one, two)
+            found.through += between
+            if not between:
+                other.append((port, one, two))
+    found.changes += _listed(matching, other)
+    return found
+
+
+def _same(matching: Matching, a: Value | None, b: Value | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    if a.index == b.index and matching.in_b(a.node) is b.node:
+        return True
+    # One constant with several readers may be several equal constants in the other model.
+    return a.node.constant is not None and b.node.constant is not None and same_bytes(a.node.constant, b.node.constant)
+
+
+def _listed(matching: Matching, changes: Sequence[tuple[int, Value | None, Value | None]]) -> Iterator[Change]:
+    """Inputs with another source; the same sources in another order are one change."""
+    partners = [None if a is None else (matching.in_b(a.node), a.index) for _, a, _ in changes]
+    theirs = [None if b is None else (b.node, b.index) for _, _, b in changes]
+    if len(changes) > 1 and all(theirs.count(each) == partners.count(each) for each in theirs):
+        ports = ", ".join(str(port) for port, _, _ in changes)
+        yield Change("wiring", f"inputs {ports}", _texts(a for _, a, _ in changes), _texts(b for _, _, b in changes))
+        return
+    for port, a, b in changes:
+        yield Change("wiring", f"input {port}", source_text(a), source_text(b))
+
+
+def _texts(values: Iterator[Value | None]) -> str:
+    return ", ".join(source_text(value) or "nothing" for value in values)
+
+
+def source_text(value: Value | None) -> str | None:
+    """A value by its layer, with the index of the output where there are several."""
+    if value is None:
+        return None
+    name = f"{value.node.id} {value.node.name}"
+    return name if len(value.node.outputs) == 1 else f"{name}:{value.index}"
+
+
+def _between(matching: Matching, a: Value, b: Value) -> list[tuple[Node, Value]]:
+    """Layers without a partner between two values and their common source, each with that source in A.
+
+    Empty without a common source.
+    """
+    mine, theirs = _reached(matching, a, in_a=True), _reached(matching, b, in_a=False)
+    partners = {(matching.in_b(value.node), value.index): (value, path) for value, path in mine.items()}
+    found: list[list[tuple[Node, Value]]] = []
+    for value, path in theirs.items():
+        start, before = partners.get((value.node, value.index), (None, []))
+        if start is not None and (before or path):
+            found.append([(node, start) for node in (*before, *path)])
+    return min(found, key=len, default=[])
+
+
+def _reached(matching: Matching, start: Value, *, in_a: bool) -> dict[Value, list[Node]]:
+    """Values of paired layers from which layers without a partner compute ``start``, with the latter layers."""
+    partner = matching.in_b if in_a else matching.in_a
+    found: dict[Value, list[Node]] = {}
+    waiting: list[tuple[Value, list[Node]]] = [(start, [])]
+    seen = {start}
+    while waiting and len(seen) < _LOOKED_AT:
+        value, path = waiting.pop(0)
+        if partner(value.node) is not None:
+            found[value] = path
+            continue
+        for source in value.node.inputs:
+            if source is not None and source not in seen:
+                seen.add(source)
+                waiting.append((source, [*path, value.node]))
+    return found
+
 
 _ROOTS = 4
 _PASSED = 8

@@ -7,7 +7,7 @@ from typing import Any
 
 from irexec import io
 from irexec.analysis.matching import Pair
-from irexec.analysis.matching.side import attribute_values
+from irexec.analysis.matching.keys import attribute_values
 from irexec.ir.dims import shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from irexec.errors import InputError
 from irexec.tools.engines.runtimes import require_runtime
-from irexec.tools.run.run_options import RunOptions
+from irexec.tools.run.shapes import RunOptions
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,8 @@
     drawing = draw(irexec.read_model("model.xml"), cluster=True)
     write_graph(drawing, "model.html")
 
-``draw`` (draw.py) selects layers (selection.py) and makes a ``Drawing`` (drawing.py): layers, and frames that fold
-(frames.py, names.py, acyclic.py). Each frame is laid out in pixels (layout.py); placing.py joins the unfolded frames
+``draw`` (draw.py) selects layers (content.py) and makes a ``Drawing`` (drawing.py): layers, and frames that fold
+(frames.py, names.py). Each frame is laid out in pixels (layout.py); placing.py joins the unfolded frames
 for svg.py, and a script does so in the browser for html.py. text_formats.py leaves the layout to the readers of its
 formats.
 """

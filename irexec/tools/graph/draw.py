@@ -17,11 +17,9 @@ from irexec.ir.findings import Finding
 from irexec.ir.garbage import collection_paused
 from irexec.messages import counted
 from irexec.runtime.profile import Profile
-from irexec.tools.graph.content import Content, content_of, drawn_in
-from irexec.tools.graph.drawing import Drawing, DrawnEdge, DrawnLayer
-from irexec.tools.graph.families import family_of
+from irexec.tools.graph.content import Content, content_of, drawn_in, neighbours, select
+from irexec.tools.graph.drawing import Drawing, DrawnEdge, DrawnLayer, family_of
 from irexec.tools.graph.frames import FrameBuilder
-from irexec.tools.graph.selection import neighbours, select
 from irexec.tools.images.files import Notify
 from irexec.tools.inspect.weights import weight_line
 from irexec.tools.measure.profile import ProfileOptions, profile

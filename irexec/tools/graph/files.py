@@ -14,8 +14,7 @@ from irexec.errors import InputError, UnsupportedError
 from irexec.io.files import new_file
 from irexec.io.writer import check_file
 from irexec.records import Record
-from irexec.tools.graph.boxes import FONTS, PNG_SIDE
-from irexec.tools.graph.drawing import Drawing
+from irexec.tools.graph.drawing import FONTS, PNG_SIDE, Drawing
 from irexec.tools.graph.html import graph_page
 from irexec.tools.graph.svg import svg_and_size
 from irexec.tools.graph.text_formats import MAX_EDGES, MAX_TEXT, dot, mermaid

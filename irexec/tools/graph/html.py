@@ -18,9 +18,7 @@ from irexec.display.page import data, page
 from irexec.ir.findings import Finding
 from irexec.ir.garbage import collection_paused
 from irexec.messages import counted, cut, visible
-from irexec.tools.graph.boxes import WIDTH
-from irexec.tools.graph.drawing import Drawing, DrawnFrame, DrawnLayer
-from irexec.tools.graph.families import FAMILIES
+from irexec.tools.graph.drawing import FAMILIES, WIDTH, Drawing, DrawnFrame, DrawnLayer
 from irexec.tools.graph.layout import GAP_Y, lay_out
 from irexec.tools.graph.placing import CUT, HEAD, PAD, folded_size
 from irexec.tools.inspect.weights import WeightLine

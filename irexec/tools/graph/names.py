@@ -1,11 +1,13 @@
-"""Groups of layers by their names: "encoder/layer.3/attention/MatMul" is in encoder, layer.3 and attention."""
+"""Groups of layers: by their names, by repetition, and such that they can be drawn as one box."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
 
 _SEPARATOR = re.compile(r"[/.]+")
 # Frameworks write it before every name.
@@ -156,3 +158,249 @@ def dissolve(group: Group, inner: Group) -> None:
         if not one.is_shape_arithmetic:
             one.name = _joined(inner.name, one.name)
     group.groups += inner.groups
+
+
+_SHORTEST, _LONGEST_BLOCK = 2, 400
+"""Items of a block."""
+_LAYERS, _ITEMS = 4, 10
+"""Minimum number of layers in a block, and of items in all blocks of a kind."""
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """``copies`` blocks of ``period`` items each, from item ``start`` on."""
+
+    start: int
+    period: int
+    copies: int
+
+    @property
+    def stop(self) -> int:
+        """The item after the last one."""
+        return self.start + self.period * self.copies
+
+
+def group_repeated(group: Group, types: Mapping[int, str], pairs: Collection[tuple[int, int]]) -> None:
+    """Put consecutive repetitions in each group, found by the types of layers, into one group per repetition.
+
+    Args:
+        group: the outermost group; its layers are numbered in an order of execution.
+        types: of the layers.
+        pairs: the edges between them.
+    """
+    waiting = [group]
+    while waiting:
+        one = waiting.pop()
+        if one.is_shape_arithmetic:
+            continue
+        waiting += one.groups
+        # A repeated part may contain repetitions: blocks in the stages of a network, heads in its blocks.
+        waiting += _one_group(one, types, pairs)
+
+
+Item = int | Group
+
+
+def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[int, int]]) -> list[Group]:
+    """The new groups."""
+    if len(group.layers) + len(group.groups) < _ITEMS:
+        return []
+    members: list[tuple[Item, list[int]]] = [(i, [i]) for i in group.layers]
+    members += [(inner, sorted(inner.all_layers())) for inner in group.groups]
+    members.sort(key=lambda member: member[1])
+    kinds: dict[object, int] = {}
+    labels = np.array([kinds.setdefault(tuple(types[i] for i in layers), len(kinds)) for _, layers in members])
+    at = {i: k for k, (_, layers) in enumerate(members) for i in layers}
+    # Number of lines that pass between each item and the item before it.
+    crossing = np.zeros(len(members) + 1, np.int64)
+    for a, b in {(a, at[b]) for a, b in pairs if a in at and b in at}:
+        low, high = sorted((at[a], b))
+        crossing[low + 1] += low < high
+        crossing[high + 1 if low < high else low] -= low < high
+    found = repetitions(labels, np.cumsum(crossing), np.array([len(layers) for _, layers in members]))
+    made: list[Group] = []
+    taken: set[int] = set()
+    for repetition in found:
+        for copy in range(repetition.copies):
+            start = repetition.start + copy * repetition.period
+            inside = range(start, start + repetition.period)
+            taken.update(inside)
+            made.append(_block([members[k] for k in inside], types, f"{copy + 1} of {repetition.copies}"))
+    rest = [members[k][0] for k in range(len(members)) if k not in taken]
+    if not made or (not rest and len(made) == 1):
+        return []
+    group.layers = [item for item in rest if isinstance(item, int)]
+    group.groups = [item for item in rest if isinstance(item, Group)] + made
+    return made
+
+
+def _block(members: Sequence[tuple[Item, list[int]]], types: Mapping[int, str], which: str) -> Group:
+    """A group of items. Repeated layers have no common name: the name is that of the first item, and its position."""
+    layers = [item for item, _ in members if isinstance(item, int)]
+    groups = [item for item, _ in members if isinstance(item, Group)]
+    first, _ = members[0]
+    return Group(f"{first.name if isinstance(first, Group) else types[first]} … {which}", layers, groups)
+
+
+def repetitions(labels: np.ndarray, crossing: np.ndarray, sizes: np.ndarray) -> list[Repetition]:
+    """The repetitions in a sequence, in its order; they do not overlap.
+
+    Args:
+        labels: labels of the items; items with equal labels are alike.
+        crossing: number of lines that pass before each item, and after the last one; blocks begin at small numbers.
+        sizes: number of layers in each item.
+    """
+    found: list[Repetition] = []
+    waiting = [(0, len(labels))]
+    while waiting:
+        first, stop = waiting.pop()
+        best = _largest(labels[first:stop])
+        if best is None:
+            continue
+        best = _aligned(Repetition(best.start + first, best.period, best.copies), labels, crossing, stop)
+        if sizes[best.start : best.start + best.period].sum() < _LAYERS:
+            continue
+        found.append(best)
+        waiting += [(first, best.start), (best.stop, stop)]
+    return sorted(found, key=lambda one: one.start)
+
+
+def _largest(labels: np.ndarray) -> Repetition | None:
+    """The repetition with the highest score, which grows with its size and its number of copies."""
+    best, highest = None, 0
+    for period in range(_SHORTEST, min(_LONGEST_BLOCK, len(labels) // 2) + 1):
+        alike = np.flatnonzero(np.diff(np.concatenate(([0], labels[:-period] == labels[period:], [0]))))
+        starts, lengths = alike[::2], alike[1::2] - alike[::2]
+        if not len(lengths):
+            continue
+        k = int(np.argmax(lengths))
+        one = Repetition(int(starts[k]), period, int(lengths[k]) // period + 1)
+        says = one.period * (one.copies - 1) ** 2
+        if (labels[one.start : one.start + period] == labels[one.start]).all():
+            # All items are alike, such as blocks that have a name already.
+            continue
+        if one.period * one.copies >= _ITEMS and says > highest:
+            best, highest = one, says
+    return best
+
+
+def _aligned(one: Repetition, labels: np.ndarray, crossing: np.ndarray, end: int) -> Repetition:
+    """The repetition moved to where the fewest lines cross the ends of its blocks, perhaps with one block less."""
+    whole = one.stop
+    while whole < end and labels[whole] == labels[whole - one.period]:
+        whole += 1
+    choices = []
+    for shift in range(one.period):
+        copies = (whole - one.start - shift) // one.period
+        if copies >= 2 or shift == 0:
+            positions = one.start + shift + one.period * np.arange(copies + 1)
+            choices.append((float(crossing[positions].mean()), -copies, shift))
+    _, copies, shift = min(choices)
+    return Repetition(one.start + shift, one.period, -copies)
+
+
+Pairs = Collection[tuple[int, int]]
+
+
+def make_acyclic(group: Group, pairs: Pairs) -> None:
+    """Change the groups of ``group``, at every level, until none is on a cycle.
+
+    A group on a cycle with layers alone absorbs them, unless it is shape arithmetic. Of several groups on a cycle the
+    smallest is dissolved; shape arithmetic is always dissolved.
+
+    Args:
+        group: the outermost group, with all layers.
+        pairs: the edges between the layers; a cycle of layers stays.
+    """
+    waiting = [(group, list(pairs))]
+    while waiting:
+        outer, inside = waiting.pop()
+        _one_level(outer, inside)
+        owner = {i: k for k, inner in enumerate(outer.groups) for i in inner.all_layers()}
+        per_group: list[list[tuple[int, int]]] = [[] for _ in outer.groups]
+        for a, b in inside:
+            if a in owner and owner.get(b) == owner[a]:
+                per_group[owner[a]].append((a, b))
+        waiting += zip(outer.groups, per_group, strict=True)
+
+
+def _one_level(outer: Group, pairs: Pairs) -> None:
+    while outer.groups:
+        box = {i: ~k for k, inner in enumerate(outer.groups) for i in inner.all_layers()}
+        between = {(box.get(a, a), box.get(b, b)) for a, b in pairs}
+        cycles = strong_components({(a, b) for a, b in between if a != b})
+        with_groups = [(members, [i for i in members if i < 0]) for members in cycles]
+        wrong = [(members, groups) for members, groups in with_groups if groups]
+        if not wrong:
+            return
+        chosen = [_mended(outer, members, groups) for members, groups in wrong]
+        for inner in [inner for inner in chosen if inner is not None]:
+            dissolve(outer, inner)
+
+
+def _mended(outer: Group, members: Sequence[int], groups: Sequence[int]) -> Group | None:
+    """Move the layers of a cycle into its only group; otherwise returns the group to dissolve."""
+    if len(groups) > 1:
+        return min((outer.groups[~k] for k in groups), key=lambda inner: inner.size)
+    inner = outer.groups[~groups[0]]
+    if inner.is_shape_arithmetic:
+        return inner
+    taken = {i for i in members if i >= 0}
+    inner.layers += sorted(taken)
+    outer.layers = [i for i in outer.layers if i not in taken]
+    return None
+
+
+def strong_components(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Sets of two and more vertices that lie on common cycles. Source: Tarjan 1972, without recursion."""
+    after: dict[int, list[int]] = {}
+    for a, b in pairs:
+        after.setdefault(a, []).append(b)
+        after.setdefault(b, [])
+    numbers: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    found: list[list[int]] = []
+    for start in after:
+        if start not in numbers:
+            _visit(start, after, numbers, low, stack, on_stack, found)
+    return found
+
+
+def _visit(
+    start: int, after: Mapping[int, Sequence[int]], numbers: dict[int, int], low: dict[int, int], stack: list[int],
+    on_stack: set[int],
+    found: list[list[int]],
+) -> None:  # fmt: skip
+    """Number the vertices that are reachable from ``start``, and add their components to ``found``."""
+    path = [(start, iter(after[start]))]
+    numbers[start] = low[start] = len(numbers)
+    stack.append(start)
+    on_stack.add(start)
+    while path:
+        vertex, rest = path[-1]
+        for other in rest:
+            if other not in numbers:
+                numbers[other] = low[other] = len(numbers)
+                stack.append(other)
+                on_stack.add(other)
+                path.append((other, iter(after[other])))
+                break
+            if other in on_stack:
+                low[vertex] = min(low[vertex], numbers[other])
+        else:
+            path.pop()
+            if path:
+                low[path[-1][0]] = min(low[path[-1][0]], low[vertex])
+            if low[vertex] == numbers[vertex]:
+                found += _component(vertex, stack, on_stack)
+
+
+def _component(root: int, stack: list[int], on_stack: set[int]) -> list[list[int]]:
+    """Take the component of ``root`` off the stack; none for a single vertex."""
+    members: list[int] = []
+    while not members or members[-1] != root:
+        members.append(stack.pop())
+        on_stack.discard(members[-1])
+    return [members] if len(members) > 1 else []

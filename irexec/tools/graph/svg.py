@@ -12,12 +12,9 @@ from typing import Any
 from irexec.display import Content, Text, sections_of
 from irexec.display.markup import Html, element, joined
 from irexec.messages import cut
-from irexec.tools.graph.boxes import FONTS, TEXT, TITLE, WIDTH, Box, fitted, width
-from irexec.tools.graph.drawing import Drawing, DrawnLayer
-from irexec.tools.graph.families import FAMILIES
+from irexec.tools.graph.drawing import FAMILIES, FONTS, TEXT, TITLE, WIDTH, Box, Drawing, DrawnLayer, fitted, width
 from irexec.tools.graph.layout import Point
-from irexec.tools.graph.placing import Connector, Placed, PlacedBox, PlacedLine, place
-from irexec.tools.graph.wrapping import wrapped
+from irexec.tools.graph.placing import Connector, Placed, PlacedBox, PlacedLine, place, wrapped
 
 _BLOCK_FILL, _BLOCK_STROKE, _LINE, _FAR, _LABEL = "#ffffff", "#6b7683", "#7c8792", "#c3cad1", "#4c5661"
 _FRAME_FILLS = ("#f5f7f9", "#fdfdfe")

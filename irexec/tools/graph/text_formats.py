@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from irexec.messages import counted, cut, visible
-from irexec.tools.graph.drawing import Drawing, DrawnFrame, DrawnLayer
-from irexec.tools.graph.families import FAMILIES
+from irexec.tools.graph.drawing import FAMILIES, Drawing, DrawnFrame, DrawnLayer
 
 _LONGEST = 60
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from irexec.analysis.constant_layers import constant_layers
+from irexec.analysis.constant_layers import Interval, constant_layers, in_use
 from irexec.analysis.cost import NO_COMPUTATION
-from irexec.analysis.intervals import Interval, in_use
 from irexec.analysis.shape_inference import UNKNOWN
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from irexec.analysis.constant_layers import in_use
 from irexec.analysis.cost import total
 from irexec.analysis.execution_graph import refuse_execution_graph
-from irexec.analysis.intervals import in_use
 from irexec.analysis.model import Model
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import Inference, infer_shapes

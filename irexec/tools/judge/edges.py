@@ -19,7 +19,7 @@ from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
 from irexec.messages import counted
-from irexec.schema.moves import MOVES
+from irexec.schema.shape_rules import MOVES
 from irexec.tools.engines.runtimes import open_runtime, precision_beside
 from irexec.tools.judge.opponent import Tensors
 from irexec.tools.judge.step import Step

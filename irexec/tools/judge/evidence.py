@@ -20,7 +20,7 @@ from irexec.dtypes.elements import F16, F32, F64, Element
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
-from irexec.schema.moves import MOVES
+from irexec.schema.shape_rules import MOVES
 from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.compare.options import opened_runtime
 from irexec.tools.judge.judgement import JudgedLayer, State

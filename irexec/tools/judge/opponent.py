@@ -18,8 +18,8 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import BF16, F16, Element
 from irexec.errors import InputError, IrexecError
 from irexec.ir.facts import Fact
-from irexec.ir.find import values_by_name
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import values_by_name
 from irexec.tools.engines.runtimes import (
     Arrays,
     Runtime,

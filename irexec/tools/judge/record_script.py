@@ -17,8 +17,7 @@ from irexec.tools.images.files import Notify
 from irexec.tools.judge.options import JudgeOptions
 from irexec.tools.judge.run import with_inputs
 from irexec.tools.observing.sides import ARITHMETIC
-from irexec.tools.run.given_inputs import GivenInputs
-from irexec.tools.run.input_sources import InputSource, external_files, files_read
+from irexec.tools.run.input_sources import GivenInputs, InputSource, external_files, files_read
 from irexec.tools.run.shapes import read_with_shapes
 
 

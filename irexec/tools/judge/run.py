@@ -31,10 +31,16 @@ from irexec.tools.judge.opponent import Opponent, Runs
 from irexec.tools.judge.options import JudgeOptions, StepOptions
 from irexec.tools.judge.step import Case
 from irexec.tools.judge.verdicts import case_of_step
-from irexec.tools.run.given_inputs import GivenInputs, given_runs
-from irexec.tools.run.input_sources import STEP_SEED, InputSource, sample_inputs, sources_of_step
+from irexec.tools.run.input_sources import (
+    STEP_SEED,
+    GivenInputs,
+    InputSource,
+    given_runs,
+    sample_inputs,
+    sources_of_step,
+)
+from irexec.tools.run.result_files import read_state, with_state
 from irexec.tools.run.shapes import read_with_shapes, reshape
-from irexec.tools.run.states import read_state, with_state
 
 
 def judge(

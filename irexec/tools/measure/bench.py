@@ -25,8 +25,7 @@ from irexec.tools.engines.engine import EngineJob
 from irexec.tools.engines.process import EngineProcess, ProcessMeasurement, take_turns
 from irexec.tools.images.files import Notify
 from irexec.tools.run.input_sources import InputSource, sample_inputs
-from irexec.tools.run.run_options import RunOptions
-from irexec.tools.run.shapes import read_with_shapes, reshape
+from irexec.tools.run.shapes import RunOptions, read_with_shapes, reshape
 
 OTHERS = ("openvino", "onnxruntime")
 """The runtimes to compare with."""

@@ -22,10 +22,8 @@ from irexec.runtime.profile import (
     ProfileRow,
 )
 from irexec.tools.images.files import Notify
-from irexec.tools.run.given_inputs import GivenInputs
-from irexec.tools.run.input_sources import InputSource, external_files, files_read, sample_inputs
-from irexec.tools.run.run_options import SessionOptions
-from irexec.tools.run.shapes import read_with_shapes, reshape
+from irexec.tools.run.input_sources import GivenInputs, InputSource, external_files, files_read, sample_inputs
+from irexec.tools.run.shapes import SessionOptions, read_with_shapes, reshape
 
 
 @dataclass(frozen=True, kw_only=True)

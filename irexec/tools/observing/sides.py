@@ -26,7 +26,7 @@ from irexec.ir.graph import Graph, Node, Value, graphs
 from irexec.ir.order import topological
 from irexec.runtime.inputs import channel_orders
 from irexec.tools.arrays.files import ArrayFile, open_arrays
-from irexec.tools.run.given_inputs import GivenInputs
+from irexec.tools.run.input_sources import GivenInputs
 from irexec.tools.run.shapes import Shapes, read_with_shapes
 
 _INDEX = "index.json"

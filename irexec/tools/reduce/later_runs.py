@@ -10,7 +10,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.precision import Precision
 from irexec.errors import IrexecError
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.tools.run.states import with_state
+from irexec.tools.run.result_files import with_state
 
 RUNS = 8
 """Maximum number of runs of a model with variables."""

@@ -31,18 +31,17 @@ from irexec.tools.reduce.later_runs import RUNS
 from irexec.tools.reduce.output import Answers, ReductionFiles, arrays_digest, model_digest
 from irexec.tools.reduce.recording import BOUNDARY, RecordedRun
 from irexec.tools.reduce.search import Step, Trials, smallest
-from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.input_sources import (
     STEP_SEED,
+    GivenInputs,
     InputSource,
     every_source,
     files_read,
     sample_inputs,
     sources_of_step,
 )
-from irexec.tools.run.run_options import RunOptions
-from irexec.tools.run.shapes import read_with_shapes, reshape
-from irexec.tools.run.states import read_state, with_state
+from irexec.tools.run.result_files import read_state, with_state
+from irexec.tools.run.shapes import RunOptions, read_with_shapes, reshape
 
 
 class DoesNotFail(InputError):

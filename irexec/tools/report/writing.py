@@ -30,8 +30,7 @@ from irexec.tools.inspect.memory import PlannedMemory, planned_memory
 from irexec.tools.report.contents import Contents, contents_of, measure, read_weights
 from irexec.tools.report.page import Page, report_page
 from irexec.tools.run.input_sources import InputSource, external_files, files_read, sample_inputs
-from irexec.tools.run.run_options import SessionOptions
-from irexec.tools.run.shapes import reshape
+from irexec.tools.run.shapes import SessionOptions, reshape
 
 SUFFIXES = (".html", ".htm")
 

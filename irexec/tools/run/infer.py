@@ -9,26 +9,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from irexec.analysis.checks.ports import port_findings
+from irexec.analysis.checks.layers import port_findings
 from irexec.analysis.model import Model, expected, result_values
 from irexec.analysis.open_sizes import sizes_for
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import STRING
 from irexec.errors import InputError, ModelError, NodeError
-from irexec.ir.find import find_value, values_by_name
 from irexec.ir.graph import Value
-from irexec.ir.names import unique_names
+from irexec.ir.order import find_value, unique_names, values_by_name
 from irexec.messages import listed
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.observation import RunProgress
 from irexec.tools.arrays.files import STDIN, open_arrays
-from irexec.tools.run.given_inputs import GivenInputs
 from irexec.tools.run.infer_options import InferOptions
 from irexec.tools.run.infer_report import Assertion, InferReport
 from irexec.tools.run.input_sources import (
     STEP,
     STEP_SEED,
+    GivenInputs,
     InputSource,
     every_source,
     external_files,
@@ -124,7 +123,7 @@ def infer(
         raise InputError(f"--save-state {options.save_state}: the model changes no variable, and has no state to write")
     if options.load_state is not None:
         # Few runs begin with a state or write one.
-        from irexec.tools.run.states import read_state
+        from irexec.tools.run.result_files import read_state
 
         compiled.variables.update(read_state(options.load_state, MemoryLimit(options.max_memory)))
     trapped, arrays = _run_steps(compiled, wanted, sources, options, read, notifier, progress)
@@ -138,7 +137,7 @@ def infer(
     # Only now: labels that do not fit the results, for example, leave no file.
     _write(wanted, arrays, options.steps or 1, options, notifier)
     if options.save_state is not None:
-        from irexec.tools.run.states import write_state
+        from irexec.tools.run.result_files import write_state
 
         write_state(options.save_state, compiled.variables)
     if options.dump_folder is not None:
@@ -151,7 +150,7 @@ def _change_of_input(
 ) -> str:
     """A usual change of an image with which all tensors are those of the reference; "" without one."""
     # Few runs differ from a reference.
-    from irexec.tools.run.input_changes import change_that_agrees
+    from irexec.tools.run.input_sources import change_that_agrees
 
     if any(source.source == STDIN for source in sources) or compiled.variables or wanted.reference is None:
         return ""
@@ -179,7 +178,7 @@ def _check_files(options: InferOptions, read: Mapping[str, str]) -> None:
         if inputs is not None:
             check_saved_inputs(inputs, output, read)
     if options.save_state is not None:
-        from irexec.tools.run.states import check_state_file
+        from irexec.tools.run.result_files import check_state_file
 
         # A state may be read from and written to the same file.
         check_state_file(options.save_state, read)

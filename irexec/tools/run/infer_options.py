@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.images.images import ImageOptions
-from irexec.tools.run.run_options import SessionOptions
+from irexec.tools.run.shapes import SessionOptions
 from irexec.tools.trapping.options import TrapOptions
 
 

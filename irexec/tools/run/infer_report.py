@@ -13,7 +13,7 @@ from irexec.display import Column, Content, Table
 from irexec.ir.dims import shape_text
 from irexec.messages import listed
 from irexec.records import Record, Records, Shown, plain
-from irexec.runtime.outputs import arrays_text
+from irexec.runtime.inputs import arrays_text
 from irexec.tools.run.results import Prediction, TensorLine, describe, predictions_sections
 from irexec.tools.sections.runs import array_histogram
 

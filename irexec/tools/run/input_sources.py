@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from irexec.analysis.evaluate import rounded
 from irexec.analysis.model import Model, Port, expected, find_port
 from irexec.compile.memory_limit import MemoryLimit
-from irexec.dtypes.elements import Element
+from irexec.dtypes.elements import F32, Element
 from irexec.errors import InputError, ModelError, OpError
-from irexec.io.onnx_bytes import is_onnx_file
-from irexec.ir.dims import is_static, shape_text, smallest
+from irexec.io.onnx_bytes import is_onnx_file, model_names
+from irexec.ir.dims import PartialShape, is_static, shape_text, smallest
+from irexec.ir.graph import Node
+from irexec.ir.shape_text import parse_shape
 from irexec.messages import counted
 from irexec.reference.limits import SMALL
 from irexec.tools.arrays.files import STDIN, ArrayFile, open_arrays
@@ -28,6 +30,7 @@ from irexec.tools.run.results import read_lines
 
 if TYPE_CHECKING:
     from irexec.analysis.open_sizes import SizesOf
+
 
 _LARGEST = np.iinfo(np.intp).max
 _GENERATED = ("random", "zeros", "ones")
@@ -383,3 +386,116 @@ def _random(element: Element, shape: tuple[int, ...], rng: np.random.Generator) 
     if element.is_integer:
         return rng.integers(0, min(10, 1 << (element.bits - 1)), shape).astype(element.carrier)
     return rounded(rng.random(shape, np.float32).astype(element.carrier), element)
+
+
+@dataclass(frozen=True)
+class GivenInputs:
+    """The inputs of runs of a model.
+
+    Attributes:
+        sources: where inputs come from.
+        arrays: of each run, by names or positions of inputs; they may be meant for another model.
+        image: how images become inputs.
+        steps: number of steps, see ``sources_of_step``; None if sources have no steps.
+    """
+
+    sources: Sequence[InputSource] = ()
+    arrays: Sequence[Mapping[Any, Any]] = ()
+    image: ImageOptions | None = None
+    steps: int | None = None
+
+    def shapes(self, ports: Sequence[Port]) -> dict[str, PartialShape]:
+        """Shapes of files by names of ports, without several shapes for one port.
+
+        Raises:
+            InputError, ModelError: as for input_arrays.
+        """
+        sources = self.sources if self.steps is None else sources_of_step(self.sources, 1, self.steps)
+        files = [source for source in sources if source.path is not None]
+        found = {
+            name: {array.shape}
+            for name, array in input_arrays(files, ports, image=self.image, notify=lambda text: None).items()
+        }
+        for key, array in (pair for run in self.arrays for pair in run.items()):
+            try:
+                found.setdefault(find_port(ports, key).name, set()).add(np.shape(array))
+            except InputError:
+                continue
+        return {name: shapes.pop() for name, shapes in found.items() if len(shapes) == 1}
+
+
+def given_runs(
+    inputs: Mapping[str, np.ndarray] | Iterable[Mapping[str, np.ndarray]] | None,
+) -> list[Mapping[str, np.ndarray]]:
+    """The arrays of each run; one mapping is one run.
+
+    Raises:
+        InputError: they are not mappings.
+    """
+    runs = [inputs] if isinstance(inputs, Mapping) else list(() if inputs is None else inputs)
+    for run in runs:
+        if not isinstance(run, Mapping):
+            raise InputError(
+                "expected inputs by name, such as {'x': array}, or one such mapping for each run, "
+                f"and not {type(run).__name__}"
+            )
+    return runs
+
+
+def declared_inputs(path: str) -> list[Port]:
+    """The inputs of an ONNX model that cannot be converted, with declared shapes; types are unknown and taken as f32.
+
+    None of a file that cannot be read.
+    """
+    try:
+        declared = model_names(path).inputs
+    except (OSError, ValueError):
+        declared = {}
+    return [
+        Port(name, (name,), F32, None if shape is None else parse_shape(shape), Node(i, name, "Parameter", "opset1"))
+        for i, (name, shape) in enumerate(declared.items())
+    ]
+
+
+_CHANNELS = 3
+_MEAN, _DEVIATION = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+"""Mean and standard deviation of ImageNet, red first, of values from 0 to 1."""
+
+
+def change_that_agrees(inputs: Mapping[str, np.ndarray], agrees: Callable[[Mapping[str, np.ndarray]], bool]) -> str:
+    """The change of one image with which results agree, as a sentence; "" if none does.
+
+    Args:
+        inputs: the arrays of a run by names of inputs.
+        agrees: runs the model with other inputs; True if the results are then those of the reference.
+    """
+    for name, array in inputs.items():
+        for text, changed in _changes(array):
+            if agrees({**inputs, name: changed.astype(array.dtype)}):
+                return f"the reference is that of input {name!r} {text}"
+    return ""
+
+
+def _changes(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Changes of an image of three channels."""
+    axis = next((axis for axis in (-3, -1) if array.ndim in (3, 4) and array.shape[axis] == _CHANNELS), None)
+    if axis is None or array.dtype.kind != "f":
+        return
+    shape = [1] * array.ndim
+    shape[axis] = _CHANNELS
+    mean, deviation = _MEAN.reshape(shape), _DEVIATION.reshape(shape)
+    scaled = {
+        "": array,
+        "divided by 255": array / 255,
+        "multiplied by 255": array * 255,
+        "with the mean and standard deviation of ImageNet": (array - mean) / deviation,
+        "divided by 255, with the mean and standard deviation of ImageNet": (array / 255 - mean) / deviation,
+        "without the mean and standard deviation of ImageNet": array * deviation + mean,
+    }
+    for text, changed in scaled.items():
+        if text:
+            yield text, changed
+        yield f"{text}{' and ' if text else ''}with reversed channels (RGB and BGR)", np.flip(changed, axis)
+    other, order = (-3, "N,C,H,W") if axis == -1 else (-1, "N,H,W,C")
+    stored = array.reshape(np.moveaxis(array, axis, other).shape)
+    yield f"with its elements in the order {order}", np.moveaxis(stored, other, axis)

@@ -1,18 +1,23 @@
-"""The shapes that a command line gives to inputs."""
+"""Options of a run, and the shapes that it is given."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from irexec.analysis.model import Model, Port, expected
+from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import ConversionError, InputError, NodeError
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.reading import read_model
 
 if TYPE_CHECKING:
-    from irexec.tools.run.given_inputs import GivenInputs
+    from irexec.ir.graph import ModelGraph
+    from irexec.runtime.compiled_model import CompiledModel
+    from irexec.tools.run.input_sources import GivenInputs
+
 
 Shapes = Mapping[str | None, PartialShape]
 """Shapes by the names of inputs; None is the only input."""
@@ -40,7 +45,7 @@ def read_with_shapes(
         return read_model(path, weights, mmap=mmap, progress=progress)
     except ConversionError:
         # Few models need it, and its import takes longer than checking a model.
-        from irexec.tools.run.given_inputs import declared_inputs
+        from irexec.tools.run.input_sources import declared_inputs
 
         ports = declared_inputs(path) if of is None else of
         known = {} if given is None or None in shapes else given.shapes(ports)
@@ -128,3 +133,55 @@ def refused(shapes: Shapes, error: NodeError) -> InputError:
     """The error of a model that does not take the shapes."""
     given = " ".join(f"--shape {name or ''}{shape_text(shape)}" for name, shape in shapes.items())
     return InputError(f"the model does not take {given}: {error}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a model is read and run.
+
+    Attributes:
+        weights: the .bin; None is the file of the model's name.
+        shapes: new shapes of inputs by name; None is the only input.
+        seed: for random inputs.
+        precision: how irexec computes f16 and bf16; see compile_model.
+        threads: number of threads of a step; None is the default of the runtime.
+        max_memory: bytes that the process which runs it may hold; None for all that is left.
+    """
+
+    weights: str | None = None
+    shapes: Shapes | None = None
+    seed: int = 0
+    precision: Precision = DEFAULT_PRECISION
+    threads: int | None = None
+    max_memory: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionOptions(RunOptions):
+    """How a model is run in this process.
+
+    Attributes:
+        optimize, native: as for CompiledModel.
+        mmap: as for read_model.
+        timeout: seconds that all runs together may take; None for any.
+    """
+
+    optimize: bool = True
+    native: bool = True
+    mmap: bool = True
+    timeout: float | None = None
+
+    def compiled(self, model: ModelGraph, **options: Any) -> CompiledModel:
+        """The compiled model; ``options`` are further ones of CompiledModel."""
+        # Commands that run nothing have options of this class, too.
+        from irexec.runtime.compiled_model import CompiledModel
+
+        return CompiledModel(
+            model,
+            threads=self.threads,
+            optimize=self.optimize,
+            native=self.native,
+            precision=self.precision,
+            max_memory=self.max_memory,
+            **options,
+        )

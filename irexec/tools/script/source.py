@@ -8,11 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from irexec.ir.graph import Body, Graph, Node, Value
-from irexec.ir.names import Names
-from irexec.tools.script.blocks import Block, Row, find_blocks
-from irexec.tools.script.expressions import Statement, quoted, written
-from irexec.tools.script.statements import Statements, ends
-from irexec.tools.script.weights import Weights
+from irexec.ir.order import Names
+from irexec.tools.script.expressions import Block, Row, Statement, find_blocks, quoted, written
+from irexec.tools.script.statements import Statements, Weights, ends
 
 _WIDTH = 120
 _IDENTIFIER = re.compile(r"[A-Za-z]\w{0,30}", re.ASCII)

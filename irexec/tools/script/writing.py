@@ -10,7 +10,7 @@ from typing import Any
 
 from irexec import io
 from irexec import opset as functions_of_operations
-from irexec.analysis.matching.side import attribute_values
+from irexec.analysis.matching.keys import attribute_values
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import ModelLike, as_model
@@ -21,8 +21,7 @@ from irexec.records import Record
 from irexec.tools.diff.own import metadata_changes
 from irexec.tools.script.expressions import quoted
 from irexec.tools.script.source import Functions, in_lines
-from irexec.tools.script.statements import check_graph, creation_order, fact_text
-from irexec.tools.script.weights import Weights
+from irexec.tools.script.statements import Weights, check_graph, creation_order, fact_text
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from irexec.display import Column, Content, Table, Text, sections_of
-from irexec.ir.code_table import Code
+from irexec.ir.codes import Code
 
 
 @sections_of.register

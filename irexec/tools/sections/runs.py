@@ -10,8 +10,8 @@ import numpy as np
 from irexec.display import Column, Content, Definitions, HistogramChart, Table, Text, sections_of
 from irexec.messages import counted
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.inputs import NamedArrays, Outputs
 from irexec.runtime.observation import StepRun
-from irexec.runtime.outputs import NamedArrays, Outputs
 from irexec.runtime.session import Session
 from irexec.runtime.variables import VariableStates
 from irexec.tools.sections.graphs import ports_table

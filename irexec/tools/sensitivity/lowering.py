@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from irexec.analysis.model import Model
-from irexec.authoring.weights import weights
+from irexec.authoring.compression import weights
 from irexec.dtypes.elements import BF16, F16, F32, Element
 from irexec.errors import InputError
 from irexec.ir.facts import Fact

@@ -13,7 +13,7 @@ from irexec.compile.steps import Step
 from irexec.errors import InputError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
-from irexec.ir.names import unique_names
+from irexec.ir.order import unique_names
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.statistics import Statistics, blocks_of, constant_statistics, statistics
 from irexec.tools.trapping.options import Kind, TrapOptions

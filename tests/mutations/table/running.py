@@ -70,14 +70,14 @@ RUNNING = (
     ),
     Mutation(
         "the plan that was used last is dropped",
-        "irexec/runtime/plans.py",
+        "irexec/runtime/program.py",
         "self._plans.popitem(last=False)",
         "self._plans.popitem(last=True)",
         ("tests/runtime/test_plans.py",),
     ),
     Mutation(
         "the steps of a plan that was dropped stay counted",
-        "irexec/runtime/plans.py",
+        "irexec/runtime/program.py",
         "                self._steps -= len(dropped.steps)\n",
         "",
         ("tests/runtime/test_plans.py",),

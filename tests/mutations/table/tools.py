@@ -14,7 +14,7 @@ TOOLS = (
     ),
     Mutation(
         "a stale score of a candidate is compared the wrong way",
-        "irexec/analysis/matching/spread.py",
+        "irexec/analysis/matching/match.py",
         "            if score < -negative - 1e-9:\n",
         "            if score > -negative + 1e-9:\n",
         ("tests/analysis/test_matching.py",),
@@ -56,7 +56,7 @@ TOOLS = (
     ),
     Mutation(
         "one request more waits than may",
-        "irexec/tools/serving/batcher.py",
+        "irexec/tools/serving/served_model.py",
         "if self.waiting >= self._max_waiting:",
         "if self.waiting > self._max_waiting:",
         ("tests/tools/serving/test_batcher.py",),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Generator, Iterator
 
-from irexec.tools.batch.job import BatchJob
-from irexec.tools.batch.part import DONE, NOTHING_DONE, PartResult, PartRunner, PartTask
+from irexec.tools.batch.parts import DONE, NOTHING_DONE, BatchJob, PartResult, PartRunner, PartTask
 
 
 class InThisProcess:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.tools.batch.job import BatchJob
+from irexec.tools.batch.parts import BatchJob
 from irexec.tools.batch.run import BatchOptions, BatchReport, BatchWatch, batch
 from tests.tools.batch.engines import InThisProcess
 

@@ -12,7 +12,7 @@ import pytest
 
 from irexec import InputError, IrexecError
 from irexec.tools.batch.items import EarlierOutputs
-from irexec.tools.batch.job import BatchJob
+from irexec.tools.batch.parts import BatchJob
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchWatch, batch
 from irexec.tools.images.images import ImageOptions

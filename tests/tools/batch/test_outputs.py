@@ -11,9 +11,8 @@ import pytest
 
 from irexec.errors import InputError
 from irexec.tools.batch.assemble import assemble
-from irexec.tools.batch.job import BatchJob
 from irexec.tools.batch.manifest import Manifest
-from irexec.tools.batch.part_files import ItemRow, write_part
+from irexec.tools.batch.parts import BatchJob, ItemRow, write_part
 from irexec.tools.batch.run import BatchOutput
 from irexec.tools.run.results import predictions
 

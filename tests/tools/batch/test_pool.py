@@ -15,9 +15,8 @@ import pytest
 
 from irexec import InputError, ModelError
 from irexec.tools.batch.items import Item
-from irexec.tools.batch.job import BatchJob
-from irexec.tools.batch.part import BATCH as RUNNING
-from irexec.tools.batch.part import POSITION, PartResult, PartTask
+from irexec.tools.batch.parts import BATCH as RUNNING
+from irexec.tools.batch.parts import POSITION, BatchJob, PartResult, PartTask
 from irexec.tools.batch.pool import Processes
 from tests.support.paths import ROOT
 

@@ -16,8 +16,7 @@ import pytest
 from irexec import InputError, ModelError, UnsupportedError
 from irexec.tools.batch import pool
 from irexec.tools.batch.items import Item
-from irexec.tools.batch.job import FORMATS, BatchJob
-from irexec.tools.batch.part import PartRunner, PartTask
+from irexec.tools.batch.parts import FORMATS, BatchJob, PartRunner, PartTask
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.run import BatchOptions, BatchWatch, batch
 from tests.tools.batch import models

@@ -18,7 +18,7 @@ from irexec.tools.compare.run import PASSES as ROW_PASSES
 from irexec.tools.compare.run import compared_models
 from irexec.tools.observing.alone import Alone
 from irexec.tools.observing.sides import ModelSide
-from irexec.tools.run.given_inputs import GivenInputs
+from irexec.tools.run.input_sources import GivenInputs
 from tests.tools.compare.models import W2, chain, changed
 from tests.tools.compare.test_evidence import channels, folded, scaled
 

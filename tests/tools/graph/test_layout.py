@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 
 from irexec.schema import registry
 from irexec.tools.graph import draw
-from irexec.tools.graph.boxes import fitted, listed, width
-from irexec.tools.graph.drawing import DrawnFrame, Link
-from irexec.tools.graph.families import FAMILIES, family_of
-from irexec.tools.graph.layout import lay_out
-from irexec.tools.graph.ordering import Layered, reduce_crossings
-from irexec.tools.graph.repetition import Repetition, repetitions
+from irexec.tools.graph.drawing import FAMILIES, DrawnFrame, Link, family_of, fitted, listed, width
+from irexec.tools.graph.layout import Layered, lay_out, reduce_crossings
+from irexec.tools.graph.names import Repetition, repetitions
 from tests.tools.graph.models import chain
 
 _PAIRS = st.lists(st.tuples(st.integers(-1, 14), st.integers(-1, 14)), max_size=40)

@@ -14,9 +14,8 @@ from irexec.analysis.builder import Builder
 from irexec.errors import InputError
 from irexec.ir.graph import Node
 from irexec.tools.graph import draw
-from irexec.tools.graph.acyclic import make_acyclic, strong_components
 from irexec.tools.graph.drawing import Drawing
-from irexec.tools.graph.names import group_by_scope, scope
+from irexec.tools.graph.names import group_by_scope, make_acyclic, scope, strong_components
 from irexec.tools.graph.text_formats import flat_edges, visible_boxes
 from tests.tools.graph.models import DATA, blocks, chain, diamond, digits
 

@@ -9,9 +9,8 @@ import pytest
 
 import irexec
 from irexec.tools.graph import draw
-from irexec.tools.graph.placing import place
+from irexec.tools.graph.placing import place, wrapped
 from irexec.tools.graph.svg import svg_and_size
-from irexec.tools.graph.wrapping import wrapped
 from tests.tools.graph.models import blocks, chain, digits
 
 

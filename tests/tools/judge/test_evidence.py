@@ -9,7 +9,7 @@ import pytest
 
 import irexec
 from irexec.analysis.model import Model
-from irexec.ir.find import find_value
+from irexec.ir.order import find_value
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.judge import Judgement, judge
 from tests.support.networks import feeds, unpacked

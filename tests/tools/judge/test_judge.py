@@ -14,8 +14,8 @@ from irexec.analysis.model import Model
 from irexec.bounds import evaluate
 from irexec.bounds.registry import rule_of
 from irexec.errors import EngineError, InputError, ModelError
-from irexec.ir.find import find_value
 from irexec.ir.graph import Value
+from irexec.ir.order import find_value
 from irexec.tools.judge import judge
 from tests.support.paths import ROOT
 from tests.tools.judge.faulty import plant

@@ -26,7 +26,7 @@ from converters.onnx.tensors import element_of
 from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, I64, Element
 from irexec.errors import OpError
 from irexec.ir.graph import Value
-from irexec.schema.inputs import Rank
+from irexec.schema.opdef import Rank
 
 
 @translates("Attention", since=23)

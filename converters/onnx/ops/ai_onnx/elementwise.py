@@ -25,7 +25,7 @@ from converters.onnx.registry import add, translates
 from irexec.dtypes.elements import F32
 from irexec.errors import OpError
 from irexec.ir.graph import Value
-from irexec.schema.inputs import ONE_ELEMENT, Rank
+from irexec.schema.opdef import ONE_ELEMENT, Rank
 
 
 def _divide(ctx: TranslationContext, x: Value, y: Value) -> Any:

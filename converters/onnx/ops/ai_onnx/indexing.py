@@ -14,7 +14,7 @@ from irexec.dtypes.elements import I64
 from irexec.errors import OpError
 from irexec.ir.dims import are_equal
 from irexec.ir.graph import Value
-from irexec.schema.inputs import VECTOR
+from irexec.schema.opdef import VECTOR
 
 
 @translates("Gather")

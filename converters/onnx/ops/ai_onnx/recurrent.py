@@ -24,7 +24,7 @@ from irexec.dtypes.elements import F64
 from irexec.errors import OpError
 from irexec.ir.dims import may_equal, shape_text
 from irexec.ir.graph import Value
-from irexec.schema.inputs import Rank
+from irexec.schema.opdef import Rank
 
 Tensor3 = Annotated[Value, Rank(3)]
 

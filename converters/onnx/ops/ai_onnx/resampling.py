@@ -24,7 +24,7 @@ from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.messages import counted
 from irexec.reference.resize import coordinates, nearest, scaled_size
-from irexec.schema.inputs import Rank
+from irexec.schema.opdef import Rank
 
 _NATIVE = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners", "tf_half_pixel_for_nn")
 # Types that Interpolate does not take, and larger ones that it does.

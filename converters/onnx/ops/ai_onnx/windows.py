@@ -25,7 +25,7 @@ from irexec.dtypes.elements import I64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.messages import counted
-from irexec.schema.inputs import Rank
+from irexec.schema.opdef import Rank
 
 
 @translates("Conv")

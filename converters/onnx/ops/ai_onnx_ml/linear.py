@@ -20,7 +20,7 @@ from irexec.dtypes.elements import F32, I64
 from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value
 from irexec.messages import counted
-from irexec.schema.inputs import Rank
+from irexec.schema.opdef import Rank
 
 
 @translates("LinearRegressor", domain=AI_ONNX_ML)

@@ -25,7 +25,7 @@ from irexec.ir.dims import ANY
 from irexec.ir.graph import Value
 from irexec.ir.order import sort_by_producers
 from irexec.messages import counted
-from irexec.schema.inputs import Rank
+from irexec.schema.opdef import Rank
 
 _COMPARE = {
     "BRANCH_LEQ": "LessEqual", "BRANCH_LT": "Less", "BRANCH_GTE": "GreaterEqual", "BRANCH_GT": "Greater",

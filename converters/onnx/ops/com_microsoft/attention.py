@@ -28,7 +28,7 @@ from irexec.dtypes.elements import I64
 from irexec.errors import ConversionError, OpError
 from irexec.ir.dims import Size, are_equal
 from irexec.ir.graph import Value
-from irexec.schema.inputs import Rank
+from irexec.schema.opdef import Rank
 
 
 def _hide(ctx: TranslationContext, mask: Mask, kept: Expression, like: Value, filter_value: float) -> None:

@@ -20,7 +20,7 @@ from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.messages import counted
-from irexec.schema.inputs import Rank
+from irexec.schema.opdef import Rank
 
 _PARAMETERS = {
     "Relu": 0, "Tanh": 0, "Sigmoid": 0, "Silu": 0, "HardSwish": 0, "LeakyRelu": 1, "Clip": 2, "HardSigmoid": 2

@@ -28,7 +28,7 @@ from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I32, I64
 from irexec.errors import OpError
 from irexec.ir.graph import Value
-from irexec.schema.inputs import Rank
+from irexec.schema.opdef import Rank
 
 
 @dataclass(frozen=True, kw_only=True)

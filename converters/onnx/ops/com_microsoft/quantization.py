@@ -27,7 +27,7 @@ from converters.onnx.ops.ai_onnx.quantization import (
 from converters.onnx.ops.ai_onnx.windows import average_pool, global_average_pool, max_pool
 from converters.onnx.registry import COM_MICROSOFT, add, translates
 from irexec.dtypes.elements import F32, F64, I32, U8, U32, Element, element
-from irexec.dtypes.minifloats import NormalFloat4
+from irexec.dtypes.layouts import NormalFloat4
 from irexec.errors import ConversionError, OpError
 from irexec.ir.constants import Constant
 from irexec.ir.graph import Value

@@ -17,7 +17,7 @@ from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I64
 from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value
-from irexec.schema.inputs import Rank
+from irexec.schema.opdef import Rank
 
 _LOWEST = -3.4028234663852886e38
 

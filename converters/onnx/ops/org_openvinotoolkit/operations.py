@@ -16,7 +16,7 @@ from converters.onnx.context import TranslationContext
 from converters.onnx.registry import openvino_operator
 from irexec.errors import ConversionError, OpError
 from irexec.ir.graph import Value
-from irexec.schema.inputs import ONE_ELEMENT, Rank
+from irexec.schema.opdef import ONE_ELEMENT, Rank
 
 Maps = Annotated[Value, Rank(4)]
 

@@ -26,8 +26,7 @@ from irexec.ir.graph import Value
 from irexec.messages import counted
 from irexec.tools.arrays.files import open_arrays, write_npz
 from irexec.tools.commands import last_line, run_command, split_command
-from irexec.tools.engines.runtimes.results import fed, observed
-from irexec.tools.engines.runtimes.runtime import Arrays, Runtime, in_carrier
+from irexec.tools.engines.runtimes.runtime import Arrays, Runtime, fed, in_carrier, observed
 
 
 class CommandRuntime(Runtime):

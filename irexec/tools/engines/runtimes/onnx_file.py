@@ -22,8 +22,7 @@ from irexec.ir.graph import Value
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.engines.runtimes.process import ProcessRuntime
-from irexec.tools.engines.runtimes.results import carried_type
-from irexec.tools.engines.runtimes.runtime import Arrays, Runtime, in_carrier
+from irexec.tools.engines.runtimes.runtime import Arrays, Runtime, carried_type, in_carrier
 
 _AS_THE_FILE = Tolerance("snr", threshold=40.0)
 """How near the outputs of a copy are to those of the file: observed tensors change which layers are fused."""

@@ -17,8 +17,7 @@ from irexec.errors import EngineError
 from irexec.ir.graph import Value
 from irexec.messages import counted
 from irexec.tools.engines.runtimes.process import ProcessRuntime
-from irexec.tools.engines.runtimes.results import fed, observed
-from irexec.tools.engines.runtimes.runtime import Arrays, in_carrier
+from irexec.tools.engines.runtimes.runtime import Arrays, fed, in_carrier, observed
 
 # As written, as far as the CPU plugin can: no bf16, no quantisation of its own, FakeQuantize not in 8 bits.
 _PROPERTIES = {

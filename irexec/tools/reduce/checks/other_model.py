@@ -29,10 +29,9 @@ from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks.check import Check, Failure, Files, given_options
 from irexec.tools.reduce.later_runs import after_run
 from irexec.tools.reduce.output import source_digest
-from irexec.tools.run.given_inputs import GivenInputs
-from irexec.tools.run.input_sources import InputSource
+from irexec.tools.run.input_sources import GivenInputs, InputSource
+from irexec.tools.run.result_files import with_state
 from irexec.tools.run.shapes import Shapes, read_with_shapes
-from irexec.tools.run.states import with_state
 
 _PART_OF_MEMORY = 4
 """Tensors of the other version take at most this fraction of the available memory, as a divisor."""
