@@ -96,6 +96,7 @@ def test_a_form_that_the_plugin_computes_right(
         ("Reverse", "negative axes", "2022.3", None, "counted from the end"),
         ("ROIPooling", "bilinear, NaN", "2021.4", 1, "a box is NaN"),
         ("NMSRotated", "maximum 0", "2023.3", 1, "may select none"),
+        ("NonMaxSuppression", "threshold 0 keeps what does not overlap", "2022.3", None, "the last ones unwritten"),
         ("DetectionOutput", "no boxes", "2023.3", 1, "without elements"),
         ("SearchSorted", "no sequence, right false", "2024.6", None, "without elements"),
         ("ExperimentalDetectronPriorGridGenerator", "one cell", "2021.4", None, "unwritten"),

@@ -13,6 +13,7 @@ from irexec.analysis.portability.difference import always
 from irexec.analysis.portability.layer import KnownLayer
 from irexec.analysis.portability.releases import NOT_ASKED, Release
 from irexec.ir import codes
+from irexec.ir.dims import is_static
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Value
 
@@ -193,6 +194,10 @@ _ROWS = (
     _Row("NormalizeL2", NOT_ASKED, _of_a_scalar, "fails for a scalar, or adds eps to its square"),
     _Row("Interpolate", NOT_ASKED, _has_computed_axes, "fails for axes that are counted from the end"),
     _Row("Unique", Release(2023, 0), _is_along_an_axis, "gives other values along an axis"),
+    _Row(
+        "NonMaxSuppression", Release(2023, 0), lambda layer: is_static(layer.sizes()) and is_static(layer.sizes(1)),
+        "gives as many boxes as may be selected, the last ones unwritten, where a layer reads them and sizes are known",
+    ),
     _Row("NonMaxSuppression", NOT_ASKED, _computed(3), "suppresses boxes whose overlap is the threshold"),
     _Row(
         "NonMaxSuppression NMSRotated", NOT_ASKED, _may_select_none,
