@@ -28,6 +28,7 @@ FAST = ("--runs", "1")
 _LINES: dict[str, tuple[int, Sequence[str]]] = {
     "batch": (0, [XML, str(DIGITS / "digit_7.png"), "-o", "c.jsonl", "--topk", "1", "--scale", "255"]),
     "bench": (0, [XML, *FAST]),
+    "test": (2, [XML]),
     "bisect": (2, [XML, "--openvino", "2024.0", "--installed", "--environments", "nothing"]),
     "compare": (0, [XML, "--b-runtime", "reference"]),
     "script": (0, [XML, "-o", "script.py"]),

@@ -81,7 +81,8 @@ def test_values_that_do_not_fit_a_variable_are_findings(
     # The value has the shape of the second input, and depends on the state.
     new = opset.prelu(second, opset.convert_like(state, second))
     model = Model([state, new], [first, second], sinks=[versions.assign(new, variable_id="v")])
-    assert [finding.message for finding in validate(model)] == [message] * (message is not None)
+    wrong = [finding.message for finding in validate(model) if finding.severity != "info"]
+    assert wrong == [message] * (message is not None)
     ov = pytest.importorskip("openvino")
     text, weights = write_text(model)
     with pytest.raises(RuntimeError, match="Variable") if message else nullcontext():
