@@ -14,6 +14,7 @@ from irexec.ir.facts import Fact
 from irexec.ops.conversion import converted
 from irexec.reference.integers import through_float
 from irexec.reference.special import erf, erfinv, mish, power, round_half_away, sigmoid, softplus
+from irexec.schema.families import align, define, tested, unchanged
 from irexec.schema.opdef import (
     ANY_TYPE,
     BOOLEAN_TYPE,
@@ -27,7 +28,6 @@ from irexec.schema.opdef import (
     FloatTensor,
     NumericTensor,
 )
-from irexec.schema.recurrent import align, define, tested, unchanged
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import Broadcasting, broadcast, unify_elements
 

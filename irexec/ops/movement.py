@@ -13,6 +13,7 @@ from irexec.ir.dims import ANY, Size, at_least, count, exact_quotient, high, low
 from irexec.ir.facts import EveryOutput, Fact
 from irexec.ir.integers import integer, integers
 from irexec.schema.attributes import Positive
+from irexec.schema.families import unchanged
 from irexec.schema.opdef import (
     INDEX,
     INTEGER_OR_BOOLEAN,
@@ -25,7 +26,6 @@ from irexec.schema.opdef import (
     NumericTensor,
     Rank,
 )
-from irexec.schema.recurrent import unchanged
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axes, normalize_axis, open_shape, unify_elements, vector_length
 

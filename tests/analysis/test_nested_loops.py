@@ -40,7 +40,8 @@ def test_each_loop_in_a_loop_of_constants_is_inferred_as_often_as_one_alone(
     irexec.validate(model)
     # From [1], then from [1..2], then from an unknown size.
     assert max(inferences.values()) == 3
-    assert len(inferences) == 1 + depth
+    # Frozen axes are looked for in single layers.
+    assert len([graph for graph in inferences if len(graph.nodes) > 1]) == 1 + depth
 
 
 def test_loops_that_start_from_the_state_around_them_are_inferred_a_bounded_number_of_times(

@@ -86,12 +86,12 @@ def test_an_interrupt_while_modules_are_imported_is_one_line(module: str) -> Non
 
 _OF_A_COMMAND = """
 import os, signal, sys, time
-from irexec.cli import signals
+from irexec.cli import streams
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)
-signals.exit_on_signals()
-signals.raise_on_signals()
-signals.leave_to_command()
+streams.exit_on_signals()
+streams.raise_on_signals()
+streams.leave_to_command()
 seen = []
 signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
 os.kill(os.getpid(), signal.SIGTERM)
@@ -323,7 +323,7 @@ _AT_EVERY_LINE = """
 import atexit, signal, sys
 {reset}
 import irexec.cli.ops
-from irexec.cli import signals
+from irexec.cli import streams
 from irexec.cli.main import main
 
 left = int(sys.argv[1])
@@ -331,7 +331,7 @@ atexit.register(lambda: print("no signal was sent" if left > 0 else ""))
 
 def lines(frame, event, argument):
     global left
-    if event == "line" and frame.f_code.co_filename == signals.__file__:
+    if event == "line" and frame.f_code.co_filename == streams.__file__:
         left -= 1
         if left == 0:
             signal.raise_signal({number})

@@ -60,7 +60,9 @@ class Audit:
         roots = [sys.prefix, sys.base_prefix, *(path for path in sys.path if path and "packages" in path)]
         # The samples are what ``irexec demo`` copies; in a wheel they are inside of the package.
         code = [ROOT / name for name in ("irexec", "converters", "tests", "samples")]
-        self._readable = tuple(f"{Path(root).resolve()}/" for root in [*roots, *code]) + _READABLE
+        folders = tuple(f"{Path(root).resolve()}/" for root in [*roots, *code])
+        # A checkout that is not installed has its own entry points there.
+        self._readable = (*folders, str(ROOT / "pyproject.toml"), *_READABLE)
         sys.addaudithook(self._hook)
 
     def begin(self, folder: Path, report: Report) -> None:

@@ -54,7 +54,7 @@ def project(tmp_path: Path) -> Path:
     for package in ("native", "ir"):
         shutil.copytree(ROOT / "irexec" / package, root / "irexec" / package, ignore=ignored)
     (root / "irexec" / "authoring").mkdir()
-    (root / "irexec" / "authoring" / "stub.py").write_text("open('irexec/opset.pyi', 'w').close()")
+    (root / "irexec" / "authoring" / "operations.py").write_text("open('irexec/opset.pyi', 'w').close()")
     return root
 
 
@@ -136,7 +136,7 @@ def test_a_wheel_without_compiler_is_pure(
 
 
 def test_a_wheel_without_the_stub_says_so(compiler: str, project: Path) -> None:
-    (project / "irexec" / "authoring" / "stub.py").write_text("import nothing_of_this_name")
+    (project / "irexec" / "authoring" / "operations.py").write_text("import nothing_of_this_name")
     data, warnings = _run_hook(project)
     assert "/irexec/opset.pyi" not in data["artifacts"] and not data["pure_python"]
     assert warnings == [

@@ -38,7 +38,7 @@ def test_gives(name: str, live: bool, tmp_path: Path) -> None:
     row, expected = ROWS[name], _expected(name)
     model, inputs = row.model()
     converted = converters.convert(model)
-    assert [str(finding) for finding in irexec.validate(converted)] == []
+    assert [str(finding) for finding in irexec.validate(converted) if finding.severity != "info"] == []
     read = io.read_text(*io.write_text(converted))
     for optimize in (False, True):
         results = list(irexec.compile_model(read, optimize=optimize)(inputs).values())

@@ -16,7 +16,7 @@ import numpy as np
 
 from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, corners, floats, hull, joined, settled
 from irexec.bounds.registry import Layer, rule
-from irexec.schema.recurrent import align, alignment
+from irexec.schema.families import align, alignment
 from irexec.schema.shape_rules import MOVES
 
 

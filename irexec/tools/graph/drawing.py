@@ -61,30 +61,38 @@ FAMILIES = {
 """The families by name, in the order of legends."""
 
 _OF_FILES = {
-    "convolution": ("convolution", "conv_transpose", "convolution_backprop", "deformable"),
-    "product": ("linear_algebra", "attention", "einsum"),
-    "recurrent": ("recurrent",),
+    "convolution": ("convolution",),
+    "product": ("linear_algebra",),
+    "recurrent": ("sequences",),
     "activation": ("activation",),
-    "arithmetic": ("arithmetic", "elementwise", "logic", "unary"),
+    "arithmetic": ("elementwise", "families"),
     "normalization": ("normalization",),
-    "pooling": ("pooling", "interpolate", "grid_sample", "roi"),
-    "movement": ("blocks", "broadcasting", "gather", "movement", "scatter", "shape", "slicing"),
-    "reduction": ("reduction", "searching", "sorting"),
-    "detection": ("detection_output", "detectron", "nms", "nms_multiclass", "prior_box", "proposals", "yolo"),
-    "quantization": ("conversion", "quantization"),
+    "pooling": ("resampling", "roi", "windows"),
+    "movement": ("broadcasting", "gather", "movement", "shape", "slicing"),
+    "reduction": ("sorting",),
+    "detection": ("detection_output", "detectron", "nms", "nms_multiclass", "prior_box", "proposals"),
+    "quantization": ("conversion",),
     "control": ("control",),
-    "input": ("state",),
-    "other": ("colour", "ctc", "generation", "random", "signal", "sparse", "strings"),
 }
-"""Families by file of irexec.ops; by file of irexec.reference for kernels without a file in irexec.ops."""
+"""Families by the file that has the kernel; files with several families have the smaller ones in _OF_TYPES."""
 _OF_TYPES = {
-    "Parameter": "input", "Result": "input", "Constant": "constant", "ReadValue": "input", "Assign": "input",
-    "Softmax": "activation",
-    "LogSoftmax": "activation", "Sigmoid": "activation", "Tanh": "activation", "ReLU": "activation",
-    "Relu": "activation",
-    "Mish": "activation", "HSwish": "activation", "HSigmoid": "activation", "SoftPlus": "activation",
-    "SoftSign": "activation",
-    "Range": "movement", "Pad": "movement",
+    type: family
+    for family, types in (
+        ("input", ("Parameter", "Result", "ReadValue", "Assign")),
+        ("constant", ("Constant",)),
+        ("activation", ("HSigmoid", "HSwish", "Mish", "ReLU", "Relu", "Sigmoid", "SoftPlus", "SoftSign", "Tanh")),
+        ("product", ("ScaledDotProductAttention",)),
+        ("reduction", (
+            "ReduceL1", "ReduceL2", "ReduceLogicalAnd", "ReduceLogicalOr", "ReduceMax", "ReduceMean", "ReduceMin",
+            "ReduceProd", "ReduceSum",
+        )),
+        ("movement", ("Range", "BatchToSpace", "Col2Im", "ExtractImagePatches", "SpaceToBatch")),
+        ("other", (
+            "BGRtoNV12", "I420toBGR", "I420toRGB", "NV12toBGR", "NV12toRGB", "RGBtoNV12", "CTCGreedyDecoder",
+            "CTCGreedyDecoderSeqLen", "CTCLoss", "ConvertPromoteTypes",
+        )),
+    )
+    for type in types
 }  # fmt: skip
 _BY_FILE = {file: name for name, files in _OF_FILES.items() for file in files}
 

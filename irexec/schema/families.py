@@ -1,4 +1,4 @@
-"""Attributes and shapes of recurrent cells, prior boxes and element-wise operations.
+"""Parts that operations of one family share: recurrent cells, prior boxes, element-wise operations.
 
 Attributes of recurrent cells and of the sequences that run a cell over time; kernels, shape rules and fast kernels
 share them.
