@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import itertools
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.sweep import __main__ as sweep
+from tests.sweep import running
 from tests.sweep.kind import Case, Kind, Outcome
 
 
@@ -89,10 +92,12 @@ def test_wrong_words_are_refused(words: list[str]) -> None:
         sweep.main(words)
 
 
-def test_there_are_cases_until_the_time_is_over() -> None:
+def test_there_are_cases_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    milliseconds = itertools.count()
+    monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: next(milliseconds) / 1000))
     assert sweep.main(["Odd", "--only", "a", "--seed", "2", "--seconds", "0"]) == 0
     kind = Odd(argparse.Namespace(seconds=0.05, case=None, seed=0, cases=3))
-    assert [name for name, _, found in sweep.run(kind, kind.names()) if len(list(found)) > 1] == ["a", "b"]
+    assert [name for name, _, found in running.run(kind, kind.names()) if len(list(found)) > 1] == ["a", "b"]
 
 
 @pytest.mark.parametrize("path", sweep.KINDS.values())
