@@ -197,17 +197,6 @@ def _integers(ctx: ExportContext, levels: Value) -> tuple[Value | None, np.ndarr
     return (source, zero) if kind is not None and kind.is_integer and kind.bits <= 8 else (None, None)
 
 
-@recognises("Convert")
-def quantized(ctx: ExportContext) -> Tensor | None:
-    """Convert(Clamp(Round(x / scale) + zero point)) to bytes, clamped to their range."""
-    kind = ctx.facts[0].element
-    found = None if kind not in (I8, U8) else rounded_levels(ctx.node, kind)
-    if found is None or kind is None:
-        return None
-    zero = constant_of(found[1])
-    return None if found[1] is not None and zero is None else _quantized_levels(ctx, found[0], zero, kind)
-
-
 def _quantized_levels(ctx: ExportContext, divide: Node, zero: np.ndarray | None, kind: Element) -> Tensor | None:
     if divide.inputs[0] is None or divide.inputs[1] is None:
         return None
@@ -328,7 +317,8 @@ def _product_is_taken(filter: _Levels) -> bool:
 def quantized_product(ctx: ExportContext) -> Tensor | None:
     """QLinearMatMul or QLinearConv: a product of bytes times both scales, divided by a scale, rounded to bytes.
 
-    This module is imported, and its recognisers are asked, before linear_quantization, whose operator is the end of it.
+    Recognisers are asked in the order in which they are defined: this one before ``quantized``, whose operator is the
+    end of it.
     """
     kind = ctx.facts[0].element
     found = None if kind not in (U8, I8) else rounded_levels(ctx.node, kind)
@@ -453,3 +443,14 @@ def rounded_levels(convert: Node, kind: Element | None) -> tuple[Node, Value | N
     if rounded is None or divide is None or rounded.attributes.get("mode", "half_to_even").lower() != "half_to_even":
         return None
     return divide, None if add is None else add.inputs[1]
+
+
+@recognises("Convert")
+def quantized(ctx: ExportContext) -> Tensor | None:
+    """Convert(Clamp(Round(x / scale) + zero point)) to bytes, clamped to their range."""
+    kind = ctx.facts[0].element
+    found = None if kind not in (I8, U8) else rounded_levels(ctx.node, kind)
+    if found is None or kind is None:
+        return None
+    zero = constant_of(found[1])
+    return None if found[1] is not None and zero is None else _quantized_levels(ctx, found[0], zero, kind)
