@@ -39,8 +39,8 @@ from irexec.tools.reduce import (
     reduce,
 )
 from irexec.tools.run.input_sources import InputSource
-from tests.support.networks import feeds, unpacked
-from tests.support.paths import NETWORKS, ROOT
+from tests.support.networks import NAMES, feeds, unpacked
+from tests.support.paths import ROOT
 from tests.sweep.kind import Case, Kind, Outcome, temporary
 
 MOST = 3
@@ -360,7 +360,7 @@ class Sweep(Kind):
         add("--each", action="store_true", help="every plant in every network")
 
     def names(self) -> list[str]:
-        return sorted(path.stem for path in NETWORKS.glob("*.zip"))
+        return NAMES
 
     @contextmanager
     def opened(self, name: str) -> Iterator[Case]:

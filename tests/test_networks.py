@@ -15,12 +15,10 @@ from irexec import io
 from irexec.analysis.precision import Precision
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.runtime.compiled_model import CompiledModel
-from tests.support.networks import difference, feeds, unpacked
+from tests.support.networks import NAMES, difference, feeds, unpacked
 from tests.support.passes import ALONE
-from tests.support.paths import NETWORKS
 from tests.support.tiers import some
 
-NAMES = sorted(path.stem for path in NETWORKS.glob("*.zip"))
 DEFAULT = ("diffusion_unet", "llama_int4_asym")
 # Largest difference, relative to the largest number of the output.
 TOLERANCE = 2e-5

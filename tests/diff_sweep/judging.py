@@ -17,8 +17,7 @@ from irexec.ir.graph import Graph, Node
 from irexec.tools.diff import Diff, LayerRef, diff
 from tests.diff_sweep.edits import EDITS, IN_BODIES, Editing, Entry
 from tests.diff_sweep.mixing import copied, mix, rename
-from tests.support.networks import unpacked
-from tests.support.paths import NETWORKS
+from tests.support.networks import NAMES, unpacked
 from tests.sweep.kind import Case, Kind, Outcome, temporary
 
 
@@ -157,7 +156,7 @@ class Sweep(Kind):
         add("--kind", help="only this kind of edit")
 
     def names(self) -> list[str]:
-        return sorted(path.stem for path in NETWORKS.glob("*.zip"))
+        return NAMES
 
     @contextmanager
     def opened(self, name: str) -> Iterator[Case]:

@@ -29,8 +29,7 @@ from irexec.ir.graph import Node
 from irexec.ir.order import values_by_name
 from irexec.tools.judge import Judgement, judge
 from tests.judge_sweep.faults import FAULTS, Fault, planted
-from tests.support.networks import feeds, unpacked
-from tests.support.paths import NETWORKS
+from tests.support.networks import NAMES, feeds, unpacked
 from tests.sweep.kind import Case, Kind, Outcome, temporary
 from tests.tools.judge.faulty import Faulty, plant
 
@@ -189,7 +188,7 @@ class Sweep(Kind):
         add("--without", action="append", default=[], help="a runtime that is left out")
 
     def names(self) -> list[str]:
-        return sorted(path.stem for path in NETWORKS.glob("*.zip"))
+        return NAMES
 
     @contextmanager
     def opened(self, name: str) -> Iterator[Case]:

@@ -16,10 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from irexec.analysis.builder import packed
 from irexec.analysis.constant_layers import constant_layers
 from irexec.bounds import FUNCTIONS
-from irexec.ir.constants import constant_value
 from irexec.ir.graph import Value
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.engines.runtimes import open_runtime
@@ -28,7 +26,7 @@ from irexec.tools.judge.edges import with_errors
 from irexec.tools.observing.observe import observe
 from irexec.tools.observing.sides import computed, ordered
 from tests.judge_sweep.networks import Judged
-from tests.support.paths import NETWORKS
+from tests.support.networks import NAMES
 from tests.sweep.kind import Case, Kind, Outcome, temporary
 
 Change = Callable[[np.ndarray, np.random.Generator], np.ndarray]
@@ -104,14 +102,10 @@ class Recordings:
 
     def of_opencl(self) -> dict[Value, np.ndarray]:
         """All tensors where functions are as far off as OpenCL C allows, and so is what later layers read."""
-        model, own = with_errors(self.sweep.model, self.sweep.facts, 1.0, 0)
-        for value, moved in own.items():
-            factors = moved.node.inputs[1].node if moved.node.name.startswith("error ") else None  # type: ignore[union-attr]
-            if factors is not None and factors.constant is not None:
-                signs = constant_value(factors.constant).astype(np.float64) - 1
-                error = FUNCTIONS["opencl"].get(value.node.type, 0) * 2.0**-24
-                element = factors.constant.element
-                factors.constant = packed((1 + error * signs).astype(element.carrier), element)
+        ulps = FUNCTIONS["opencl"]
+        model, own = with_errors(
+            self.sweep.model, self.sweep.facts, lambda value: ulps.get(value.node.type, 0) * 2.0**-24, seed=0
+        )
         with open_runtime("irexec", model) as opened:
             arrays = opened.run_all([self.sweep.inputs], [own[value] for value in self.values])[0]
         return dict(zip(self.values, arrays, strict=True))
@@ -166,7 +160,7 @@ class Sweep(Kind):
         add("--runtime", action="append", default=[], help="another runtime to record, such as openvino")
 
     def names(self) -> list[str]:
-        return sorted(path.stem for path in NETWORKS.glob("*.zip"))
+        return NAMES
 
     @contextmanager
     def opened(self, name: str) -> Iterator[Case]:

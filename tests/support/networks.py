@@ -13,6 +13,9 @@ import numpy as np
 from irexec import Port
 from tests.support.paths import NETWORKS
 
+NAMES = sorted(path.stem for path in NETWORKS.glob("*.zip"))
+"""The recorded networks."""
+
 
 def unpacked(name: str, folder: Path) -> Path:
     """The .xml of a recorded network, with all of its files, in a folder."""

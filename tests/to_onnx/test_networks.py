@@ -11,11 +11,9 @@ import pytest
 import irexec
 from converters.ir_to_onnx.export import Exported, export
 from tests.support.exported import run_onnx
-from tests.support.networks import difference, feeds, unpacked
-from tests.support.paths import NETWORKS
+from tests.support.networks import NAMES, difference, feeds, unpacked
 from tests.support.tiers import some
 
-NAMES = sorted(path.stem for path in NETWORKS.glob("*.zip"))
 TOLERANCE = 1e-4
 """Largest difference, relative to the largest number of the output."""
 

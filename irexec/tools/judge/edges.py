@@ -8,7 +8,7 @@ results are the same; or, where its levels cannot be observed, errors of one rou
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -88,8 +88,9 @@ class Noise:
         """All tensors of each run."""
         step, values = self._step, list(dict.fromkeys([*self._step.runs.values, *self._step.runs.results]))
         found: list[Tensors] = []
+        size = 2 * step.evidence.arithmetic.unit
         for seed in range(_RUNS):
-            model, noisy = with_errors(step.runs.side.model, step.runs.facts, 2 * step.evidence.arithmetic.unit, seed)
+            model, noisy = with_errors(step.runs.side.model, step.runs.facts, lambda value: size, seed)
             with open_runtime("irexec", model, precision=precision_beside(step.runs.options.runtime)) as own:
                 arrays = own.run_all(step.runs.steps[: step.index + 1], [noisy[value] for value in values])[-1]
             found.append(dict(zip(values, arrays, strict=True)))
@@ -123,7 +124,9 @@ def _rms(one: np.ndarray, other: np.ndarray) -> float:
         return float(np.sqrt(np.nanmean((one.astype(np.float64) - other) ** 2))) if one.size else 0.0
 
 
-def with_errors(model: Model, facts: Mapping[Value, Fact], size: float, seed: int) -> tuple[Model, dict[Value, Value]]:
+def with_errors(
+    model: Model, facts: Mapping[Value, Fact], size: Callable[[Value], float], seed: int
+) -> tuple[Model, dict[Value, Value]]:
     """A copy of a model in which each layer's floating-point results are multiplied by 1 + or - ``size`` at random.
 
     Returns:
@@ -134,7 +137,7 @@ def with_errors(model: Model, facts: Mapping[Value, Fact], size: float, seed: in
         value: other for node, twin in zip(model.nodes, made.nodes, strict=True)
         for value, other in zip(node.outputs, twin.outputs, strict=True)
     }  # fmt: skip
-    moved = {own[value]: _times(own[value], facts[value], size, rng) for value in _computed(model, facts)}
+    moved = {own[value]: _times(own[value], facts[value], size(value), rng) for value in _computed(model, facts)}
     for node in made.nodes:
         for port in node.ports:
             if port.source in moved:

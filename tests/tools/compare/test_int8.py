@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +72,9 @@ def found(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("make", [matmul_integer, qlinear_matmul, qlinear_conv, qdq_matmul])
-def test_products_of_bytes_of_8_bits_are_found(make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_products_of_bytes_of_8_bits_are_found(
+    make: Callable[[Path, np.ndarray], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(known, "_saturates", lambda: True)
     wanted = "Convolution" if make is qlinear_conv else "MatMul"
     assert found(make(tmp_path / "wide.onnx", WIDE)) == [wanted]

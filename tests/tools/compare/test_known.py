@@ -43,10 +43,12 @@ def _check(known: tuple[Known, ...], right: str = "irexec") -> None:
     assert "rounds quotients of integers towards zero" in one.message
 
 
-@pytest.mark.parametrize("options", [{"a_runtime": "openvino"}, {"b_runtime": "openvino"}], ids=str)
-def test_a_difference_of_openvino_is_known(options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "options", [CompareOptions(a_runtime="openvino"), CompareOptions(b_runtime="openvino")], ids=["a", "b"]
+)
+def test_a_difference_of_openvino_is_known(options: CompareOptions, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(monkeypatch, "openvino", lambda feeds: RECORDED)
-    found = compare(halves(), options=CompareOptions(**options), inputs={"x": X})  # type: ignore[arg-type]
+    found = compare(halves(), options=options, inputs={"x": X})
     assert found.first is not None and found.first.row.b.name == "halves"
     _check(found.known)
     assert "known: " in found._repr_html_() and "IR911" in found._repr_html_()

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
 
 from irexec import Model
+from irexec.ir.graph import Value
 from irexec.tools.compare import CompareOptions, blame, pairing
 from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.pairing import PASSES, Pass, corrected
 from irexec.tools.compare.pairs import Pairs, TensorPair, first_pairs
-from irexec.tools.compare.rows import compared
+from irexec.tools.compare.rows import Rows, compared
 from irexec.tools.compare.run import PASSES as ROW_PASSES
 from irexec.tools.compare.run import compared_models
 from irexec.tools.observing.alone import Alone
+from irexec.tools.observing.observe import Observed
 from irexec.tools.observing.sides import ModelSide
 from irexec.tools.run.input_sources import GivenInputs
 from tests.tools.compare.models import W2, chain, changed
@@ -82,9 +85,9 @@ def test_rows_and_trials_are_made_once_for_what_they_rest_on(monkeypatch: pytest
     asked: list[int] = []
     original = Alone.observed_each
 
-    def counting(self: Alone, values: Sequence[object], *rest: object) -> object:
+    def counting(self: Alone, values: Sequence[Value], *rest: Any) -> Observed:
         asked.append(len(values))
-        return original(self, values, *rest)  # type: ignore[arg-type]
+        return original(self, values, *rest)
 
     monkeypatch.setattr(Alone, "observed_each", counting)
     with opened(chain(), chain(w2=changed(W2)), x=X.reshape(-1)[:24].reshape(4, 6)) as (evidence, pairs):
@@ -103,11 +106,11 @@ def test_rows_and_trials_are_made_once_for_what_they_rest_on(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("one", ROW_PASSES, ids=lambda one: one.__name__)
-def test_a_pass_over_rows_returns_other_rows(one: object) -> None:
+def test_a_pass_over_rows_returns_other_rows(one: Callable[[Evidence, Rows], Rows]) -> None:
     with opened(folded(), folded("weight0")) as (evidence, pairs):
         rows = compared(evidence, pairs)
         before = rows.found
-        made = one(evidence, rows)  # type: ignore[operator]
+        made = one(evidence, rows)
         assert rows.found is before and [found.value for found in made.found] == [found.value for found in before]
         told = [found.row.follows for found in made.found]
         assert (True in told and False in told) is (one is blame.without_followers)

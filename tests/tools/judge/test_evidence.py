@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +110,9 @@ def test_a_known_difference_excuses_nothing_beyond_its_size(is_openvino: bool, t
 
 
 @pytest.mark.parametrize("change", [lambda a: a * np.float32(1.01), lambda a: np.roll(a, 1, -1), lambda a: a * 0 - 7])
-def test_faults_of_a_quantised_convolution_are_seen_in_a_runtime(change, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+def test_faults_of_a_quantised_convolution_are_seen_in_a_runtime(
+    change: Callable[[np.ndarray], np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
     runtime = plant(monkeypatch, change=lambda v, a: change(a) if v.node.name == "conv" else a)
     found = judge(quantised(), {"x": IMAGE}, runtime=runtime)
     assert (found.verdict, found.at[0].layer.name) == ("bug", "conv"), found.sentence

@@ -12,11 +12,10 @@ import pytest
 
 import irexec
 from irexec import Model, io, opset
-from tests.support.networks import unpacked
-from tests.support.paths import DIGITS, IRS, NETWORKS
+from tests.support.networks import NAMES, unpacked
+from tests.support.paths import DIGITS, IRS
 from tests.support.tiers import some
 
-_NETWORKS = sorted(path.stem for path in NETWORKS.glob("*.zip"))
 # Lines that a script may have.
 _LONGEST = {"resnet50": 120, "resnet50_half": 150}
 
@@ -52,7 +51,7 @@ def test_a_script_without_an_output_says_how_it_is_used(tmp_path: Path) -> None:
             runpy.run_path(str(tmp_path / "made.py"), run_name="__main__")
 
 
-@pytest.mark.parametrize("name", some(_NETWORKS, ("scripted_loop",)))
+@pytest.mark.parametrize("name", some(NAMES, ("scripted_loop",)))
 def test_the_script_of_a_network_makes_the_same_network(name: str, tmp_path: Path) -> None:
     made = _again(unpacked(name, tmp_path), tmp_path)
     assert made.lines <= _LONGEST.get(name, made.lines)

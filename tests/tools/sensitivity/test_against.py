@@ -35,8 +35,8 @@ def products(ranges: dict[int, float] | None = None) -> Model:
     return b.model()
 
 
-def against(other: Model, **options: float) -> Sensitivity:
-    return sensitivity(products(), X, SensitivityOptions(against=other, threads=1, **options))  # type: ignore[arg-type]
+def against(other: Model, target: float | None = None) -> Sensitivity:
+    return sensitivity(products(), X, SensitivityOptions(against=other, threads=1, target=target))
 
 
 @pytest.mark.parametrize("mode", ["int8", "int4"])
