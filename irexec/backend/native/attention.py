@@ -13,7 +13,7 @@ from irexec.backend.calls import Binding, NativeKernel, is_available, loaded, me
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.convolution import STEP
 from irexec.backend.native.following import can_follow, followed
-from irexec.backend.native.integers import unit
+from irexec.backend.native.integer_products import unit
 from irexec.backend.native.panels import padded, panel_of, product_cost
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import BOOLEAN, F32

@@ -1,4 +1,4 @@
-"""Products and convolutions of levels by the C library; irexec/native/source/integer_product.c has the other side."""
+"""Products and convolutions of levels by the C library."""
 
 from __future__ import annotations
 
@@ -10,27 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.calls import Binding, NativeKernel, element_strides, loaded
+from irexec.backend.calls import Binding, NativeKernel, element_strides
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import is_channels_last, sliding_windows
 from irexec.backend.copies import Copy, array_at, bind_copies, bordered
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.linear import LinearGeometry
-from irexec.backend.native.chains import Axes, NativeChain, fits
+from irexec.backend.native.chains import fits
 from irexec.backend.native.convolution import STEP, channel_axes
-from irexec.backend.native.endings import Ending, absorbed
-from irexec.backend.native.panels import (
-    Cut,
-    Windows,
-    blocks_for,
-    padded,
-    panel_of,
-    row_block,
-    rows_as_windows,
-    table_bytes,
-    three,
-    windows_of,
-)
+from irexec.backend.native.integer_products import IntegerKernel, aligned, unit, zero_levels
+from irexec.backend.native.panels import blocks_for, padded, row_block, rows_as_windows, table_bytes, three, windows_of
 from irexec.backend.registry import kernels
 from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry, geometry_of
 from irexec.dtypes.elements import F32, U8
@@ -45,170 +34,7 @@ _RATE = {4: 150.0, 2: 40.0}
 _COPY, _REORDERED, _WIDEN, _READ = 0.05, 0.35, 0.06, 0.03
 
 
-@declared_in("integer_product.c", "integer_product")
-class IntegerProduct(Parameters):
-    """See irexec/native/source/integer_product.c."""
-
-
-@declared_in("integer_product.c", "widening")
-class Widening(Parameters):
-    """See irexec/native/source/integer_product.c."""
-
-
-@functools.cache
-def unit() -> int:
-    """Elements of a word of the products: 4 bytes, or two times 16 bits."""
-    return loaded().integer_unit
-
-
-class _Integers(NativeKernel):
-    """Products of rows of levels with packed integers.
-
-    Args:
-        axes: of the output.
-        sizes: images, groups, rows, and columns of a group.
-        taps, depth: of a row; ``depth`` elements of each tap, in whole words.
-    """
-
-    def __init__(
-        self, task: Task, axes: Axes, sizes: tuple[int, int, int, int], taps: int, depth: int, grid: Grid
-    ) -> None:
-        self.images, self.groups, self.rows, self.columns = sizes
-        self.axes, self.taps, self.depth, self.grid, self.own = axes, taps, depth, grid, len(task.inputs)
-        self.panel, self.shape = panel_of(self.columns), task.output_shape()
-        words, images = -(-depth // unit()), self.images * self.groups
-        self.cut = Cut.of(images, self.rows, max(1, taps), words, self.columns, task.threads)
-        self.weights_source, self.scale_source = task.constants[1], task.constants[2]
-        ranked = [(1,) * (len(self.shape) - len(fact.static_shape)) + fact.static_shape for fact in task.operands]
-        is_column = [
-            all(size == (self.shape[axis] if axis in axes[2] else 1) or size == 1 for axis, size in enumerate(shape))
-            for shape in ranked
-        ]
-        whole = self.groups * self.columns
-        self.absorbed = absorbed(task.chain, task.operands, whole, is_column)
-        program = self.absorbed.program
-        self.chain = None if program is None else NativeChain(program, task.operands, self.shape, axes)
-        self.is_levels = task.outputs[0].element is U8
-        self.reads = (0,)
-        self.workspace = table_bytes(self.cut.block_rows(self.rows), taps)
-
-    def pack(self, store: ConstantStore) -> None:
-        assert self.weights_source is not None and self.scale_source is not None, "weights are constants"
-        key = ("integer panels", self.groups, self.columns, self.depth, self.taps, unit(), self.grid.zero, *self._key())
-        self.weights, self.start = store.get([self.weights_source], key, self._packed)
-        self.scale = store.array(self.scale_source)
-
-    def _key(self) -> tuple[Any, ...]:
-        return ()
-
-    def _matrices(self, integers: np.ndarray) -> np.ndarray:
-        """The integers as (groups, depth of all taps, columns); here those of a matrix of that shape."""
-        return integers.reshape(self.groups, -1, self.columns)
-
-    def _packed(self, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Panels of words, and the sums' beginnings: minus the zero of the data times each column's sum."""
-        matrices, word = self._matrices(integers), unit()
-        groups, depth, columns = matrices.shape
-        width, whole = self.panel * loaded().vector, padded(columns)
-        kind = np.int8 if word == 4 else np.int16
-        made, start = np.zeros((groups, whole * depth), kind), np.zeros((groups, whole), np.int32)
-        start[:, :columns] = -self.grid.zero * matrices.sum(axis=1, dtype=np.int64)
-        words = matrices.reshape(groups, depth // word, word, columns).swapaxes(2, 3)
-        for first in range(0, columns, width):
-            last = min(first + width, columns)
-            size = min(width, whole - first)
-            panel = made[:, first * depth : (first + size) * depth].reshape(groups, depth // word, size, word)
-            panel[:, :, : last - first] = words[:, :, first:last]
-        return made.reshape(-1), start.reshape(-1)
-
-    def _multiply(self, window: Windows, inputs: Sequence[Any], output: np.ndarray, binding: Binding) -> None:
-        out, strides = binding.written(output, self.axes, innermost=self.axes[2][-1] if self.is_levels else None)
-        product = IntegerProduct(
-            window, binding.address(self.weights), binding.address(self.start),
-            self._ending(inputs[self.own :], out, strides, binding), self.depth, unit(), self.groups, self.columns,
-            self.panel, self.rows, self.cut.rows, self.cut.panels,
-        )  # fmt: skip
-        blocks = self.images * self.groups * self.cut.rows * self.cut.panels
-        binding.call("irx_integer_product", product, blocks)
-
-    def _ending(
-        self, operands: Sequence[np.ndarray], out: np.ndarray, strides: Sequence[int], binding: Binding
-    ) -> Ending:
-        a, columns = self.absorbed, self.scale.size
-        first, numbers, has_program = a.first, a.numbers(), a.program is not None
-        assert numbers is not None, "absorbed looks at them"
-        zero, shift, unit_of_result, (low, high) = numbers
-        if has_program and a.levels is None and self.is_levels:
-            low, high = 0.0, 255.0
-        # The factor of the sums, or of the results of the program, before the first levels.
-        unit_of_levels, first_low, first_high, first_factor = unit_of_result, 0.0, 0.0, 0.0
-        if first is not None:
-            unit_of_levels, shift = first.per_unit, np.zeros(1)
-            first_factor = float((first.step * unit_of_result)[0])
-            limits = (a.first_low * unit_of_levels[0], a.first_high * unit_of_levels[0])
-            first_low, first_high = (min(max(x, -first.zero), first.levels - 1 - first.zero) for x in limits)
-        scale, bias, factors, shifts = self.scale.astype(np.float64) * self.grid.step, a.bias, None, None
-        if not has_program:
-            scale, bias = scale * unit_of_levels, bias * unit_of_levels + shift
-        elif first is not None or self.is_levels:
-            factors, shifts = (
-                binding.address(_padded(np.broadcast_to(part, columns))) for part in (unit_of_levels, shift)
-            )
-        addend, addend_strides, addend_zero, addend_factor = None, (0, 0), 0.0, 0.0
-        if a.addend is not None:
-            found, (image, row, _) = binding.read(operands[a.addend[0]], self.axes, self.axes[2][-1])
-            addend_strides = image, row
-            grid = a.addend[1]
-            addend, addend_zero = binding.address(found), grid.zero
-            addend_factor = float((grid.step * unit_of_result)[0])
-        return Ending(
-            binding.address(_padded(scale)), binding.address(_padded(bias)), addend, *addend_strides, addend_zero,
-            addend_factor, first is not None, first_low, first_high, first_factor,
-            None if self.chain is None else self.chain.bind(operands, binding), factors, shifts, low, high,
-            binding.address(out), *strides, zero, binding.guard() if self.is_levels else None,
-        )  # fmt: skip
-
-    def _copied(
-        self, x: np.ndarray, channels: tuple[int, int, int], pads: Sequence[tuple[int, int]], binding: Binding
-    ) -> np.ndarray:
-        """Add a copy to the shared scratch: channels last, with borders of the zero level.
-
-        Args:
-            channels: groups, channels of a group, and those of a group in the copy.
-        """
-        groups, inputs, padded = channels
-        lying = np.moveaxis(x, 1, -1).reshape(*x.shape[:1], *x.shape[2:], groups, inputs)
-        around = [(0, 0), *pads, (0, 0), (0, 0)]
-        sizes = [size + before + after for size, (before, after) in zip(lying.shape, around, strict=True)]
-        made = array_at(binding.shared, [*sizes[:-1], padded], np.dtype(np.uint8))
-        # Bytes behind the channels may be anything: their weights are 0.
-        bind_copies([*bordered(lying, made[..., :inputs], around, np.array(self.grid.zero, np.uint8))], binding)
-        return np.moveaxis(made.reshape(*made.shape[:-2], groups * padded), -1, 1)
-
-    def _as_words(self, x: np.ndarray, at: int, binding: Binding) -> np.ndarray:
-        """The data as the products read it: bytes, or widened at an address. ``x`` is contiguous in some order."""
-        if unit() == 4:
-            return x
-        order = np.argsort([-stride for stride in x.strides], kind="stable")
-        lying = x.transpose(order)
-        wide = array_at(at, lying.shape, np.dtype(np.int16))
-        each = 1 << 14
-        binding.call("irx_widen", Widening(binding.address(lying), at, x.size, each), -(-x.size // each))
-        return wide.transpose(np.argsort(order))
-
-
-def _padded(values: np.ndarray) -> np.ndarray:
-    """f32, with a vector of zeros behind them."""
-    made = np.zeros(values.size + 16, np.float32)
-    made[: values.size] = values
-    return made
-
-
-def _aligned(size: int) -> int:
-    return -(-size // 64) * 64
-
-
-class IntegerConvolution(_Integers):
+class IntegerConvolution(IntegerKernel):
     """A convolution of levels that are channels last, or are copied so, with borders of the zero level."""
 
     def __init__(self, task: Task, sizes: _Sizes, copies: bool) -> None:
@@ -230,7 +56,7 @@ class IntegerConvolution(_Integers):
             task, channel_axes(len(task.output_shape())), (s.images, s.groups, s.pixels, s.outputs), taps, depth, s.grid
         )
         # Four bytes of a word may lie behind the last channel.
-        size = _aligned(s.images * s.groups * self.channels * math.prod(self.spatial) + 64)
+        size = aligned(s.images * s.groups * self.channels * math.prod(self.spatial) + 64)
         self.copied = size if copies else 0
         self.shared_workspace = self.copied + (0 if unit() == 4 else 2 * size)
         self.algorithm = "C, convolution of integers" if s.points > 1 else "C, 1x1 product of integers"
@@ -248,24 +74,18 @@ class IntegerConvolution(_Integers):
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
         s, x = self.sizes, inputs[0]
-        zeros = _zeros(self.grid.zero, self.depth)
+        zeros = zero_levels(self.grid.zero, self.depth)
         if self.copies:
             pads = list(zip(s.windows.pads_begin, s.windows.pads_end, strict=True))
-            x = self._copied(x, (s.groups, s.inputs, self.channels), pads, binding)
+            x = self.copied_levels(x, (s.groups, s.inputs, self.channels), pads, binding)
         else:
             last = (0, *range(2, x.ndim), 1)
             x = binding.with_stride(x, 1) if unit() == 4 else binding.in_order(x, last)
-        x = self._as_words(x, binding.shared + self.copied, binding)
+        x = self.as_words(x, binding.shared + self.copied, binding)
         window = windows_of(x, self.windows, zeros, binding)
         if self.merges:
             window.kernel[2] = 1
         self._multiply(window, inputs, outputs[0], binding)
-
-
-@functools.cache
-def _zeros(zero: int, count: int) -> np.ndarray:
-    """The zero level as often as a tap reads it."""
-    return np.full(count + 64, zero, np.uint8 if unit() == 4 else np.int16)
 
 
 @dataclass(frozen=True)
@@ -329,12 +149,7 @@ class IntegerDepthwiseParameters(Parameters):
     """See irexec/native/source/integer_depthwise.c."""
 
 
-@declared_in("integer_depthwise.c", "level_maxima")
-class LevelMaximaParameters(Parameters):
-    """See irexec/native/source/integer_depthwise.c."""
-
-
-class IntegerDepthwise(_Integers):
+class IntegerDepthwise(IntegerKernel):
     """One kernel of integers for each channel, of levels that are channels last."""
 
     def __init__(self, task: Task, sizes: _Sizes) -> None:
@@ -398,7 +213,7 @@ def _depthwise_cost(s: _Sizes) -> float:
     return STEP + outputs * (s.points / _TAPS[unit()] + _OUTPUT) + s.images * s.pixels * (_PIXEL + 2 * s.points)
 
 
-class _Phase(_Integers):
+class _Phase(IntegerKernel):
     """The product of one phase of a transposed convolution; see backend.transposed.geometry."""
 
     def __init__(self, task: Task, geometry: TransposedGeometry, axes: tuple[AxisPhase, ...], channels: int) -> None:
@@ -426,7 +241,7 @@ class _Phase(_Integers):
         ones = (1,) * len(self.phase)
         kernel, steps = (tuple(len(a.taps) for a in self.phase), tuple(a.step for a in self.phase))
         windows = SlidingWindows(kernel, ones, steps, ones, ones, self.counts)
-        window = windows_of(inputs[0], windows, _zeros(self.grid.zero, self.depth), binding)
+        window = windows_of(inputs[0], windows, zero_levels(self.grid.zero, self.depth), binding)
         window.pads = three([-axis.first for axis in self.phase], 0)
         self._multiply(window, inputs, outputs[0], binding)
 
@@ -441,10 +256,10 @@ class IntegerTransposed(NativeKernel):
         phases = [axes for axes in g.phases if all(axis.count for axis in axes)]
         self.phases = [_Phase(task, g, axes, self.channels) for axes in phases]
         self.algorithm = "C, phases as products of integers"
-        data = _aligned(g.images * g.groups * self.channels * math.prod(g.sizes) + 64)
+        data = aligned(g.images * g.groups * self.channels * math.prod(g.sizes) + 64)
         self.copied, self.widened = data if copies else 0, 0 if unit() == 4 else 2 * data
         item = 1 if task.outputs[0].element is U8 else 4
-        results = sum(_aligned(item * g.images * g.groups * g.outputs * one.rows) for one in self.phases)
+        results = sum(aligned(item * g.images * g.groups * g.outputs * one.rows) for one in self.phases)
         self.workspace = max((one.workspace for one in self.phases), default=0)
         self.shared_workspace = self.copied + self.widened + results
 
@@ -456,12 +271,12 @@ class IntegerTransposed(NativeKernel):
         """See NativeKernel.bind."""
         g, x, scattered = self.geometry, inputs[0], []
         if self.copies:
-            x = self.phases[0]._copied(x, (g.groups, g.inputs, self.channels), [(0, 0)] * len(g.sizes), binding)
+            x = self.phases[0].copied_levels(x, (g.groups, g.inputs, self.channels), [(0, 0)] * len(g.sizes), binding)
         elif unit() == 4:
             x = binding.with_stride(x, 1)
         else:
             x = binding.in_order(x, (0, *range(2, x.ndim), 1))
-        x = self.phases[0]._as_words(x, binding.shared + self.copied, binding)
+        x = self.phases[0].as_words(x, binding.shared + self.copied, binding)
         address, out = binding.shared + self.copied + self.widened, np.moveaxis(outputs[0], 1, -1)
         for phase in self.phases:
             positions = (
@@ -469,7 +284,7 @@ class IntegerTransposed(NativeKernel):
             )
             target = out[(slice(None), *positions)]
             result = array_at(address, target.shape, target.dtype)
-            address += _aligned(result.nbytes)
+            address += aligned(result.nbytes)
             phase.bind([x, *inputs[1:]], [np.moveaxis(result, -1, 1)], binding)
             scattered.append(Copy(result, target))
         bind_copies(scattered, binding)
@@ -493,44 +308,6 @@ def convolution_backprop_data(task: Task) -> Iterator[Candidate]:
     if copies:
         cost += (_COPY if is_last else _REORDERED) * size + STEP
     yield Candidate(cost, functools.partial(IntegerTransposed, task, g, copies))
-
-
-class LevelMaxima(NativeKernel):
-    """The largest level of each window of levels that are channels last."""
-
-    def __init__(self, task: Task, windows: SlidingWindows) -> None:
-        self.windows, self.images, self.channels = windows, *task.shape(0)[:2]
-        self.pixels, taps = math.prod(windows.counts), math.prod(windows.kernel)
-        self.block = row_block(self.pixels, taps, self.channels // 4, task.threads)
-        self.workspace, self.reads = table_bytes(self.block + 8, taps), (0,)
-        self.algorithm = "C, maxima of levels"
-
-    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
-        out, (image, row, _) = binding.written(outputs[0], channel_axes(inputs[0].ndim), innermost=1)
-        zeros = np.zeros(self.channels, np.uint8)
-        parameters = LevelMaximaParameters(
-            windows_of(binding.with_stride(inputs[0], 1), self.windows, zeros, binding), binding.address(out), image,
-            row, self.channels, self.pixels, -(-self.pixels // self.block),
-        )  # fmt: skip
-        binding.call("irx_level_maxima", parameters, self.images * parameters.row_parts)
-
-
-@kernels("MaxPool", since=1)
-@kernels("MaxPool", since=8)
-@kernels("MaxPool", since=14)
-def max_pool(task: Task) -> Iterator[Candidate]:
-    """Levels, channels last, if nothing reads the indices and no chain follows."""
-    if not task.native or library() is None or any(task.wanted[1:]) or task.chain is not None:
-        return
-    if task.inputs[0].element is not U8 or not 3 <= len(task.shape(0)) <= 5 or 0 in task.output_shape():
-        return
-    windows = task.attributes["attributes"].windows(task.shape(0)[2:])
-    orders = task.input_orders[0], task.output_orders[0]
-    if all(is_channels_last(order) for order in orders) and 0 not in task.shape(0):
-        taps = math.prod(windows.kernel)
-        cost = STEP + math.prod(task.output_shape()) * (taps * 0.03 + 0.1) + math.prod(windows.counts) * taps * 2
-        yield Candidate(cost, functools.partial(LevelMaxima, task, windows))
 
 
 def _convolutions(task: Task, grouped: bool) -> Iterator[Candidate]:
@@ -557,7 +334,7 @@ def _convolutions(task: Task, grouped: bool) -> Iterator[Candidate]:
         yield Candidate(cost, functools.partial(IntegerConvolution, task, s, True))
 
 
-class IntegerLinear(_Integers):
+class IntegerLinear(IntegerKernel):
     """Levels by a matrix of integers."""
 
     def __init__(self, task: Task, geometry: LinearGeometry) -> None:
@@ -565,7 +342,7 @@ class IntegerLinear(_Integers):
         self.inner = -(-g.inner // unit()) * unit()
         self.transposed = task.attributes["transpose_b"]
         super().__init__(task, g.groups, (g.sheets, 1, g.tokens, g.features), 1, self.inner, task.attributes["grid"])
-        self.size = _aligned(g.sheets * g.tokens * self.inner + 64)
+        self.size = aligned(g.sheets * g.tokens * self.inner + 64)
         self.shared_workspace = self.size * (1 if unit() == 4 else 3)
         self.algorithm = "C, product of integers"
 
@@ -591,9 +368,9 @@ class IntegerLinear(_Integers):
             pads = [(0, 0), (0, 0), (0, self.inner - g.inner)]
             bind_copies([*bordered(sheets, made, pads, np.zeros((), np.uint8))], binding)
             sheets = made
-        sheets = self._as_words(sheets, binding.shared + self.size, binding)
+        sheets = self.as_words(sheets, binding.shared + self.size, binding)
         image, row, _ = element_strides(sheets)
-        zeros = binding.address(_zeros(self.grid.zero, self.inner))
+        zeros = binding.address(zero_levels(self.grid.zero, self.inner))
         window = rows_as_windows(binding.address(sheets), image, row, self.rows, zeros)
         self._multiply(window, inputs, outputs[0], binding)
 

@@ -1,7 +1,8 @@
-"""MaxPool and AvgPool by the C library; see irexec/native/source/pooling.c."""
+"""MaxPool and AvgPool by the C library; see pooling.c, and integer_depthwise.c for levels, in irexec/native/source."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes
 from irexec.backend.native.panels import Windows, row_block, table_bytes, three, windows_of
 from irexec.backend.registry import kernels
-from irexec.dtypes.elements import F32
+from irexec.dtypes.elements import F32, U8
 from irexec.native.library import library
 from irexec.native.structures import Parameters, declared_in
 from irexec.reference.windows import SlidingWindows, lowest, window_populations
@@ -70,13 +71,39 @@ class NativePool(NativeKernel):
         return windows_of(x, self.windows, self.padding, binding)
 
 
+@declared_in("integer_depthwise.c", "level_maxima")
+class LevelMaximaParameters(Parameters):
+    """See irexec/native/source/integer_depthwise.c."""
+
+
+class LevelMaxima(NativeKernel):
+    """The largest level of each window of levels that are channels last."""
+
+    def __init__(self, task: Task, windows: SlidingWindows) -> None:
+        self.windows, self.images, self.channels = windows, *task.shape(0)[:2]
+        self.pixels, taps = math.prod(windows.counts), math.prod(windows.kernel)
+        self.block = row_block(self.pixels, taps, self.channels // 4, task.threads)
+        self.workspace, self.reads = table_bytes(self.block + 8, taps), (0,)
+        self.algorithm = "C, maxima of levels"
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        out, (image, row, _) = binding.written(outputs[0], channel_axes(inputs[0].ndim), innermost=1)
+        zeros = np.zeros(self.channels, np.uint8)
+        parameters = LevelMaximaParameters(
+            windows_of(binding.with_stride(inputs[0], 1), self.windows, zeros, binding), binding.address(out), image,
+            row, self.channels, self.pixels, -(-self.pixels // self.block),
+        )  # fmt: skip
+        binding.call("irx_level_maxima", parameters, self.images * parameters.row_parts)
+
+
 @kernels("MaxPool", since=1)
 @kernels("MaxPool", since=8)
 @kernels("MaxPool", since=14)
 def max_pool(task: Task) -> Iterator[Candidate]:
-    """f32, if nothing reads the indices."""
+    """f32 and levels, if nothing reads the indices."""
     if not any(task.wanted[1:]):
-        yield from _candidates(task, lambda windows: None)
+        yield from _maxima_of_levels(task) if task.inputs[0].element is U8 else _candidates(task, lambda windows: None)
 
 
 @kernels("AvgPool", since=1)
@@ -118,3 +145,15 @@ def _candidates(task: Task, factors: Any) -> Iterator[Candidate]:
         return NativePool(task, windows, factors(windows), copies)
 
     yield Candidate(cost, make)
+
+
+def _maxima_of_levels(task: Task) -> Iterator[Candidate]:
+    """Levels that are channels last, if no chain follows."""
+    shape, orders = task.shape(0), (task.input_orders[0], task.output_orders[0])
+    if not task.native or library() is None or task.chain is not None or not has_elements(task):
+        return
+    if 3 <= len(shape) <= 5 and all(is_channels_last(order) for order in orders):
+        windows = task.attributes["attributes"].windows(shape[2:])
+        taps, pixels = math.prod(windows.kernel), math.prod(windows.counts)
+        cost = STEP + math.prod(task.output_shape()) * (taps * 0.03 + 0.1) + pixels * taps * 2
+        yield Candidate(cost, functools.partial(LevelMaxima, task, windows))

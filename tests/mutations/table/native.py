@@ -19,7 +19,7 @@ NATIVE = (
     ),
     Mutation(
         "the zero of the data of integer products stays",
-        f"{_BACKEND}/integers.py",
+        f"{_BACKEND}/integer_products.py",
         "start[:, :columns] = -self.grid.zero * matrices",
         "start[:, :columns] = 0 * matrices",
         _INTEGERS,

@@ -1,0 +1,189 @@
+"""Products of rows of levels with packed integers; irexec/native/source/integer_product.c has the other side."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from irexec.backend.calls import Binding, NativeKernel, loaded
+from irexec.backend.constants import ConstantStore
+from irexec.backend.copies import array_at, bind_copies, bordered
+from irexec.backend.kernel import Task
+from irexec.backend.native.chains import Axes, NativeChain
+from irexec.backend.native.endings import Ending, absorbed
+from irexec.backend.native.panels import Cut, Windows, padded, panel_of, table_bytes
+from irexec.dtypes.elements import U8
+from irexec.native.structures import Parameters, declared_in
+from irexec.reference.integers import Grid
+
+
+@declared_in("integer_product.c", "integer_product")
+class IntegerProduct(Parameters):
+    """See irexec/native/source/integer_product.c."""
+
+
+@declared_in("integer_product.c", "widening")
+class Widening(Parameters):
+    """See irexec/native/source/integer_product.c."""
+
+
+@functools.cache
+def unit() -> int:
+    """Elements of a word of the products: 4 bytes, or two times 16 bits."""
+    return loaded().integer_unit
+
+
+class IntegerKernel(NativeKernel):
+    """Products of rows of levels with packed integers.
+
+    Args:
+        axes: of the output.
+        sizes: images, groups, rows, and columns of a group.
+        taps, depth: of a row; ``depth`` elements of each tap, in whole words.
+    """
+
+    def __init__(
+        self, task: Task, axes: Axes, sizes: tuple[int, int, int, int], taps: int, depth: int, grid: Grid
+    ) -> None:
+        self.images, self.groups, self.rows, self.columns = sizes
+        self.axes, self.taps, self.depth, self.grid, self.own = axes, taps, depth, grid, len(task.inputs)
+        self.panel, self.shape = panel_of(self.columns), task.output_shape()
+        words, images = -(-depth // unit()), self.images * self.groups
+        self.cut = Cut.of(images, self.rows, max(1, taps), words, self.columns, task.threads)
+        self.weights_source, self.scale_source = task.constants[1], task.constants[2]
+        ranked = [(1,) * (len(self.shape) - len(fact.static_shape)) + fact.static_shape for fact in task.operands]
+        is_column = [
+            all(size == (self.shape[axis] if axis in axes[2] else 1) or size == 1 for axis, size in enumerate(shape))
+            for shape in ranked
+        ]
+        whole = self.groups * self.columns
+        self.absorbed = absorbed(task.chain, task.operands, whole, is_column)
+        program = self.absorbed.program
+        self.chain = None if program is None else NativeChain(program, task.operands, self.shape, axes)
+        self.is_levels = task.outputs[0].element is U8
+        self.reads = (0,)
+        self.workspace = table_bytes(self.cut.block_rows(self.rows), taps)
+
+    def pack(self, store: ConstantStore) -> None:
+        assert self.weights_source is not None and self.scale_source is not None, "weights are constants"
+        key = ("integer panels", self.groups, self.columns, self.depth, self.taps, unit(), self.grid.zero, *self._key())
+        self.weights, self.start = store.get([self.weights_source], key, self._packed)
+        self.scale = store.array(self.scale_source)
+
+    def _key(self) -> tuple[Any, ...]:
+        return ()
+
+    def _matrices(self, integers: np.ndarray) -> np.ndarray:
+        """The integers as (groups, depth of all taps, columns); here those of a matrix of that shape."""
+        return integers.reshape(self.groups, -1, self.columns)
+
+    def _packed(self, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Panels of words, and the sums' beginnings: minus the zero of the data times each column's sum."""
+        matrices, word = self._matrices(integers), unit()
+        groups, depth, columns = matrices.shape
+        width, whole = self.panel * loaded().vector, padded(columns)
+        kind = np.int8 if word == 4 else np.int16
+        made, start = np.zeros((groups, whole * depth), kind), np.zeros((groups, whole), np.int32)
+        start[:, :columns] = -self.grid.zero * matrices.sum(axis=1, dtype=np.int64)
+        words = matrices.reshape(groups, depth // word, word, columns).swapaxes(2, 3)
+        for first in range(0, columns, width):
+            last = min(first + width, columns)
+            size = min(width, whole - first)
+            panel = made[:, first * depth : (first + size) * depth].reshape(groups, depth // word, size, word)
+            panel[:, :, : last - first] = words[:, :, first:last]
+        return made.reshape(-1), start.reshape(-1)
+
+    def _multiply(self, window: Windows, inputs: Sequence[Any], output: np.ndarray, binding: Binding) -> None:
+        out, strides = binding.written(output, self.axes, innermost=self.axes[2][-1] if self.is_levels else None)
+        product = IntegerProduct(
+            window, binding.address(self.weights), binding.address(self.start),
+            self._ending(inputs[self.own :], out, strides, binding), self.depth, unit(), self.groups, self.columns,
+            self.panel, self.rows, self.cut.rows, self.cut.panels,
+        )  # fmt: skip
+        blocks = self.images * self.groups * self.cut.rows * self.cut.panels
+        binding.call("irx_integer_product", product, blocks)
+
+    def _ending(
+        self, operands: Sequence[np.ndarray], out: np.ndarray, strides: Sequence[int], binding: Binding
+    ) -> Ending:
+        a, columns = self.absorbed, self.scale.size
+        first, numbers, has_program = a.first, a.numbers(), a.program is not None
+        assert numbers is not None, "absorbed looks at them"
+        zero, shift, unit_of_result, (low, high) = numbers
+        if has_program and a.levels is None and self.is_levels:
+            low, high = 0.0, 255.0
+        # The factor of the sums, or of the results of the program, before the first levels.
+        unit_of_levels, first_low, first_high, first_factor = unit_of_result, 0.0, 0.0, 0.0
+        if first is not None:
+            unit_of_levels, shift = first.per_unit, np.zeros(1)
+            first_factor = float((first.step * unit_of_result)[0])
+            limits = (a.first_low * unit_of_levels[0], a.first_high * unit_of_levels[0])
+            first_low, first_high = (min(max(x, -first.zero), first.levels - 1 - first.zero) for x in limits)
+        scale, bias, factors, shifts = self.scale.astype(np.float64) * self.grid.step, a.bias, None, None
+        if not has_program:
+            scale, bias = scale * unit_of_levels, bias * unit_of_levels + shift
+        elif first is not None or self.is_levels:
+            factors, shifts = (
+                binding.address(_padded(np.broadcast_to(part, columns))) for part in (unit_of_levels, shift)
+            )
+        addend, addend_strides, addend_zero, addend_factor = None, (0, 0), 0.0, 0.0
+        if a.addend is not None:
+            found, (image, row, _) = binding.read(operands[a.addend[0]], self.axes, self.axes[2][-1])
+            addend_strides = image, row
+            grid = a.addend[1]
+            addend, addend_zero = binding.address(found), grid.zero
+            addend_factor = float((grid.step * unit_of_result)[0])
+        return Ending(
+            binding.address(_padded(scale)), binding.address(_padded(bias)), addend, *addend_strides, addend_zero,
+            addend_factor, first is not None, first_low, first_high, first_factor,
+            None if self.chain is None else self.chain.bind(operands, binding), factors, shifts, low, high,
+            binding.address(out), *strides, zero, binding.guard() if self.is_levels else None,
+        )  # fmt: skip
+
+    def copied_levels(
+        self, x: np.ndarray, channels: tuple[int, int, int], pads: Sequence[tuple[int, int]], binding: Binding
+    ) -> np.ndarray:
+        """Add a copy to the shared scratch: channels last, with borders of the zero level.
+
+        Args:
+            channels: groups, channels of a group, and those of a group in the copy.
+        """
+        groups, inputs, padded = channels
+        lying = np.moveaxis(x, 1, -1).reshape(*x.shape[:1], *x.shape[2:], groups, inputs)
+        around = [(0, 0), *pads, (0, 0), (0, 0)]
+        sizes = [size + before + after for size, (before, after) in zip(lying.shape, around, strict=True)]
+        made = array_at(binding.shared, [*sizes[:-1], padded], np.dtype(np.uint8))
+        # Bytes behind the channels may be anything: their weights are 0.
+        bind_copies([*bordered(lying, made[..., :inputs], around, np.array(self.grid.zero, np.uint8))], binding)
+        return np.moveaxis(made.reshape(*made.shape[:-2], groups * padded), -1, 1)
+
+    def as_words(self, x: np.ndarray, at: int, binding: Binding) -> np.ndarray:
+        """The data as the products read it: bytes, or widened at an address. ``x`` is contiguous in some order."""
+        if unit() == 4:
+            return x
+        order = np.argsort([-stride for stride in x.strides], kind="stable")
+        lying = x.transpose(order)
+        wide = array_at(at, lying.shape, np.dtype(np.int16))
+        each = 1 << 14
+        binding.call("irx_widen", Widening(binding.address(lying), at, x.size, each), -(-x.size // each))
+        return wide.transpose(np.argsort(order))
+
+
+def _padded(values: np.ndarray) -> np.ndarray:
+    """f32, with a vector of zeros behind them."""
+    made = np.zeros(values.size + 16, np.float32)
+    made[: values.size] = values
+    return made
+
+
+def aligned(size: int) -> int:
+    return -(-size // 64) * 64
+
+
+@functools.cache
+def zero_levels(zero: int, count: int) -> np.ndarray:
+    """The zero level as often as a tap reads it."""
+    return np.full(count + 64, zero, np.uint8 if unit() == 4 else np.int16)
