@@ -164,7 +164,7 @@ def has_flag(node: Node, attribute: str) -> bool:
 WRITTEN_AROUND = {
     "Parameter": "an input of the graph", "Result": "an output of the graph", "Constant": "an initializer",
 }  # fmt: skip
-"""Operations that are no node in ONNX."""
+"""Operations that are not a node in ONNX."""
 
 
 @dataclass(frozen=True)

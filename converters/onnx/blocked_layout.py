@@ -115,7 +115,7 @@ class _Tensors:
         node.input[index] = name
 
     def drop_unread(self) -> None:
-        """Remove the initializers in blocks that no node reads any more."""
+        """Remove the initializers in blocks that no node reads."""
         read = {name for node in every_node(self._model.graph) for name in node.input}
         for graph in every_graph(self._model.graph):
             unread = [t for t in graph.initializer if t.name in self._replaced - read]

@@ -108,7 +108,7 @@ def _inference_findings(model: onnx.ModelProto) -> Iterator[Finding]:
     try:
         infer_shapes(model, strict=True)
     except (EngineError, RunTimeoutError):
-        # A fault of the package is no statement about the model.
+        # A fault of the package says nothing about the model.
         return
     except ConversionError as error:
         matches = list(_AT_NODE.finditer(str(error)))

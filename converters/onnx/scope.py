@@ -219,7 +219,7 @@ class Scope:
             facts = [self.builder.fact(value) if isinstance(value, Value) else None for value in inputs]
             check_types(node.op_type, domain_of(node), facts)
             translation.check_ranks(facts)
-            # NaN and overflow in constants of the model are no concern of the user of the converter.
+            # NaN and overflow in constants of the model do not concern the user of the converter.
             with np.errstate(all="ignore"):
                 result = translation(context, inputs, _attributes(node, translation))
         except (ConversionError, UnsupportedError) as error:

@@ -34,8 +34,8 @@ class Builder:
 
     Args:
         name: of the graph.
-        inside: for the graph of a body, the builder of the graph around it. Bodies must not change any more once a node
-            with them has been added: each is inferred once from the same facts, however many bodies are inside each
+        inside: for the graph of a body, the builder of the graph around it. Bodies must not change once a node with
+            them has been added: each is inferred once from the same facts, however many bodies are inside each
             other.
 
     Attributes:
@@ -268,7 +268,7 @@ def _mapped_outputs(node: Node) -> int:
 
 def packed(array: np.ndarray, element: Element) -> Constant:
     """A constant of values in the carrier of their element type; it may share the array's memory, which must not change
-    any more."""
+    from then on."""
     raw = pack(element, array).view()
     raw.flags.writeable = False
     return Constant(element, array.shape, BytesInMemory(raw), raw.nbytes)

@@ -1,7 +1,7 @@
 """Shape inference: a Fact for every value of a graph, from the Parameters on.
 
 It is strict (the first failure raises a NodeError with its location) or tolerant (failures are collected, and
-inference goes on from what the ports declare).
+inference continues from the declared ports).
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class ShapeInference:
         self._fall_back(node)
 
     def _fall_back(self, node: Node) -> None:
-        """Go on from what the ports declare; no dims may mean a scalar or an unknown rank."""
+        """Continue from what the ports declare; no dims may mean a scalar or an unknown rank."""
         for value in node.outputs:
             fact = value.fact or UNKNOWN
             self.inference.facts[value] = Fact(fact.element, fact.shape or None)

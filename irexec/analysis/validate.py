@@ -1,7 +1,7 @@
 """Validation: all findings about a model, in one pass.
 
 ``validate`` never raises for a bad model. One finding does not hide the next: after a node that cannot be inferred,
-shape inference goes on from the declared ports, and the node is reported once.
+shape inference continues from the declared ports, and the node is reported once.
 """
 
 from __future__ import annotations

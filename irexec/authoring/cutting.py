@@ -94,7 +94,7 @@ def _result_of(editing: Editing, value: Value) -> Node | None:
 
 
 def _drop_unneeded(editing: Editing, before: set[Node]) -> None:
-    """Take out what was needed before and is not needed any more, Parameters and variables that nothing reads too."""
+    """Take out what is no longer needed, also Parameters and variables that nothing reads."""
     now = needed(editing.model, sinks=False)
     editing.drop([node for node in editing.model.nodes if node in before and node not in now])
 

@@ -121,7 +121,7 @@ class Editing:
         where.nodes = [node for node in where.nodes if node not in gone]
 
     def drop_unneeded(self, before: Set[Node], graph: Graph | None = None) -> set[Node]:
-        """Take out layers, Parameters apart, that were needed before and are not needed any more; these layers."""
+        """Take out layers, except Parameters, that are no longer needed; returns these layers."""
         gone = {node for node in before - needed(graph or self.model) if node.type != "Parameter"}
         self.drop(gone, graph)
         return gone

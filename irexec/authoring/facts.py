@@ -58,7 +58,7 @@ class Facts:
         """Infer the changed layers, and all layers to whose inputs the new facts spread.
 
         Raises:
-            NodeError, UnsupportedError: a layer that could be inferred before cannot be inferred any more.
+            NodeError, UnsupportedError: a layer that could be inferred before no longer can.
             ModelError: the graph has a cycle.
         """
         order, stuck = topological(self.model)

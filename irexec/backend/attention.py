@@ -137,13 +137,13 @@ class _Block:
 
 
 def _count(sizes: AttentionSizes, together: int, rows: int) -> int:
-    """Number of blocks of so many matrices and rows."""
+    """Number of blocks of ``together`` matrices and ``rows`` rows."""
     *outer, last = sizes.leading
     return math.prod(outer) * -(-last // together) * -(-sizes.rows // rows)
 
 
 def _cut(sizes: AttentionSizes, together: int, rows: int) -> list[_Block]:
-    """Blocks of so many matrices and rows."""
+    """Blocks of ``together`` matrices and ``rows`` rows."""
     *outer, last = sizes.leading
     singles = [[slice(i, i + 1) for i in range(length)] for length in outer]
     stacks = [slice(i, min(i + together, last)) for i in range(0, last, together)]
@@ -153,7 +153,7 @@ def _cut(sizes: AttentionSizes, together: int, rows: int) -> list[_Block]:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Blocks of so many whole rows of scores, of so many matrices."""
+    """Blocks of ``rows`` whole rows of scores of ``together`` matrices."""
 
     sizes: AttentionSizes
     together: int

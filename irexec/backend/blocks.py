@@ -13,7 +13,7 @@ from irexec.backend.scratch import Scratch
 
 @dataclass(frozen=True)
 class Tiles:
-    """Blocks of (outer, ..., inner): so many rows of the first axis and columns of the last one."""
+    """Blocks of (outer, ..., inner): ``rows`` of the first axis and ``columns`` of the last one."""
 
     outer: int
     inner: int
@@ -25,7 +25,7 @@ class Tiles:
         """Blocks of at most ``cached`` bytes, where the axes between take ``size``.
 
         Args:
-            minimum: columns of a block at least, if there are so many.
+            minimum: minimum number of columns of a block, if ``inner`` is not smaller.
             cut: whether a block may have a part of the columns.
         """
         columns = inner if not cut or size * inner <= cached else min(inner, max(minimum, cached // size))

@@ -297,7 +297,7 @@ class Crew:
         library.clear_seats()
 
     def hire(self, job: int, calls: int, helpers: int, hired: int) -> None:
-        """Make the calls of a job ready, and let up to so many idle helpers work on them, as its threads 1, 2, ...
+        """Make the calls of a job ready, and let up to ``helpers`` idle helpers work on them, as its threads 1, 2, ...
 
         Args:
             job: the address of the calls.

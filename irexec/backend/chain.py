@@ -226,8 +226,8 @@ class _Schedule:
         return last < i or (last == i and instruction.in_place)
 
 
-# Rows of at most so many elements are put together, to about so many; with longer ones that takes more time than it
-# saves.
+# Maximum length of rows that are put together, and the length that results: with longer rows that takes more time than
+# it saves.
 _NARROW = 12
 _WIDENED = 1024
 # Bytes of repeated operands.
@@ -320,7 +320,7 @@ class Epilogue:
             run_block(self.chain, scratch, block, [block, *(part(operand, region) for operand in operands)], 0)
 
     def workspace(self, elements: int) -> int:
-        """Bytes of scratch for blocks of so many elements."""
+        """Bytes of scratch for blocks of ``elements`` elements."""
         return 0 if self.chain is None else self.chain.workspace(elements) + _TILES
 
 

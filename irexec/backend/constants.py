@@ -91,7 +91,7 @@ class ConstantStore:
     """Packed constants of a compiled model, by source and packing.
 
     Every plan, session and thread shares it, so that nothing is packed or held twice. What was made of a constant is
-    released with the constant, which is when no plan reads it any more.
+    released with the constant, which is when no plan reads it.
 
     Attributes:
         packed: number of packings made so far; an estimate where threads pack at once.

@@ -66,7 +66,7 @@ class _Layout:
 
 @functools.lru_cache(maxsize=512)
 def _layout(shapes: tuple[_Shape, ...], strides: tuple[_Shape, ...], elements: int) -> _Layout:
-    """The layout for tensors of these shapes and strides, in blocks of about so many elements."""
+    """The layout for tensors of these shapes and strides, in blocks of about ``elements`` elements."""
     target = shapes[0]
     rank = len(target)
     ranked = tuple((1,) * (rank - len(shape)) + shape for shape in shapes)
@@ -92,7 +92,7 @@ def _merge(shape: _Shape, strides: _Shape, outer: int, inner: int) -> bool:
 
 
 def _blocks(shape: _Shape, elements: int) -> Iterator[_Index]:
-    """Indexes of blocks of about so many elements: the innermost axes that fit are whole, the next one is cut."""
+    """Indexes of blocks of about ``elements`` elements: the innermost axes that fit are whole, the next one is cut."""
     axis, inner = len(shape) - 1, 1
     while axis > 0 and inner * shape[axis] <= elements:
         inner *= shape[axis]
@@ -209,8 +209,8 @@ def block_elements(chain: Chain, size: int, threads: int) -> int:
     """Elements of a block of a tensor of ``size`` elements.
 
     All arrays that the chain works on stay in cache. A chain that goes over its output once needs no cache; since a
-    block begins slowly after a large one, with the interpreter's own data gone from the cache, it has no more blocks
-    than threads need.
+    block begins slowly after a large one, with the interpreter's own data gone from the cache, it has only
+    as many blocks as threads need.
     """
     if len(chain.instructions) == 1 and chain.instructions[0].temporaries == 0 and chain.passes < _FEW_PASSES:
         return max(_SINGLE_PASS, size if threads == 1 else -(-size // (4 * threads)))

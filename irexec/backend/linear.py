@@ -142,7 +142,7 @@ class MatrixWeights:
             1 in front.
 
     Attributes:
-        limit: so many features are asked for at once at most; None for any number.
+        limit: maximum number of features that are asked for at once; None for any number.
         cost: nanoseconds of each weight in each run.
     """
 
@@ -164,7 +164,7 @@ class MatrixWeights:
         return np.require(array.reshape(self._shape[::-1]).T, requirements=["C", "A"])
 
     def workspace(self, features: int) -> int:
-        """Bytes of scratch that ``rows`` uses for so many features."""
+        """Bytes of scratch that ``rows`` uses for this number of features."""
         return 0
 
     def rows(self, scratch: Scratch, features: slice) -> np.ndarray:

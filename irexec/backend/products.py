@@ -18,7 +18,7 @@ import numpy as np
 
 from irexec.backend.scratch import Scratch
 
-# Products of up to so many multiplications are computed from the operands as they lie in memory.
+# Products of up to this number of multiplications are computed from the operands as they lie in memory.
 _SMALL = 1_000_000
 # Terms in a sum up to which a grid of small products is faster than one that is copied first: of (weights, data), and
 # of (data, panels).
@@ -132,7 +132,7 @@ LONGEST_BLOCK = 20_000_000_000
 _BANDWIDTH = 12.0
 
 _SIZES = (1, 4, 8, 16, 24, 32, 48, 64, 96, 128, 160, 200, 256, 512)
-# Fractions of 110 GFLOP/s for so many rows of a result whose columns are contiguous, and for so many contiguous
+# Fractions of 110 GFLOP/s for these numbers of rows of a result whose columns are contiguous, and of contiguous
 # columns.
 _RATES_OF_ROWS = (0.06, 0.09, 0.17, 0.31, 0.42, 0.48, 0.58, 0.65, 0.79, 0.83, 0.88, 0.92, 0.96, 1.0)
 _RATES_OF_COLUMNS = (0.06, 0.18, 0.33, 0.56, 0.63, 0.75, 0.79, 0.82, 0.92, 0.95, 0.97, 0.98, 0.99, 1.0)
@@ -175,5 +175,5 @@ def unpacked_product_cost(rows: int, columns: int, inner: int, itemsize: int = 4
 
 
 def traffic_cost(size: int) -> float:
-    """Cost of reading so many bytes from outside the cache."""
+    """Cost of reading ``size`` bytes from outside the cache."""
     return size / _BANDWIDTH

@@ -124,7 +124,7 @@ class Workspace:
     each: int = 0
 
     def size(self, threads: int) -> int:
-        """Bytes for so many threads."""
+        """Bytes for ``threads`` threads."""
         return _aligned(self.shared) + threads * _aligned(self.each)
 
     def cut(self, buffer: np.ndarray, threads: int) -> tuple[Scratch, list[Scratch]]:

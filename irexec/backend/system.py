@@ -247,7 +247,7 @@ class Recent(Generic[_Key, _Answer]):
         self._answers: dict[_Key, tuple[float, _Answer]] = {}
 
     def __call__(self, key: _Key, seconds: float = FRESH) -> _Answer:
-        """The answer for a key, at most so many seconds old."""
+        """The answer for a key, at most ``seconds`` old."""
         now = time.monotonic()
         asked, answer = self._answers.get(key, (-math.inf, None))
         if answer is None or now - asked >= seconds:

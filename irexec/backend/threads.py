@@ -259,7 +259,7 @@ class _OneBlasThread:
             library.set(self._before)
 
     def after_fork(self) -> None:
-        """In the child, where only the runs of the thread that forked go on."""
+        """In the child, where only the runs of the thread that forked continue."""
         self._lock = threading.Lock()
         interrupted = self._runs > 0
         self._runs = getattr(self._own, "runs", 0)

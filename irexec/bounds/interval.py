@@ -30,7 +30,7 @@ class Interval:
         low, high: least and largest value of each element, in the shape of ``exact``. NaN in both: NaN is demanded.
             -inf and inf: anything is allowed, NaN too.
         codes: codes of the portability table whose alternatives the interval includes.
-        admits: for results that are no interval, such as the index of one of several equal maxima: gives for an array
+        admits: for results that are not intervals, such as the index of one of several equal maxima: gives for an array
             a mask of the elements that are allowed; ``low`` and ``high`` then are the least and the largest of them.
     """
 

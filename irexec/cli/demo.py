@@ -64,7 +64,7 @@ def _shown(made: Demo) -> dict[str, str]:
 
 
 def _filled(made: Demo) -> dict[str, str]:
-    """The commands to go on with, by what they show."""
+    """The commands to continue with, by what they show."""
     names = {"model": made.path("classifier.xml"), "faulty": made.path("faulty.xml"), "folder": made.folder}
     quoted = {name: shlex.quote(path) for name, path in names.items()}
     return {title: text.format(**quoted) for title, text in _NEXT}

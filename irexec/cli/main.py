@@ -112,7 +112,7 @@ def run(arguments: list[str]) -> int:
     except SystemExit as error:
         if error.code == INTERRUPTED:
             return _failed(click.Abort(), "interrupted", INTERRUPTED, debug, as_json)
-        # Click leaves with 1 where nobody reads its help any more; any other code comes from a signal.
+        # Click leaves with 1 where nobody reads its help; any other code comes from a signal.
         return 0 if error.code == 1 else int(error.code or 0)
     except IrexecError as error:
         return _failed(error, str(error), exit_code(error), debug, as_json)

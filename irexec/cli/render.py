@@ -79,7 +79,7 @@ def json_text(document: dict[str, Any], indent: int | None, *, ascii_only: bool)
 
 
 SCHEMA = 1
-# A person reads no more rows, and a terminal takes minutes to show 100,000.
+# The maximum that a person reads; a terminal takes minutes to show 100,000 rows.
 _ROWS_OF_TERMINAL, _ROWS_OF_FILE = 500, 10_000
 _LINE = 10_000
 """Characters of a line; names in a file may have any length."""
@@ -143,7 +143,7 @@ def _marked(kind: str, text: str) -> None:
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Show that work is going on: on stderr while the block lasts, and only where that is a terminal."""
+    """Show that work is in progress: on stderr while the block lasts, and only where that is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
@@ -288,8 +288,8 @@ def progress_bar(text: str, total: float, unit: str = "") -> Iterator[Advance]:
 
 @contextmanager
 def spinner_then_bar(text: str, total: float) -> Iterator[Callable[[float], None]]:
-    """Show that work goes on, and from the first amount on that is done, after ``DELAY``, a bar as ``progress_bar``
-    does."""
+    """Show that work is in progress, and from the first amount on that is done, after ``DELAY``, a bar as
+    ``progress_bar`` does."""
     with progress_bar(text, total) as advance, ExitStack() as spinner:
         spinner.enter_context(progress(text))
         start = time.monotonic()

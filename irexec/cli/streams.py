@@ -144,7 +144,7 @@ class _Watch(threading.Thread):
         threading.Event().wait(_GRACE)
 
     def end(self) -> None:
-        """Watch no more: the interpreter must not find this thread running when it ends."""
+        """Stop watching: the interpreter must not find this thread running when it ends."""
         self._is_over = True
         signal.set_wakeup_fd(-1)
         os.write(self._writer, b"\0")
@@ -195,7 +195,7 @@ def raise_on_signals() -> None:
 
 
 def leave_to_command() -> None:
-    """The command handles signals itself, and takes its time: nothing ends the process if it goes on."""
+    """The command handles signals itself, and takes its time: nothing ends the process if it continues."""
     for watch in _watch:
         watch.end()
     _watch.clear()
@@ -224,7 +224,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 
 def _unraisable(raised: sys.UnraisableHookArgs) -> None:
-    """An exception in a destructor goes no further: Python would print it and go on."""
+    """An exception in a destructor goes no further: Python would print it and continue."""
     if not issubclass(raised.exc_type, SystemExit):
         sys.__unraisablehook__(raised)
         return

@@ -268,7 +268,7 @@ def constant_value(source: ConstantSource, name: str = "") -> CompileValue:
 
 
 def constant_of(array: np.ndarray, element: Element) -> CompileValue:
-    """A value for an array in memory, which must not change any more."""
+    """A value for an array in memory, which must not change from then on."""
     array.flags.writeable = False
     return constant_value(ConstantSource.of(array, element), "")
 

@@ -19,7 +19,7 @@ from irexec.messages import amount
 from irexec.reference.limits import ADDRESSABLE, SMALL, check_address
 
 _FAR = 64
-"""A recent answer about available memory is reused for sizes so many times smaller."""
+"""A recent answer about available memory is reused for sizes smaller by this factor."""
 
 _recently_available = Recent[Path, int](lambda root: available_memory(root))
 

@@ -5,7 +5,7 @@ arrives at that moment has no answer. Here connections stay open for a while, an
 connection closes.
 
 grpc cancels calls that have not reached Python. Here calls are answered for a moment, then refused as UNAVAILABLE,
-which makes clients call another server; grpc ends once no more calls arrive.
+which makes clients call another server; grpc ends once calls have stopped arriving.
 
 Sources: RFC 9112, 9.6: the last answer on a connection announces that the connection closes; grpc.io, status codes.
 """
@@ -26,7 +26,7 @@ _IDLE = 0.5
 _ANSWERED = 0.2
 """Seconds during which calls are still answered."""
 _STEP, _QUIET = 0.01, 0.1
-"""Seconds between two checks for calls, and seconds without a call after which no more are expected."""
+"""Seconds between two checks for calls, and seconds without a call after which none is expected."""
 
 
 class ClosingConnections:
@@ -175,7 +175,7 @@ class RefusedCalls:
         await server.stop(grace)
 
     async def _calm(self, longest: float) -> None:
-        """Wait until no more calls arrive."""
+        """Wait until calls have stopped arriving."""
         # Steps are counted, since a process that waits for a core sees no calls meanwhile.
         quiet = 0.0
         for _ in range(round(longest / _STEP)):

@@ -69,7 +69,7 @@ class ServeOptions:
 
     Attributes:
         host: the address to listen on.
-        port, grpc_port: ports for HTTP and gRPC; 0 is any free port, and None is no gRPC.
+        port, grpc_port: ports for HTTP and gRPC; 0 is any free port, and None means without gRPC.
         max_batch, max_delay: see Batcher.
         jobs: maximum number of simultaneous runs.
         max_request: maximum bytes of a request.

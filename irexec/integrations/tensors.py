@@ -144,7 +144,7 @@ def _texts(what: str, values: list[Any]) -> np.ndarray:
 
 
 def is_text(value: str) -> bool:
-    """False for half of a pair of surrogates: it is no character, and no answer can have it."""
+    """False for half of a pair of surrogates: it is not a character, and no answer can have it."""
     try:
         return value.isascii() or bool(value.encode())
     except UnicodeEncodeError:
@@ -189,7 +189,7 @@ def _parsed(text: bytes) -> dict[str, Any]:
     try:
         request = json.loads(text.decode())
         if rb"\ud" in text.lower():
-            # Half of a pair of surrogates is no character, and no answer can have it.
+            # Half of a pair of surrogates is not a character, and no answer can have it.
             json.dumps(request, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InputError(f"the request is not JSON: {error}") from None

@@ -144,5 +144,5 @@ def _close(pipe: Any) -> None:
     try:
         pipe.close()
     except BrokenPipeError:
-        # Output that was still to be written does not matter any more.
+        # Output that was still to be written no longer matters.
         return

@@ -200,7 +200,7 @@ def _version(name: str, net: XmlElement) -> int:
 def read_graph(
     context: ReadContext, element: XmlElement, depth: int, read_layer: Callable[[ReadContext, XmlElement, int], Node]
 ) -> Graph:
-    """The graph of an element with <layers> and <edges>, in so many bodies; ModelError for too many."""
+    """The graph of an element with <layers> and <edges>, inside ``depth`` bodies; ModelError for too many."""
     if depth > _DEEPEST_BODY:
         raise ModelError(f"{context.name}, line {element.line}: bodies are nested more than {_DEEPEST_BODY} deep")
     graph = Graph(element.attributes.get("name", ""))

@@ -142,7 +142,7 @@ class BinRecord:
     Attributes:
         size: in bytes.
         sample: the CRC-32 of 64 blocks of 4,096 bytes at equal distances, from the first bytes to the last; of all
-            bytes where they are no more than that. It takes milliseconds, however long the file, and differs where a
+            bytes of a smaller file. It takes milliseconds, however long the file, and differs where a
             model was trained again.
         checksum: the CRC-32 of all bytes; None if it is not known.
     """

@@ -3,7 +3,7 @@
     python -m irexec.native.build
 
 builds it in this checkout, or in an installed package that has the C sources; names of levels after it build these
-alone. Installing the package does the same if there is a compiler, and goes on without one.
+alone. Installing the package does the same if there is a compiler, and continues without one.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class DetectionLimits:
         max_overlap: boxes that overlap a better box of their class by more are dropped.
         max_candidates: of a class, before suppression; of an image with ``best_class_only``; -1 for all.
         max_kept: of an image, after suppression; -1 for all.
-        background: the class that is no detection; -1 if there is none.
+        background: the class that is not a detection; -1 if there is none.
         best_class_only: a box counts only for its best class, never for the first, and its score may equal
             ``min_score``.
     """

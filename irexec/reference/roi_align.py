@@ -282,8 +282,7 @@ def _pool_box(result: np.ndarray, one: BoxPooling) -> None:
 # The maximum number of points of one bin: no box of a feature map has more, only a corrupt value.
 MAX_POINTS = 1 << 20
 
-# Bins of as many points are pooled for all boxes at once; with many boxes, of so many more for each of them, up to a
-# maximum.
+# Points of the bins that are pooled for all boxes at once: at least this number, more for each box, up to a maximum.
 _FEW_POINTS, _FEW_PER_BOX, _MAX_PASSES = 64, 4, 1024
 
 # The maximum number of values that are interpolated one by one: some minutes.

@@ -1,4 +1,4 @@
-"""Observation of a run: its steps and its progress, reported while it goes on."""
+"""Observation of a run: its steps and its progress, reported while it runs."""
 
 from __future__ import annotations
 

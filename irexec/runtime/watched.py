@@ -32,7 +32,7 @@ def watched_values(
     """Run with every layer as a step of its own, and return the arrays of values of the graph.
 
     No layers are fused and nothing is folded, but fast kernels run unless the model was compiled with
-    ``optimize=False``. Tensors are released when they are not needed any more, as in any run. The state of variables is
+    ``optimize=False``. Tensors are released when they are no longer needed, as in any run. The state of variables is
     that before the first run, and is not kept.
 
     Args:

@@ -103,7 +103,7 @@ def repeated(x: np.ndarray, axis: int) -> np.ndarray:
 
 
 def unaligned(x: np.ndarray) -> np.ndarray:
-    """The array with the same elements, at addresses and strides that are no multiples of theirs."""
+    """The array with the same elements, at addresses and strides that are not multiples of their size."""
     fields = np.zeros(x.shape, np.dtype([("before", np.uint8), ("value", x.dtype)]))
     fields["value"] = x
     return fields["value"]

@@ -167,7 +167,7 @@ class _Worker:
             self._process.wait()
             for pipe in (self._process.stdin, self._process.stdout):
                 if pipe is not None:
-                    # Bytes that it has not read do not matter any more.
+                    # Bytes that it has not read no longer matter.
                     with contextlib.suppress(OSError):
                         pipe.close()
 
@@ -192,7 +192,7 @@ _of_parent: list[_Worker] = []
 
 
 def _leave_to_parent() -> None:
-    """In a forked process: the pipes are those of the parent, which goes on to use them."""
+    """In a forked process: the pipes are those of the parent, which continues to use them."""
     _of_parent.extend(_idle)
     _idle.clear()
 

@@ -1,4 +1,4 @@
-"""Commands of irexec that are shown to the user, to go on with, and commands of the user that irexec runs."""
+"""Commands of irexec that are shown to the user, to continue with, and commands of the user that irexec runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run_command(arguments: Sequence[str], timeout: float | None = None) -> tuple
     """Run a command without a shell; its child processes end with it.
 
     Returns:
-        The exit code, None after so many seconds, and the end of what it wrote to stdout and stderr.
+        The exit code, None after a timeout, and the end of what it wrote to stdout and stderr.
 
     Raises:
         InputError: it cannot be started.

@@ -117,7 +117,7 @@ def _to_unit(ctx: ExportContext, boxes: Tensor) -> Tensor:
 
 
 def _candidates(ctx: ExportContext, scores: Tensor, marks: Tensor | None, classes: int, attributes: Any) -> Tensor:
-    """Scores (images, classes, boxes) with -infinity where a box is no candidate."""
+    """Scores (images, classes, boxes) with -infinity where a box is not a candidate."""
     none, threshold = (
         ctx.scalar(-np.inf, scores),
         ctx.scalar(float(np.float32(attributes.confidence_threshold)), scores),

@@ -66,7 +66,7 @@ def suppressed_triplets(
     Args:
         ctx: the context.
         boxes: (images, boxes, 1 or classes, 4).
-        scores: (images, classes, boxes), -infinity for a box that is no candidate.
+        scores: (images, classes, boxes), -infinity for a box that is not a candidate.
         overlap: a box that overlaps a better one by more is dropped.
         limit: of boxes of a class.
         classes: the number of classes.
@@ -289,7 +289,7 @@ def _selected_outputs(
 
 
 def _rated(ctx: ExportContext, scores: Tensor, classes: int, attributes: Any) -> Tensor:
-    """Scores (images, classes, boxes) with -infinity where a box is no candidate."""
+    """Scores (images, classes, boxes) with -infinity where a box is not a candidate."""
     allowed = ctx.constant(np.arange(classes)[:, None] != attributes.background_class, BOOLEAN)
     threshold = ctx.scalar(float(np.float32(attributes.score_threshold)), scores)
     is_candidate = ctx.emit("And", ctx.emit("GreaterOrEqual", scores, threshold), allowed)

@@ -67,7 +67,7 @@ def deconvolution(
 
 
 def _images(layer: Layer, data: Value, output: int, group: int) -> tuple[int, ...]:
-    """The shape of the data, whose channels and those of the output are of so many groups."""
+    """The shape of the data; OpError if ``group`` groups do not divide its channels and those of the output."""
     shape = layer.shape(data)
     check(len(shape) in (3, 4, 5), f"the input has rank {len(shape)}, expected 3 to 5")
     check(

@@ -146,7 +146,7 @@ def with_past(ctx: TranslationContext, past: Value | None, x: Value) -> Value:
 def visible(
     ctx: TranslationContext, query: Value, key: Value, offset: Expression | None, before: int = -1, after: int = 0
 ) -> Expression:
-    """Whether query i sees key j: i + offset - before <= j <= i + offset + after; a bound of -1 is no bound.
+    """Whether query i sees key j: i + offset - before <= j <= i + offset + after; -1 means unbounded.
 
     ``offset`` is a scalar, or one value per sample; the result is (length, keys), or (batch, 1, length, keys).
     """

@@ -96,7 +96,7 @@ class Gates:
         last_bias: the recurrent bias of a GRU's candidate, if the reset gate multiplies it.
         peepholes: (1, H) each; empty without peepholes.
         functions: the activations.
-        clip: the bound of the activations' inputs; 0 is no bound.
+        clip: the bound of the activations' inputs; 0 means unbounded.
         input_forget: True if the forget gate is 1 - the input gate.
         product: the product of the state and R, in place of a matrix product of floats.
     """

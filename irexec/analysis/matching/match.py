@@ -127,7 +127,7 @@ class Spread:
         self._state = assignment
 
     def run(self, minimum: float, candidates: Iterable[tuple[int, int]] = (), reason: str = "neighbours") -> None:
-        """Pair candidates that score at least ``minimum``, and go on from each.
+        """Pair candidates that score at least ``minimum``, and continue from each.
 
         Args:
             minimum: the score.

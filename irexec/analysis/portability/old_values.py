@@ -73,7 +73,7 @@ def _has_zero(index: int) -> Condition:
 
 
 def _has_inexact_bounds(layer: KnownLayer) -> bool:
-    """Bounds of integers that are no integers, or that i32 does not hold."""
+    """True if a bound of integers is not an integer, or not a value of i32."""
     bounds = [float(layer.node.attributes.get(name, "0")) for name in ("min", "max")]
     is_exact = all(bound.is_integer() and abs(bound) < 2**31 for bound in bounds)
     return not is_exact and _of_integers(layer)

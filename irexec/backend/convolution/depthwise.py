@@ -117,7 +117,7 @@ class _Axis:
         return [_Axis(*axis) for axis in values]
 
     def covered(self, rows: int) -> int:
-        """The input rows that so many output rows read."""
+        """Number of input rows that ``rows`` output rows read."""
         return (rows - 1) * self.stride + (self.kernel - 1) * self.dilation + 1
 
     def chunks(self, rows: int, maximum: int) -> list[_Chunk]:

@@ -104,8 +104,8 @@ class Tiling:
         g, points = self.geometry, self.points
         tiles = self.down * self.across
         weights = points**2 * g.outputs * g.inputs
-        # The weights come from memory once for each block, and from the second-level cache for every so many rows of a
-        # product.
+        # The weights come from memory once for each block, and from the second-level cache for every ``rows_at_once``
+        # rows of a product.
         rows_at_once = max(8, 1_000_000 // (g.inputs * 64))
         reads = 0.15 * len(self.rows) + 0.2 * max(len(self.rows), tiles / rows_at_once)
         rate, slower = _speed(g.inputs)
@@ -211,7 +211,7 @@ class Winograd(Kernel):
         return multiplied.reshape(points, points, down, across, outputs)
 
     def _untransform(self, scratch: Scratch, multiplied: np.ndarray, rows: int, result: np.ndarray) -> None:
-        """Write so many rows of results to (outputs, pixels)."""
+        """Write ``rows`` rows of results to (outputs, pixels)."""
         m, width = self.tile, self.geometry.windows.counts[1]
         points, _, down, across, outputs = multiplied.shape
         dtype = multiplied.dtype

@@ -41,7 +41,7 @@ class AttentionBlocks:
 
     Args:
         sizes: of the attention; ``columns`` are the maximum of a block where their number is not known.
-        parts: the rows of a matrix are cut into so many, at most.
+        parts: maximum number of parts into which the rows of a matrix are cut.
 
     Attributes:
         row_parts: the number of parts.

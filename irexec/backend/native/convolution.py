@@ -45,7 +45,7 @@ class Product(Parameters):
 
 @functools.cache
 def zeros(count: int) -> np.ndarray:
-    """So many zeros, shared."""
+    """A shared array of at least ``count`` zeros."""
     return np.zeros(max(1, count), np.float32)
 
 
@@ -171,7 +171,7 @@ def _candidates(task: Task, grouped: bool) -> Iterator[Candidate]:
 
 # Bytes of points and products of a part: most of a second-level cache, or more where weights are read for every part.
 _PART, _MANY_PART, _MANY = 1 << 20, 3 << 20, 192
-# Vectors of so many floats have products and sums with one rounding. With two the error of m = 6 is over 1e-5.
+# Vectors of this number of floats have products and sums with one rounding. With two the error of m = 6 is over 1e-5.
 _FUSED = 8
 # Nanoseconds of a multiplication of vectors in a transform, and to read and write a vector of a point.
 _MULTIPLY, _MOVE = 0.25, 0.9

@@ -178,5 +178,5 @@ def blocks_for(nanoseconds: float, threads: int) -> int:
 
 
 def imbalance(units: int, parts: int) -> float:
-    """The largest of so many parts of units, of which each is whole, relative to an equal one."""
+    """The largest of ``parts`` parts of whole units, relative to an equal part."""
     return -(-units // parts) * parts / units

@@ -104,7 +104,7 @@ class Normalization(Parameters):
 
 @dataclass(frozen=True)
 class _Sets:
-    """Elements that are normalized as one: so many rows by so many columns of (images, rows, columns).
+    """Elements that are normalized as one: a block of rows by columns of (images, rows, columns).
 
     Attributes:
         mode, eps: see ``_MODES``.

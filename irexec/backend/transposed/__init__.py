@@ -227,6 +227,6 @@ def columns_of(
 
 
 def _sizes(phase: Phase, rows: int) -> list[int]:
-    """The sizes of the data that so many rows of a phase read."""
+    """Sizes of the data that ``rows`` rows of a phase read."""
     lengths = [rows, *(axis.count for axis in phase[1:])]
     return [length + axis.step * max(0, len(axis.taps) - 1) for length, axis in zip(lengths, phase, strict=True)]

@@ -152,7 +152,7 @@ def sequence(layer: Layer, x: Interval, *inputs: Interval) -> tuple[Bound, ...]:
 
     The bounds of a long sequence are wide, since each step adds its own to that of the step before. An array is
     therefore judged step by step, from the hidden states that it holds itself: each may differ by two roundings from
-    the state that the runtime went on with.
+    the state from which the runtime continued.
     """
     count = 2 if layer.definition.type == "LSTMSequence" else 1
     states, (lengths, w, r, b) = inputs[:count], inputs[count:]
@@ -198,7 +198,7 @@ class _Direction:
         """The hidden states [B, T, S] and the last states.
 
         Args:
-            observed: hidden states from which each next step goes on; by default from the bounds of the step before.
+            observed: hidden states from which each next step continues; by default from the bounds of the step before.
         """
         batch, steps = self.gates.exact.shape[:2]
         rows, state = np.arange(batch), self.start

@@ -65,7 +65,7 @@ def _largest_side(attributes: object) -> float:
 
 @rule("ExperimentalDetectronPriorGridGenerator")
 def prior_grid(layer: Layer, priors: Interval, feature_map: Interval, image: Interval) -> Bound:
-    """A prior plus the centre of a cell, (i + 0.5) * stride: three roundings, each relative to no more than both terms.
+    """A prior plus the centre of a cell, (i + 0.5) * stride: three roundings, each relative to at most both terms.
 
     The values after the boxes of a grid that is smaller than the feature map are not specified.
     """
@@ -98,7 +98,7 @@ def top_rois(layer: Layer, rois: Interval, scores: Interval) -> Bound:
 
 @rule("RegionYolo")
 def region_yolo(layer: Layer, x: Interval) -> Bound:
-    """Sigmoids and softmax of channels, or channels as they are: each has a relative error of no more than that of exp
+    """Sigmoids and softmax of channels, or channels as they are: each has a relative error of at most that of exp
     of twice the largest element, and of the sum of all channels; sigmoids have an absolute one as well."""
     if not x.is_certain or not np.isfinite(x.exact).all():
         return Unbounded("elements that are not certain")
@@ -398,7 +398,7 @@ _POINTS = 32
 """The number of points of a bin along one axis up to which the points are looked at."""
 _REGION_ROUNDINGS = 16.0
 """More roundings than a position has: a shift, a scale, a size, a part of it, an offset and two products of a rotation,
-each relative to no more than the largest coordinate and the size of the box."""
+each relative to at most the largest coordinate and the size of the box."""
 
 
 @rule("ROIAlign", "ROIAlignRotated")

@@ -11,7 +11,7 @@ from irexec.compile.rewriting import Rewriting, computation
 from irexec.schema.injected import ElementTypes
 
 SMALL = 256
-"""Constants of at most so many bytes are compared by value, larger ones by where they come from."""
+"""Constants of at most this number of bytes are compared by value, larger ones by where they come from."""
 
 
 def merge_duplicates(graph: CompileGraph, rewriting: Rewriting) -> None:

@@ -28,7 +28,7 @@ class Buffer:
 
     @property
     def whole(self) -> Buffer:
-        """The buffer of which this one is a piece of a piece; itself if it is no piece."""
+        """The buffer of which this one is a piece of a piece; itself if it is not a piece."""
         return self if self.parent is None else self.parent.whole
 
 

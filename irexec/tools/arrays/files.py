@@ -115,7 +115,7 @@ class ArrayFile:
         )
 
     def bytes_at(self, offset: int, count: int) -> bytes:
-        """Bytes of the file; raises ModelError if there are not so many, or they cannot be read."""
+        """``count`` bytes of the file; raises ModelError if there are fewer, or they cannot be read."""
         with _damage(self._label):
             self._file.seek(offset)
             data = self._file.read(count)
@@ -172,7 +172,7 @@ def _open(path: str | Path, label: str, memory: MemoryLimit) -> IO[bytes]:
 
 
 def _held(file: IO[bytes], label: str, memory: MemoryLimit) -> IO[bytes]:
-    """All of a file, which may have no end; no more of it than its start if that is not the start of a .npy or .npz."""
+    """All of a file, which may have no end; only its start if that is not the start of a .npy or .npz."""
     held = io.BytesIO()
     # While it grows its bytes are held twice.
     limit = memory.left() // 2

@@ -1,6 +1,6 @@
 """The items of a batch: files, rows of tables, and the arrays that are read of them.
 
-Files of a folder that earlier jobs have written are no items: the manifests beside their outputs tell.
+Files of a folder that earlier jobs have written are not items: the manifests beside their outputs tell.
 """
 
 from __future__ import annotations
@@ -245,7 +245,7 @@ def find_items(
         sources: images, .npy and .npz (items along the first axis), .parquet (a row each), a .txt with a path in each
             line (relative to the folder of the .txt), folders (searched with their subfolders for all of these but
             .txt), and patterns such as ``**/*.png``.
-        limit: only so many, after shuffling.
+        limit: maximum number of items, after shuffling.
         shuffle_seed: take them in a random order, the same for the same seed.
         column: of the tables.
         exclude: files and folders that are not items where a folder or a pattern has them.

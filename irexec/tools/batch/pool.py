@@ -25,7 +25,7 @@ from irexec.io.worker_process import begin_worker
 from irexec.tools.batch.parts import DONE, NOTHING_DONE, BatchJob, PartResult, PartRunner, PartTask
 
 _AHEAD = 2
-"""Parts that a process has: one that it does, and one that it goes on with at once."""
+"""Number of parts that a process has: the one that it computes, and the next one."""
 
 _INTERVAL = 0.2
 """Seconds between two looks at the progress."""
@@ -170,7 +170,7 @@ class Processes:
                 return
             _, task = process.tasks.popleft()
             if not result.is_flushed:
-                # The process goes on with its next part meanwhile.
+                # The process computes its next part meanwhile.
                 with writing(task.file):
                     flush_file(task.file)
             yield result

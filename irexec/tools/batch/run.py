@@ -1,4 +1,4 @@
-"""A job from its sources to its output: begun, or gone on with after whatever ended it."""
+"""A job from its sources to its output: begun, or resumed after any interruption."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ class Bisecting:
         return judged_release(release, self._model, self._inputs, self._sources, self._options, folder)
 
     def _boundary(self) -> Boundary | None:
-        """The change: releases at the beginning that refuse the model are no change, unless all that follow run."""
+        """The change: releases at the beginning that refuse the model are not a change, unless all that follow run."""
         both = ends(self._found, self._verdict)
         if both is None:
             return None

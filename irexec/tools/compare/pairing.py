@@ -257,7 +257,7 @@ def wrong_pairs(
             readers.setdefault(source, []).append(one.value)
 
     def confirms(reader: Value) -> bool:
-        # From another size a guess has another shape whatever it is: that is no confirmation of the size.
+        # From another size a guess has another shape whatever it is: that does not confirm the size.
         is_doubtful = is_suspicious(rows[reader]) and rows[reader].has_another_shape
         return bool(follows.get(reader)) and not is_doubtful
 

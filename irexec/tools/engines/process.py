@@ -57,7 +57,7 @@ class EngineProcess:
             raise
 
     def run(self, times: int) -> None:
-        """Run so many times, after one run that is not counted."""
+        """Run ``times`` times, after one run that is not counted."""
         self._process.ask(str(times))
         self.measured.times_ms += self._process.answer(self.job.model)
 

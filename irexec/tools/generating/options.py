@@ -18,7 +18,7 @@ class GenerateOptions(RunOptions):
         max_new_tokens: number of tokens after which the generation stops without an end token.
         temperature: divisor of the logits. Tokens are sampled if it, ``top_k`` or ``top_p`` is given, and otherwise the
             most probable one is chosen.
-        top_k: only so many of the most probable tokens are sampled.
+        top_k: number of the most probable tokens that are sampled from.
         top_p: only the most probable tokens are sampled that together have at least this probability.
         runtime: runs the same steps beside irexec; None for none.
         properties, environments: as for CompareOptions, of the runtime.

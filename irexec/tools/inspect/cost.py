@@ -157,7 +157,7 @@ def cost(model: ModelLike, inference: Inference | None = None) -> CostReport:
 
 
 def _rows(graph: Graph, path: str, times: int | None, costs: LayerCosts) -> Iterator[LayerCost]:
-    """The rows of a graph that runs so many times."""
+    """The rows of a graph that runs ``times`` times."""
     first = _first_readers(graph, costs)
     merged: dict[Node, list[Node]] = {}
     for constant, reader in first.items():

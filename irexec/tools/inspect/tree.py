@@ -134,7 +134,7 @@ class _Growing:
         self._cost += row.cost
 
     def branch(self, depth: int | None) -> TreeBranch:
-        """The branch, with so many levels below it."""
+        """The branch, with ``depth`` levels below it."""
         at, name = self, self._name
         while not at._types and len(at._below) == 1 and self._name:
             (at,) = at._below.values()

@@ -10,7 +10,7 @@ from irexec.tools.judge.judgement import JudgedLayer, Judgement, State
 
 _NAMES = 5
 _FAR = 1e6
-"""Number of radii from which on they say no more."""
+"""Number of radii above which the exact number says nothing further."""
 _STATES: Mapping[State, str] = {
     "inside": "inside", "outside": "outside", "known": "at known differences",
     "unconfirmed": "unconfirmed", "no bound": "without a bound",

@@ -202,7 +202,7 @@ def _fused_fault(
 
 
 def _around(evidence: Evidence, node: Node, radius: int) -> set[Node]:
-    """The layers at most so many edges away from a layer."""
+    """The layers at most ``radius`` edges away from a layer."""
     found = {node}
     for _ in range(radius):
         before = {value.node for one in found for value in one.inputs if value is not None}

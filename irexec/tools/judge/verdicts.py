@@ -135,7 +135,7 @@ def _freed_unobserved(step: Step) -> list[JudgedLayer]:
         given = {source: array for source, array in step.plain.items() if source is not value}
         beside = step.evidence.beside(value, given, theirs)
         if isinstance(beside.bound, Interval):
-            # Intervals that merely grew are no reason.
+            # Intervals that merely grew are not a reason.
             mask = beside.bound.is_anything & ~(np.isfinite(ours) & np.isfinite(theirs))
             if differ(theirs[mask], ours[mask], step.arithmetic):
                 found.append(beside.judged())

@@ -35,7 +35,7 @@ from irexec.tools.run.shapes import SessionOptions, reshape
 SUFFIXES = (".html", ".htm")
 
 Progress = Callable[[str, float], AbstractContextManager[Callable[[float], None]]]
-"""Shows what is going on: the text, and the amount of all of it; what it gives is called with each amount that is
+"""Shows the work in progress: the text, and the amount of all of it; what it gives is called with each amount that is
 done."""
 
 

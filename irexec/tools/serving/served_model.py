@@ -229,7 +229,7 @@ class _Queue:
         self.full = asyncio.Event()
 
     def take(self, limit: int) -> list[_Request]:
-        """The first requests, of at most so many items together, but at least one."""
+        """The first requests, of at most ``limit`` items together, but at least one."""
         taken = [self.requests.popleft()]
         items = taken[0].items
         while self.requests and items + self.requests[0].items <= limit:

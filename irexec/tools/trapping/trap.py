@@ -204,7 +204,7 @@ def _wrong(kind: Kind, array: np.ndarray) -> np.ndarray:
 
 
 def _has(kind: Kind, node: Node, array: Any) -> bool:
-    """Whether an input has such elements; a constant that no kernel reads any more is looked at as it is stored."""
+    """Whether an input has such elements; a constant that no kernel reads is looked at as it is stored."""
     if node.constant is not None:
         return any(block.dtype.kind == "f" and bool(_wrong(kind, block).any()) for block in blocks_of(node))
     return isinstance(array, np.ndarray) and array.dtype.kind == "f" and bool(_wrong(kind, array).any())

@@ -113,7 +113,7 @@ def _check_body(body: GraphProto, inputs: int, outputs: int) -> None:
 
 
 def _trip_limit(ctx: TranslationContext, trip_count: Value | None) -> Value:
-    """The trip count of IR: a negative one is no limit in IR, and no iteration in ONNX."""
+    """The trip count of IR: a negative one means unlimited in IR, and no iteration in ONNX."""
     if trip_count is None:
         return ctx.constant(-1)
     known = None if ctx.ints_if_known(trip_count) is None else ctx.integer(trip_count, "the trip count")

@@ -236,7 +236,7 @@ def shrink(ctx: TranslationContext, x: Value, *, bias: float = 0.0, lambd: float
 
 @translates("Clip")
 def clip_1(ctx: TranslationContext, x: Value, *, min: float = -math.inf, max: float = math.inf) -> Value:
-    """The minimum and the maximum of f32, defaults of later opsets, are no bounds."""
+    """The minimum and the maximum of f32, defaults of later opsets, do not bound anything."""
     limits = np.finfo(np.float32)
     low = None if min <= limits.min else ctx.constant(min, x)
     high = None if max >= limits.max else ctx.constant(max, x)

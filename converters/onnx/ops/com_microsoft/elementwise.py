@@ -29,7 +29,7 @@ _NAMES_IN_IR = {"Silu": "Swish", "HardSwish": "HSwish"}
 
 
 def fused_activation(ctx: TranslationContext, x: Value, name: str, parameters: Sequence[float] | None) -> Value:
-    """The activation of this name, which ONNX Runtime has fused into an operator; "" is no activation.
+    """The activation of this name, which ONNX Runtime has fused into an operator; "" means none.
 
     Raises:
         OpError: the name is unknown, or the number of parameters is wrong.
