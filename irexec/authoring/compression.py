@@ -116,7 +116,8 @@ def compress(editing: Editing, mode: str, group: int | None, keep: Collection[No
         raise InputError(f"the model has no weights that {mode} compresses")
     counts = ", ".join(f"{name} {count}" for name, count in stored.items())
     sizes = f"{amount(before)} -> {amount(_bytes(editing))}"
-    return [f"constants {sizes}; weights: {counts}, kept {len(list(weights(editing.model)))}", *notes]
+    kept = sum(mode != "f16" or _constant(weight.constant).element is not F16 for weight in weights(editing.model))
+    return [f"constants {sizes}; weights: {counts}, kept {kept}", *notes]
 
 
 def _bytes(editing: Editing) -> int:

@@ -62,7 +62,7 @@ def cli(debug: bool) -> None:
       3   a model or data file cannot be read or written, or is invalid
       4   an operation, version or element type is not supported, or an
           optional package is not installed
-      10 to 14  verdicts of judge
+      10 to 15  verdicts of judge
       70  an error in irexec itself
       124 the run took longer than --timeout
       130 interrupted (Ctrl-C); 129, 143 ended by SIGHUP, SIGTERM

@@ -21,10 +21,11 @@ import numpy as np
 from irexec.dtypes.elements import Element, element
 from irexec.errors import ModelError, UnsupportedError
 
+etree: Any
 try:
     from lxml import etree
 except ImportError:
-    etree = None  # type: ignore[assignment]
+    etree = None
 
 
 _SEPARATOR = re.compile(r"(?<!\\),")

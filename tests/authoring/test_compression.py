@@ -14,7 +14,7 @@ from irexec.dtypes.packing import pack
 from irexec.ir.constants import constant_value
 from tests.support.edited import DEFAULT, NAMES, Original, by_openvino, check_values, content, saved
 from tests.support.networks import difference
-from tests.support.paths import DATA
+from tests.support.paths import DATA, DIGITS
 from tests.support.tiers import some
 
 ov = pytest.importorskip("openvino")
@@ -132,3 +132,20 @@ def test_a_product_that_groups_do_not_divide_has_8_bits() -> None:
     assert notes[1:] == ["'product1' in int8: groups of 16 do not divide its 12 inputs"]
     elements = {str(node.constant.element) for node in model.nodes if node.constant is not None}
     assert {"i4", "u8"} <= elements
+
+
+@pytest.mark.parametrize(
+    ("mode", "keep", "counts"),
+    [
+        ("f16", (), "f16 6, kept 0"),
+        ("int8", (), "int8 3, kept 0"),
+        ("int8", ("dense6/MatMul",), "int8 2, kept 1"),
+        ("nf4", (), "nf4 0, int8 3, kept 0"),
+    ],
+)
+def test_a_note_counts_what_is_stored_and_what_is_kept(mode: str, keep: tuple[str, ...], counts: str) -> None:
+    """The classifier has two convolutions and a product, each with a bias, which f16 stores too."""
+    model = irexec.read_model(DIGITS / "classifier.xml")
+    with model.edit() as g:
+        g.compress(mode, keep=keep)
+        assert g.notes[0].endswith(f"; weights: {counts}")
