@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from irexec.analysis.constant_layers import in_use
 from irexec.backend.system import Recent, available_memory, memory_in_use
 from irexec.compile.errors import node_error
 from irexec.compile.graph import CompileGraph, Operation
@@ -101,15 +102,18 @@ def refuse_too_large(graph: CompileGraph, memory: MemoryLimit) -> None:
 
 
 def check_arena(plan: Plan, memory: MemoryLimit) -> None:
-    """Raise NodeError, which names the layer with the largest tensor, unless the arena of a plan may be allocated.
+    """Raise NodeError, which names the layer with the largest tensor, unless a plan's arena may be allocated, and
+    beside it all tensors with memory of their own that are held at once.
 
     A small one is looked at where there is a limit: the process may hold more than it already.
     """
-    if plan.arena < SMALL and memory.maximum is None:
+    own = in_use([interval for interval in plan.intervals if interval.kind == "own"], len(plan.steps))
+    size = plan.arena + max(own, default=0)
+    if size < SMALL and memory.maximum is None:
         return
     try:
         memory.check_memory(
-            plan.arena, f"what is held at once, {results_text(_largest(plan).report.facts)} and workspace included,"
+            size, f"what is held at once, {results_text(_largest(plan).report.facts)} and workspace included,"
         )
     except OpError as error:
         raise arena_error(plan, error) from error
