@@ -9,18 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.analysis.builder import packed
+from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.matching.match import match_graphs
 from irexec.analysis.model import Model
 from irexec.dtypes.elements import element_of
 from irexec.errors import InputError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
-from irexec.ir.order import topological
+from irexec.tools.sensitivity.lowering import Adding
 
 Observe = Callable[[Model, list[Value]], Mapping[Value, np.ndarray]]
 """Computes values of a model that do not depend on its inputs."""
 
-_RANDOM = frozenset(("RandomUniform", "Multinomial", "ReadValue", "Parameter"))
 _MOVES_LEVELS = frozenset(
     ("Reshape", "Transpose", "Squeeze", "Unsqueeze", "MaxPool", "Split", "VariadicSplit", "Slice", "StridedSlice")
 )
@@ -105,10 +105,10 @@ class Swaps:
         """A copy of the original in which these layers are as in the quantised model."""
         made = copy.copy(self._model)
         position = {node: i for i, node in enumerate(self._model.nodes)}
-        adding = _Adding(made)
+        adding = Adding(made)
         for node in layers:
             for changed, swap in self._swaps[node]:
-                adding.swap(made.nodes[position[changed]], swap)
+                _put(made.nodes[position[changed]].ports[swap.index], swap, adding)
         return made
 
 
@@ -119,12 +119,9 @@ def _product_of_bias(node: Node) -> Node | None:
 
 
 def _fixed(graph: Graph) -> set[Value]:
-    """The values that do not depend on an input or a random number."""
-    found: set[Value] = set()
-    for node in topological(graph)[0]:
-        if node.type not in _RANDOM and not node.bodies and all(v is None or v in found for v in node.inputs):
-            found.update(node.outputs)
-    return found
+    """The values of Constants, and of layers that depend on them alone."""
+    constant = constant_layers(graph)
+    return {value for node in graph.nodes if node.constant is not None or node in constant for value in node.outputs}
 
 
 def _part(model: Model, fixed: Collection[Value]) -> Model:
@@ -180,39 +177,23 @@ def _swap(source: _Source, stored: Mapping[Value, np.ndarray]) -> Swap:
     return Swap(source.index, ranges=ranges, levels=source.quantize.attributes.get("levels", "256"))
 
 
-class _Adding:
-    """Adds constants and FakeQuantize layers to a graph."""
+def _put(port: Input, swap: Swap, adding: Adding) -> None:
+    """Put weights, or a FakeQuantize, at an input of a layer."""
+    source = port.source
+    assert source is not None
+    if swap.weights is not None:
+        element = source.fact.element if source.fact is not None else None
+        weights = swap.weights.astype(np.float32 if element is None else element.carrier)
+        port.source = _constant(weights, adding)
+        return
+    if source.node.type == "FakeQuantize" and source.node.inputs[0] is not None:
+        source = source.node.inputs[0]
+    inputs = [source, *(_constant(array, adding) for array in swap.ranges)]
+    attributes = {"levels": swap.levels, "auto_broadcast": "numpy"}
+    port.source = adding.layer("FakeQuantize", attributes, inputs, source.fact)
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._next = max((node.id for node in model.nodes), default=0) + 1
 
-    def swap(self, node: Node, swap: Swap) -> None:
-        port = node.ports[swap.index]
-        source = port.source
-        assert source is not None
-        if swap.weights is not None:
-            element = source.fact.element if source.fact is not None else None
-            port.source = self._constant(swap.weights.astype(element.carrier if element is not None else np.float32))
-            return
-        if source.node.type == "FakeQuantize" and source.node.inputs[0] is not None:
-            source = source.node.inputs[0]
-        inputs = [source, *map(self._constant, swap.ranges)]
-        quantize = self._node("FakeQuantize", {"levels": swap.levels, "auto_broadcast": "numpy"}, inputs)
-        quantize.outputs.append(Value(quantize, 0, source.fact))
-        port.source = quantize.outputs[0]
-
-    def _constant(self, array: np.ndarray) -> Value:
-        element = element_of(array.dtype)
-        shape = ",".join(map(str, array.shape))
-        node = self._node("Constant", {"element_type": element.name, "shape": shape}, [])
-        node.constant = packed(array, element)
-        node.outputs.append(Value(node, 0, Fact(element, array.shape)))
-        return node.outputs[0]
-
-    def _node(self, type: str, attributes: dict[str, str], inputs: list[Value]) -> Node:
-        number, self._next = self._next, self._next + 1
-        ports = [Input(value, value.fact) for value in inputs]
-        node = Node(number, f"swapped {number}", type, "opset1", ports, attributes=attributes)
-        self._model.nodes.append(node)
-        return node
+def _constant(array: np.ndarray, adding: Adding) -> Value:
+    element = element_of(array.dtype)
+    attributes = {"element_type": element.name, "shape": ",".join(map(str, array.shape))}
+    return adding.layer("Constant", attributes, [], Fact(element, array.shape), packed(array, element))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Collection, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 
 from irexec.analysis.model import Model
 from irexec.authoring.compression import weights
 from irexec.dtypes.elements import BF16, F16, F32, Element
 from irexec.errors import InputError
+from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
 
@@ -57,9 +59,7 @@ def lowered(model: Model, layers: Collection[Node], type: str, group: int) -> Mo
             with made.edit() as editor:
                 editor.compress(type, group=group, keep=kept)
         return made
-    adding = _Adding(made, COMPUTED[type])
-    for node in chosen:
-        adding.round_ports(node)
+    _round_ports(made, chosen, COMPUTED[type])
     return made
 
 
@@ -77,43 +77,56 @@ def group_of(model: Model) -> int:
     return group
 
 
-class _Adding:
-    """Adds roundings to a graph."""
+class Adding:
+    """Adds layers to a model without inferring or checking it: a measurement makes hundreds of models."""
 
-    def __init__(self, model: Model, element: Element) -> None:
-        self._model, self._element = model, element
+    def __init__(self, model: Model) -> None:
+        self._model = model
         self._next = max((node.id for node in model.nodes), default=0) + 1
-        self._readers: dict[Value, list[Input]] = {}
-        for node in model.nodes:
-            for port in node.ports:
-                if port.source is not None:
-                    self._readers.setdefault(port.source, []).append(port)
 
-    def round_ports(self, node: Node) -> None:
-        """Round the f32 inputs and outputs of a layer."""
+    def layer(
+        self,
+        type: str,
+        attributes: dict[str, str],
+        inputs: Sequence[Value],
+        fact: Fact | None,
+        constant: Constant | None = None,
+    ) -> Value:
+        """The output of a new layer of opset1."""
+        ports = [Input(value, value.fact) for value in inputs]
+        node = Node(self._next, f"added {self._next}", type, "opset1", ports, attributes=attributes, constant=constant)
+        node.outputs.append(Value(node, 0, fact))
+        self._model.nodes.append(node)
+        self._next += 1
+        return node.outputs[0]
+
+
+def _round_ports(model: Model, nodes: Collection[Node], element: Element) -> None:
+    """Round the f32 inputs and outputs of layers to a type."""
+    adding = Adding(model)
+    readers = defaultdict[Value, list[Input]](list)
+    for node in model.nodes:
+        for port in node.ports:
+            if port.source is not None:
+                readers[port.source].append(port)
+
+    def rounded(value: Value) -> Value:
+        for kind in (element, F32):
+            fact = Fact(kind, None if value.fact is None else value.fact.shape)
+            value = adding.layer("Convert", {"destination_type": kind.name}, [value], fact)
+        return value
+
+    for node in nodes:
         for port in node.ports:
             if port.source is not None and _is_f32(port.source):
-                port.source = self._rounded(port.source)
+                port.source = rounded(port.source)
         for value in node.outputs:
             if _is_f32(value):
-                rounded = self._rounded(value)
-                for port in self._readers.get(value, ()):
+                less = rounded(value)
+                for port in readers[value]:
                     # A reader that rounds its inputs itself reads another value by now.
                     if port.source is value:
-                        port.source = rounded
-
-    def _rounded(self, value: Value) -> Value:
-        return self._converted(self._converted(value, self._element), F32)
-
-    def _converted(self, value: Value, element: Element) -> Value:
-        number, self._next = self._next, self._next + 1
-        attributes = {"destination_type": element.name}
-        node = Node(
-            number, f"rounding {number}", "Convert", "opset1", [Input(value, value.fact)], attributes=attributes
-        )
-        node.outputs.append(Value(node, 0, Fact(element, None if value.fact is None else value.fact.shape)))
-        self._model.nodes.append(node)
-        return node.outputs[0]
+                        port.source = less
 
 
 def _is_f32(value: Value) -> bool:
