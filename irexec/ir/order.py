@@ -43,6 +43,17 @@ def sort_by_producers(producers: Sequence[Collection[int]]) -> tuple[list[int], 
     return order, [i for i, count in enumerate(waiting) if count > 0]
 
 
+def ancestors(nodes: Iterable[Node]) -> set[Node]:
+    """The nodes on which some nodes depend, these included."""
+    found, waiting = set[Node](), list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += [value.node for value in node.inputs if value is not None]
+    return found
+
+
 def needed(graph: Graph, *, sinks: bool = True) -> set[Node]:
     """The nodes on which a Result or an Assign depends, these included.
 
@@ -53,11 +64,7 @@ def needed(graph: Graph, *, sinks: bool = True) -> set[Node]:
     found: set[Node] = set()
     waiting = [*graph.results, *(graph.sinks if sinks else ())]
     while waiting:
-        while waiting:
-            node = waiting.pop()
-            if node not in found:
-                found.add(node)
-                waiting += [value.node for value in node.inputs if value is not None]
+        found = ancestors([*found, *waiting])
         read = {node.attributes.get("variable_id") for node in found if node.type == "ReadValue"}
         waiting = [sink for sink in graph.sinks if sink not in found and sink.attributes.get("variable_id") in read]
     return found

@@ -10,7 +10,7 @@ from irexec.ir.dims import contradict, is_static, join_shapes, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import Body, Graph, ModelGraph, Node, PortMap, Value, graphs
-from irexec.ir.order import needed, topological
+from irexec.ir.order import ancestors, needed, topological
 
 _PURPOSES = ("current_iteration", "execution_condition")
 
@@ -182,7 +182,7 @@ def _misfits(writer: Node, readers: list[Node], inference: Inference) -> Iterato
     """
     name, searches = writer.attributes["variable_id"], writer.version in _SEARCHING
     readers = [reader for reader in readers if (reader.version in _SEARCHING) is searches]
-    if searches and not any(reader in _ancestors(writer) for reader in readers):
+    if searches and ancestors([writer]).isdisjoint(readers):
         text = f"the input of Assign-3 does not depend on the ReadValue-3 of variable {name!r}"
         yield writer.finding(codes.VARIABLE_NOT_READ, text)
     for reader in readers:
@@ -225,14 +225,4 @@ def _users(model: ModelGraph, type: str) -> dict[str, list[Node]]:
     for node in model.walk():
         if node.type == type and "variable_id" in node.attributes:
             found.setdefault(node.attributes["variable_id"], []).append(node)
-    return found
-
-
-def _ancestors(node: Node) -> set[Node]:
-    """The nodes on which a node depends, itself included."""
-    found, waiting = {node}, [node]
-    for one in waiting:
-        fresh = {value.node for value in one.inputs if value is not None} - found
-        found |= fresh
-        waiting += fresh
     return found

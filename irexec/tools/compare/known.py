@@ -20,6 +20,7 @@ from irexec.bounds import EDGES, Interval, arithmetic, graph_bounds
 from irexec.dtypes.elements import I8, U8
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import ancestors
 from irexec.messages import counted
 from irexec.tools.compare.comparison import ComparedLayer, Divergence, Known, TensorRow
 from irexec.tools.compare.evidence import Evidence
@@ -106,14 +107,8 @@ def _suspects(
         )
         return named | {node: paths[node] for node in around}
     # No observed tensor differs: any layer in front of the results may be the reason.
-    waiting = [by_name[key] for row in results if (key := (row.b.name, row.b.id)) in by_name]
-    found: dict[Node, str] = {}
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found[node] = paths[node]
-            waiting += [value.node for value in node.inputs if value is not None]
-    return found
+    before = ancestors(by_name[key] for row in results if (key := (row.b.name, row.b.id)) in by_name)
+    return {node: path for node, path in paths.items() if node in before}
 
 
 def _of_openvino(evidence: Evidence, pairs: Pairs, suspects: Mapping[Node, str]) -> Iterator[Known]:

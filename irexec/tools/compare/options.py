@@ -41,7 +41,7 @@ class CompareOptions:
         runs: number of runs one after the other, with state from run to run; None is 2 for models with state, else 1.
             Where it is given, a source of arrays may have those of each run, see ``sources_of_step``.
         load_state: a .npz with the arrays of variables before the first run, by variable_id.
-        metric, threshold, rtol, atol: see Tolerance; by default by element type: see irexec.tools.compare.tolerances.
+        metric, threshold, rtol, atol: see Tolerance; by default by element type: see Tolerances.
         maps: pairs of names of tensors of A and B, which overrule all other pairs.
         inputs_of: the side with tensors that are inputs of the other side, which is a part of it.
         isolate: run each layer of B alone, with the tensors of A as inputs.

@@ -319,30 +319,26 @@ def _map(by_b: dict[Value, Value], how: dict[Value, str], one: Value, other: Val
 def _recorded(a: RecordedSide, b: ModelSide, maps: Sequence[tuple[str, str]]) -> Pairs:
     """The pairs of recorded tensors and a model: by the names of tensors and layers."""
     named = values_by_name(b.model)
-    chosen: dict[Value, tuple[str, str]] = {}
+    chosen: dict[Value, TensorPair] = {}
     for one, other in maps:
         if one not in a.names:
             raise InputError(f"{a.label} has no tensor {one!r}")
-        chosen[find_value(b.model, other)] = (one, "map")
-    mapped, same = {name for name, _ in chosen.values()}, set[str]()
-    for name in a.names:
-        if name in named and name not in mapped:
-            chosen.setdefault(named[name], (name, "name"))
-    if any(name.startswith("module:") for name in a.names):
-        of_modules, same = pairs_by_module(a.names, a.read, b)
-        for value, name in of_modules.items():
-            if name not in mapped:
-                chosen.setdefault(value, (name, "module"))
+        value = find_value(b.model, other)
+        chosen[value] = TensorPair(one, value, "map")
+    mapped = {pair.a for pair in chosen.values()}
+    of_modules, same = pairs_by_module(a.names, a.read, b)
+    by_name = [TensorPair(name, named[name], "name") for name in a.names if name in named]
+    for pair in (*by_name, *(TensorPair(name, value, "module") for value, name in of_modules.items())):
+        if pair.a not in mapped:
+            chosen.setdefault(pair.b, pair)
     if not chosen:
         names = listed(a.names, 5)
         raise InputError(
             f"no tensor of {a.label} ({names}) has the name of a tensor or layer of {b.label}: --map a=b pairs two"
         )
-    used = {name for name, _ in chosen.values()} | set(named) | same | {key for _, key in input_names(a.names)}
+    used = {pair.a for pair in chosen.values()} | set(named) | same | {key for _, key in input_names(a.names)}
     return Pairs(
-        tuple(
-            TensorPair(*chosen[value][:1], value, chosen[value][1]) for value in computed(b.order) if value in chosen
-        ),
+        tuple(chosen[value] for value in computed(b.order) if value in chosen),
         uncompared=(
             *(
                 Uncompared("A", name, "", "only A has it")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +87,10 @@ class _Pairing:
             for source in one.sources:
                 self._readers[source].append(one)
         self._layers = self._layers_by_scope()
+        self._reading = defaultdict[Value, list[Node]](list)
+        for node in b.order:
+            for value in filter(None, node.inputs):
+                self._reading[value].append(node)
         self._found: dict[Value, str] = {}
         self._same = defaultdict[str, list[str]](list)
 
@@ -94,14 +98,14 @@ class _Pairing:
         """The pairs, and the keys that stand for the same tensors."""
         for scope, own in self._by_scope.items():
             if scope and self._layers[scope]:
-                for value, one in _in_order(self._leaving(set(self._layers[scope])), own):
+                for value, one in _in_order(self._leaving(self._layers[scope]), own):
                     self._pair(value, one)
         for value, one in zip(self._b.results, self._by_scope.get("", ()), strict=False):
             if _may_be(value, one.shape):
                 self._pair(value, one)
         for scope, own in self._by_scope.items():
             if len(own) == 1 and len(own[0].sources) == 1 and self._layers[scope]:
-                self._pair_entering(set(self._layers[scope]), own[0].sources[0])
+                self._pair_entering(self._layers[scope], own[0].sources[0])
         for node in self._b.order:
             if not _scope(node.name, self._by_scope):
                 self._pair_nameless(node)
@@ -123,7 +127,7 @@ class _Pairing:
             return None
         return readers[0]
 
-    def _pair_entering(self, inside: Collection[Node], key: str) -> None:
+    def _pair_entering(self, layers: Sequence[Node], key: str) -> None:
         """Pair the only tensor at the entrance of a module with the recorded one, after two modules without layers,
         such as a convolution and a BatchNorm."""
         given = self._by_key.get(key)
@@ -132,9 +136,10 @@ class _Pairing:
         before = [self._by_key[source] for source in given.sources if source in self._by_key]
         if not before or any(self._layers[one.scope] for one in before):
             return
+        inside = set(layers)
         read = {
             value
-            for node in inside
+            for node in layers
             for value in node.inputs
             if value is not None and value.node not in inside and value.node not in self._b.constant
         }
@@ -167,7 +172,7 @@ class _Pairing:
             self._pair(node.outputs[0], innermost[0])
 
     def _layers_by_scope(self) -> defaultdict[str, list[Node]]:
-        """The layers that were made of each module or of a module inside it."""
+        """The layers that were made of each module or of a module inside it, in topological order."""
         found = defaultdict[str, list[Node]](list)
         for node in self._b.order:
             scope = _scope(node.name, self._by_scope)
@@ -176,16 +181,16 @@ class _Pairing:
                 scope = scope.rpartition(".")[0]
         return found
 
-    def _leaving(self, inside: Collection[Node]) -> list[Value]:
-        """The floating-point tensors of layers that others read, in topological order."""
-        others = (node for node in self._b.model.nodes if node not in inside)
-        read = {value for node in others for value in node.inputs if value is not None}
+    def _leaving(self, layers: Sequence[Node]) -> list[Value]:
+        """The floating-point tensors of layers that others read, in the order of the layers."""
+        inside = set(layers)
         return [
             value
-            for node in self._b.order
-            if node in inside and node not in self._b.constant
+            for node in layers
+            if node not in self._b.constant
             for value in node.outputs
-            if value in read and (value.fact is None or value.fact.element is None or value.fact.element.is_float)
+            if not inside.issuperset(self._reading[value])
+            and (value.fact is None or value.fact.element is None or value.fact.element.is_float)
         ]
 
 

@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.evaluate import rounded
 from irexec.bounds import EDGES, Arithmetic, Interval, Unbounded, graph_bounds, stored_in, unrounded
 from irexec.bounds.interval import Algebra
@@ -183,10 +182,6 @@ class Evidence:
         readings = self.readings if known else {}
         return graph_bounds(nodes, sources, self.facts, self.arithmetic, roundings, readings)[value], nodes
 
-    @cached_property
-    def _constant(self) -> set[Node]:
-        return constant_layers(self.side.model)
-
     def weights(self, value: Value, given: Container[Value]) -> list[Tensors]:
         """Readings of the weights that the region of a value computes from constants, each another one.
 
@@ -195,7 +190,7 @@ class Evidence:
         edge.
         """
         nodes = self.region(value, given)
-        constant = [node for node in nodes if node in self._constant]
+        constant = [node for node in nodes if node in self.side.constant]
         if any(node.type in EDGES or _truncates(node) for node in constant):
             return []
         read = {source for node in nodes if node not in constant for source in node.inputs if source is not None}

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Model, find_port
 from irexec.analysis.portability import DIFFERENCES
 from irexec.analysis.portability.findings import differences
@@ -190,7 +189,7 @@ class Runs:
 
     Attributes:
         values: the tensors that are asked for.
-        results: the tensors of the results of the model.
+        results: the tensors of the results of the model, each once.
         layouts: sentences about recorded tensors in another layout.
         known: codes of known differences by layer, if the runtime is OpenVINO.
         variables: for each ReadValue the tensor that is written to its variable.
@@ -204,9 +203,8 @@ class Runs:
         self.opponent = Opponent(model, options, stack)
         self.layouts = self.opponent.arranged(self.facts)
         self.known = _known_differences(model, inference) if self.opponent.is_openvino else {}
-        constant = constant_layers(model)
-        self.values = [value for value in computed(self.side.order) if value.node not in constant]
-        self.results = [value for node in model.results for value in node.inputs if value is not None]
+        self.values = [value for value in computed(self.side.order) if value.node not in self.side.constant]
+        self.results = list(self.side.results)
         self.variables = dict(_variables(model))
 
     def observed(self, values: Sequence[Value], count: int | None = None) -> list[Tensors]:

@@ -15,6 +15,7 @@ from irexec.bounds import Interval, arithmetic
 from irexec.bounds.interval import Algebra
 from irexec.errors import IrexecError
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import ancestors
 from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.judge.confirming import differ, judged
 from irexec.tools.judge.evidence import ROUGH, Evidence, with_worst
@@ -143,7 +144,7 @@ class Step:
     @cached_property
     def differing(self) -> list[Value]:
         """The results that differ visibly from irexec's."""
-        return [value for value in dict.fromkeys(self.runs.results) if self.differs(value, self.plain, self.ours)]
+        return [value for value in self.runs.results if self.differs(value, self.plain, self.ours)]
 
     def differs(self, value: Value, one: Tensors, other: Tensors) -> bool:
         """Whether a tensor is visibly another one in two runs that both have it."""
@@ -151,13 +152,7 @@ class Step:
 
     def before(self, values: Iterable[Value]) -> set[Node]:
         """The layers from which values are computed."""
-        found, waiting = set[Node](), [value.node for value in values]
-        while waiting:
-            node = waiting.pop()
-            if node not in found:
-                found.add(node)
-                waiting += [value.node for value in node.inputs if value is not None]
-        return found
+        return ancestors(value.node for value in values)
 
     def in_irexec(self, layers: Iterable[JudgedLayer]) -> Tensors:
         """The tensors of layers in irexec, each with the inputs that it had in the runtime."""

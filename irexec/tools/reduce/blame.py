@@ -85,5 +85,5 @@ def _absent(
         fresh = [source for source in value.node.inputs if source is not None and source not in seen]
         seen.update(fresh)
         waiting += fresh
-    order = {node: i for i, node in enumerate(made.evidence.a.order)} if isinstance(made.evidence.a, ModelSide) else {}
+    order = made.evidence.a.positions if isinstance(made.evidence.a, ModelSide) else {}
     return [layer(found[node]) for node in sorted(found, key=lambda node: order.get(node, 0))]
