@@ -18,7 +18,6 @@ from irexec.analysis.evaluate import without_elements
 from irexec.backend.chain import Chain
 from irexec.backend.constants import ConstantSource
 from irexec.backend.kernel import Order
-from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node
 from irexec.schema.opdef import OpDef
@@ -265,12 +264,6 @@ def constant_value(source: ConstantSource, name: str = "") -> CompileValue:
     known = source.small(KNOWN_BYTES)
     fact = source.fact if known is None else Fact(source.element, known.shape, known)
     return CompileValue(fact, constant=source, name=name)
-
-
-def constant_of(array: np.ndarray, element: Element) -> CompileValue:
-    """A value for an array in memory, which must not change from then on."""
-    array.flags.writeable = False
-    return constant_value(ConstantSource.of(array, element), "")
 
 
 def problems(graph: CompileGraph) -> list[str]:

@@ -1,4 +1,4 @@
-"""Kernels that move elements against the reference kernels: copies of the C library, and Concat in NumPy."""
+"""Kernels that move elements against the reference kernels: copies of the C library."""
 
 from __future__ import annotations
 
@@ -143,15 +143,6 @@ def test_gather_at_run_time(dtype: Any, kind: Any, indices: list, axis: int) -> 
     inputs = [data((4, 3, 5), dtype), np.array(indices, kind), np.array(axis)]
     found = check_kernels("Gather", "opset8", inputs, constants=[2])
     assert {kernel.algorithm for kernel in found} == {"C, gathered slices"}
-
-
-@pytest.mark.parametrize("dtype", [*TYPES, np.float16, np.bool_])
-@pytest.mark.parametrize(
-    ("shapes", "axis"),
-    [([(2, 3, 4), (2, 5, 4)], 1), ([(1, 3), (2, 3), (3, 3)], 0), ([(2, 3, 4, 5)] * 2, -1), ([(3,)], 0)],
-)
-def test_concat(dtype: type, shapes: list[tuple[int, ...]], axis: int) -> None:
-    check_kernels("Concat", "opset1", [data(shape, dtype) for shape in shapes], {"axis": axis})
 
 
 @pytest.mark.parametrize("dtype", [*TYPES, np.bool_])

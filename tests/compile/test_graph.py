@@ -7,7 +7,8 @@ import pytest
 
 import irexec
 from irexec.analysis.shape_inference import infer_shapes
-from irexec.compile.graph import CompileGraph, Operation, constant_of, problems
+from irexec.backend.constants import ConstantSource
+from irexec.compile.graph import CompileGraph, Operation, constant_value, problems
 from irexec.compile.lower import lower
 from irexec.dtypes.elements import F32
 
@@ -58,7 +59,7 @@ def test_what_is_used_cannot_be_removed() -> None:
 def test_operations_come_after_what_they_read() -> None:
     graph = lowered()
     r, s, _ = (named(graph, name) for name in "rsp")
-    graph.set_inputs(s, [r.output, constant_of(np.ones((2, 3), np.float32), F32)])
+    graph.set_inputs(s, [r.output, constant_value(ConstantSource.of(np.ones((2, 3), np.float32), F32))])
     s.rank = -0.5
     order = graph.order()
     assert order.index(r) < order.index(s)
