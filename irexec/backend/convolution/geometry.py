@@ -44,7 +44,7 @@ class Geometry:
         if dtype is None:
             return None
         filter = task.shape(1) if grouped else (1, *task.shape(1))
-        return _geometry(dtype, task.shape(0), filter, task.attributes["attributes"])
+        return convolution_geometry(dtype, task.shape(0), filter, task.attributes["attributes"])
 
     @functools.cached_property
     def computed(self) -> np.dtype:
@@ -83,7 +83,7 @@ class Geometry:
 
 # Selecting layouts asks for the same geometries again and again.
 @functools.lru_cache(maxsize=1 << 10)
-def _geometry(
+def convolution_geometry(
     dtype: np.dtype, data: tuple[int, ...], filter: tuple[int, ...], attributes: ConvolutionAttributes
 ) -> Geometry:
     """The geometry of data (N, C, sizes...) and a filter (groups, outputs, inputs, kernel...)."""

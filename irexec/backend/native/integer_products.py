@@ -45,11 +45,10 @@ class IntegerKernel(NativeKernel):
         taps, depth: of a row; ``depth`` elements of each tap, in whole words.
     """
 
-    def __init__(
-        self, task: Task, axes: Axes, sizes: tuple[int, int, int, int], taps: int, depth: int, grid: Grid
-    ) -> None:
+    def __init__(self, task: Task, axes: Axes, sizes: tuple[int, int, int, int], taps: int, depth: int) -> None:
         self.images, self.groups, self.rows, self.columns = sizes
-        self.axes, self.taps, self.depth, self.grid, self.own = axes, taps, depth, grid, len(task.inputs)
+        self.axes, self.taps, self.depth, self.own = axes, taps, depth, len(task.inputs)
+        self.grid: Grid = task.attributes["grid"]
         self.panel, self.shape = panel_of(self.columns), task.output_shape()
         words, images = -(-depth // unit()), self.images * self.groups
         self.cut = Cut.of(images, self.rows, max(1, taps), words, self.columns, task.threads)
@@ -143,22 +142,32 @@ class IntegerKernel(NativeKernel):
             binding.address(out), *strides, zero, binding.guard() if self.is_levels else None,
         )  # fmt: skip
 
-    def copied_levels(
-        self, x: np.ndarray, channels: tuple[int, int, int], pads: Sequence[tuple[int, int]], binding: Binding
+    def channels_last(
+        self,
+        x: np.ndarray,
+        copy: tuple[int, int, int] | None,
+        pads: Sequence[tuple[int, int]],
+        at: int,
+        binding: Binding,
     ) -> np.ndarray:
-        """Add a copy to the shared scratch: channels last, with borders of the zero level.
+        """The data as the products read it, channels last, widened at an address where bytes are not read.
 
         Args:
-            channels: groups, channels of a group, and those of a group in the copy.
+            copy: of a copy in the shared scratch, with borders of the zero level: groups, channels of a group, and
+                those of a group in the copy. None for data that lies so.
+            pads: the borders of the copy.
         """
-        groups, inputs, padded = channels
+        if copy is None:
+            x = binding.with_stride(x, 1) if unit() == 4 else binding.in_order(x, (0, *range(2, x.ndim), 1))
+            return self.as_words(x, at, binding)
+        groups, inputs, padded = copy
         lying = np.moveaxis(x, 1, -1).reshape(*x.shape[:1], *x.shape[2:], groups, inputs)
         around = [(0, 0), *pads, (0, 0), (0, 0)]
         sizes = [size + before + after for size, (before, after) in zip(lying.shape, around, strict=True)]
         made = array_at(binding.shared, [*sizes[:-1], padded], np.dtype(np.uint8))
         # Bytes behind the channels may be anything: their weights are 0.
         bind_copies([*bordered(lying, made[..., :inputs], around, np.array(self.grid.zero, np.uint8))], binding)
-        return np.moveaxis(made.reshape(*made.shape[:-2], groups * padded), -1, 1)
+        return self.as_words(np.moveaxis(made.reshape(*made.shape[:-2], groups * padded), -1, 1), at, binding)
 
     def as_words(self, x: np.ndarray, at: int, binding: Binding) -> np.ndarray:
         """The data as the products read it: bytes, or widened at an address. ``x`` is contiguous in some order."""

@@ -5,28 +5,27 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from irexec.backend.calls import Binding, NativeKernel, element_strides
 from irexec.backend.constants import ConstantStore
-from irexec.backend.convolution.geometry import is_channels_last, sliding_windows
+from irexec.backend.convolution.geometry import Geometry, convolution_geometry, is_channels_last
 from irexec.backend.copies import Copy, array_at, bind_copies, bordered
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.linear import LinearGeometry
 from irexec.backend.native.chains import fits
 from irexec.backend.native.convolution import STEP, channel_axes
 from irexec.backend.native.integer_products import IntegerKernel, aligned, unit, zero_levels
-from irexec.backend.native.panels import blocks_for, padded, row_block, rows_as_windows, table_bytes, three, windows_of
+from irexec.backend.native.panels import blocks_for, padded, row_block, rows_as_windows, table_bytes, windows_of
+from irexec.backend.native.transposed import phase_windows, weights_of
 from irexec.backend.registry import kernels
 from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry, geometry_of
 from irexec.dtypes.elements import F32, U8
 from irexec.native.library import library
 from irexec.native.structures import Parameters, declared_in
-from irexec.reference.integers import Grid
-from irexec.reference.windows import SlidingWindows
 
 # Products of a nanosecond on one thread, by the elements of a word (native_products.py): VNNI, and pairs of 16 bits.
 _RATE = {4: 150.0, 2: 40.0}
@@ -37,23 +36,23 @@ _COPY, _REORDERED, _WIDEN, _READ = 0.05, 0.35, 0.06, 0.03
 class IntegerConvolution(IntegerKernel):
     """A convolution of levels that are channels last, or are copied so, with borders of the zero level."""
 
-    def __init__(self, task: Task, sizes: _Sizes, copies: bool) -> None:
-        s = self.sizes = sizes
+    def __init__(self, task: Task, geometry: Geometry, copies: bool) -> None:
+        s = self.geometry = geometry
         self.copies, self.channels, self.windows = copies, s.inputs, s.windows
         taps = s.points
         self.merges = False
         if copies:
             self.channels = -(-s.inputs // unit()) * unit()
-            zero = (0,) * len(s.data)
+            zero = (0,) * len(s.sizes)
             self.windows = replace(s.windows, pads_begin=zero, pads_end=zero)
             self.merges = s.groups == 1 and s.windows.dilations[-1] == 1
             if self.merges:
                 taps //= s.windows.kernel[-1]
         depth = self.channels * (s.points // taps)
-        around = zip(s.data, s.windows.pads_begin, s.windows.pads_end, strict=True)
-        self.spatial = tuple(size + a + b for size, a, b in around) if copies else s.data
+        around = zip(s.sizes, s.windows.pads_begin, s.windows.pads_end, strict=True)
+        self.spatial = tuple(size + a + b for size, a, b in around) if copies else s.sizes
         super().__init__(
-            task, channel_axes(len(task.output_shape())), (s.images, s.groups, s.pixels, s.outputs), taps, depth, s.grid
+            task, channel_axes(len(task.output_shape())), (s.images, s.groups, s.pixels, s.outputs), taps, depth
         )
         # Four bytes of a word may lie behind the last channel.
         size = aligned(s.images * s.groups * self.channels * math.prod(self.spatial) + 64)
@@ -65,7 +64,7 @@ class IntegerConvolution(IntegerKernel):
         return (self.channels,)
 
     def _matrices(self, integers: np.ndarray) -> np.ndarray:
-        s = self.sizes
+        s = self.geometry
         weights = integers.reshape(s.groups, s.outputs, s.inputs, s.points).transpose(0, 3, 2, 1)
         whole = np.zeros((s.groups, s.points, self.channels, s.outputs), integers.dtype)
         whole[:, :, : s.inputs] = weights
@@ -73,49 +72,15 @@ class IntegerConvolution(IntegerKernel):
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
-        s, x = self.sizes, inputs[0]
+        s, x = self.geometry, inputs[0]
         zeros = zero_levels(self.grid.zero, self.depth)
-        if self.copies:
-            pads = list(zip(s.windows.pads_begin, s.windows.pads_end, strict=True))
-            x = self.copied_levels(x, (s.groups, s.inputs, self.channels), pads, binding)
-        else:
-            last = (0, *range(2, x.ndim), 1)
-            x = binding.with_stride(x, 1) if unit() == 4 else binding.in_order(x, last)
-        x = self.as_words(x, binding.shared + self.copied, binding)
+        pads = list(zip(s.windows.pads_begin, s.windows.pads_end, strict=True))
+        copy = (s.groups, s.inputs, self.channels) if self.copies else None
+        x = self.channels_last(x, copy, pads, binding.shared + self.copied, binding)
         window = windows_of(x, self.windows, zeros, binding)
         if self.merges:
             window.kernel[2] = 1
         self._multiply(window, inputs, outputs[0], binding)
-
-
-@dataclass(frozen=True)
-class _Sizes:
-    """A convolution of levels (N, groups * inputs, data...) by integers (groups, outputs, inputs, kernel...)."""
-
-    images: int
-    groups: int
-    outputs: int
-    inputs: int
-    data: tuple[int, ...]
-    windows: SlidingWindows
-    grid: Grid
-
-    @staticmethod
-    def of(task: Task, grouped: bool) -> _Sizes:
-        groups, outputs, inputs, *kernel = task.shape(1) if grouped else (1, *task.shape(1))
-        data = task.shape(0)
-        windows = sliding_windows(task.attributes["attributes"], data[2:], tuple(kernel))
-        return _Sizes(data[0], groups, outputs, inputs, data[2:], windows, task.attributes["grid"])
-
-    @property
-    def points(self) -> int:
-        """Number of points of the kernel."""
-        return math.prod(self.windows.kernel)
-
-    @property
-    def pixels(self) -> int:
-        """Number of pixels of one image of the result."""
-        return math.prod(self.windows.counts)
 
 
 def _cost(images: int, rows: int, depth: int, columns: int) -> float:
@@ -152,17 +117,18 @@ class IntegerDepthwiseParameters(Parameters):
 class IntegerDepthwise(IntegerKernel):
     """One kernel of integers for each channel, of levels that are channels last."""
 
-    def __init__(self, task: Task, sizes: _Sizes) -> None:
-        s = self.sizes = sizes
+    def __init__(self, task: Task, geometry: Geometry) -> None:
+        s = self.geometry = geometry
         axes = channel_axes(len(task.output_shape()))
-        super().__init__(task, axes, (s.images, 1, s.pixels, s.groups), s.points, 1, s.grid)
+        super().__init__(task, axes, (s.images, 1, s.pixels, s.groups), s.points, 1)
         self.block = row_block(s.pixels, s.points, s.groups // 4, blocks_for(_depthwise_cost(s), task.threads))
         self.workspace = table_bytes(self.block + _PIXELS, s.points)
         self.algorithm = "C, depthwise convolution of integers"
 
     def _packed(self, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Words of taps for each chunk of channels, in the order in which C interleaves bytes."""
-        s, across = self.sizes, self.sizes.windows.kernel[-1]
+        s = self.geometry
+        across = s.windows.kernel[-1]
         made: list[np.ndarray] = []
         begins: list[np.ndarray] = []
         start = np.zeros(s.groups + 64, np.int32)
@@ -190,7 +156,7 @@ class IntegerDepthwise(IntegerKernel):
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
-        s = self.sizes
+        s = self.geometry
         out, strides = binding.written(outputs[0], self.axes, innermost=1)
         x = binding.with_stride(inputs[0], 1)
         zeros = np.full(s.groups + 64, self.grid.zero, np.uint8)
@@ -208,7 +174,7 @@ _WIDEST = 32
 _PIXELS, _TAPS, _OUTPUT, _PIXEL = 4, {4: 40.0, 2: 12.0}, 0.12, 10.0
 
 
-def _depthwise_cost(s: _Sizes) -> float:
+def _depthwise_cost(s: Geometry) -> float:
     outputs = s.images * s.groups * s.pixels
     return STEP + outputs * (s.points / _TAPS[unit()] + _OUTPUT) + s.images * s.pixels * (_PIXEL + 2 * s.points)
 
@@ -219,30 +185,22 @@ class _Phase(IntegerKernel):
     def __init__(self, task: Task, geometry: TransposedGeometry, axes: tuple[AxisPhase, ...], channels: int) -> None:
         g = self.geometry = geometry
         self.phase, self.channels = axes, channels
-        self.counts = tuple(axis.count for axis in axes)
-        taps = math.prod(len(axis.taps) for axis in axes)
-        sizes = g.images, g.groups, math.prod(self.counts), g.outputs
-        super().__init__(task, channel_axes(2 + len(axes)), sizes, taps, channels, task.attributes["grid"])
+        taps, pixels = math.prod(len(axis.taps) for axis in axes), math.prod(axis.count for axis in axes)
+        sizes = g.images, g.groups, pixels, g.outputs
+        super().__init__(task, channel_axes(2 + len(axes)), sizes, taps, channels)
 
     def _key(self) -> tuple[Any, ...]:
         return (self.channels, *(axis.taps for axis in self.phase))
 
     def _matrices(self, integers: np.ndarray) -> np.ndarray:
         g = self.geometry
-        index: Any = (..., *np.ix_(*(list(axis.taps) for axis in self.phase)))
-        some = integers.reshape(g.weights)[index]
-        taps_first = np.moveaxis(some.reshape(*g.weights[:3], self.taps), 3, 1)
         whole = np.zeros((g.groups, self.taps, self.channels, g.outputs), integers.dtype)
-        whole[:, :, : g.inputs] = taps_first
+        whole[:, :, : g.inputs] = weights_of(self.phase, integers.reshape(g.weights))
         return whole.reshape(g.groups, self.taps * self.channels, g.outputs)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind; the data is as the products read it."""
-        ones = (1,) * len(self.phase)
-        kernel, steps = (tuple(len(a.taps) for a in self.phase), tuple(a.step for a in self.phase))
-        windows = SlidingWindows(kernel, ones, steps, ones, ones, self.counts)
-        window = windows_of(inputs[0], windows, zero_levels(self.grid.zero, self.depth), binding)
-        window.pads = three([-axis.first for axis in self.phase], 0)
+        window = phase_windows(inputs[0], self.phase, zero_levels(self.grid.zero, self.depth), binding)
         self._multiply(window, inputs, outputs[0], binding)
 
 
@@ -270,13 +228,8 @@ class IntegerTransposed(NativeKernel):
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
         g, x, scattered = self.geometry, inputs[0], []
-        if self.copies:
-            x = self.phases[0].copied_levels(x, (g.groups, g.inputs, self.channels), [(0, 0)] * len(g.sizes), binding)
-        elif unit() == 4:
-            x = binding.with_stride(x, 1)
-        else:
-            x = binding.in_order(x, (0, *range(2, x.ndim), 1))
-        x = self.phases[0].as_words(x, binding.shared + self.copied, binding)
+        copy = (g.groups, g.inputs, self.channels) if self.copies else None
+        x = self.phases[0].channels_last(x, copy, [(0, 0)] * len(g.sizes), binding.shared + self.copied, binding)
         address, out = binding.shared + self.copied + self.widened, np.moveaxis(outputs[0], 1, -1)
         for phase in self.phases:
             positions = (
@@ -314,15 +267,16 @@ def _convolutions(task: Task, grouped: bool) -> Iterator[Candidate]:
     axes = channel_axes(len(task.output_shape()))
     if not _is_available(task) or len(task.shape(0)) > 5 or not fits(task, axes):
         return
-    s = _Sizes.of(task, grouped)
-    is_last = is_channels_last(task.input_orders[0]) or math.prod(s.data) == 1
+    filter = task.shape(1) if grouped else (1, *task.shape(1))
+    s = convolution_geometry(np.dtype(np.uint8), task.shape(0), filter, task.attributes["attributes"])
+    is_last = is_channels_last(task.input_orders[0]) or math.prod(s.sizes) == 1
     is_out = is_channels_last(task.output_orders[0]) or s.pixels == 1
     if grouped and s.inputs == s.outputs == 1 and is_last and is_out and s.windows.kernel[-1] <= _WIDEST:
         yield Candidate(_depthwise_cost(s), functools.partial(IntegerDepthwise, task, s))
         return
     cost = _cost(s.images * s.groups, s.pixels, -(-s.inputs // 4) * 4 * s.points, s.outputs)
     cost += s.images * s.groups * s.pixels * s.points * 3
-    size = s.images * s.groups * s.inputs * math.prod(s.data)
+    size = s.images * s.groups * s.inputs * math.prod(s.sizes)
     if not is_out:
         cost += 0.4 * s.images * s.groups * s.outputs * s.pixels
     if unit() == 2:
@@ -341,7 +295,7 @@ class IntegerLinear(IntegerKernel):
         g = self.geometry = geometry
         self.inner = -(-g.inner // unit()) * unit()
         self.transposed = task.attributes["transpose_b"]
-        super().__init__(task, g.groups, (g.sheets, 1, g.tokens, g.features), 1, self.inner, task.attributes["grid"])
+        super().__init__(task, g.groups, (g.sheets, 1, g.tokens, g.features), 1, self.inner)
         self.size = aligned(g.sheets * g.tokens * self.inner + 64)
         self.shared_workspace = self.size * (1 if unit() == 4 else 3)
         self.algorithm = "C, product of integers"

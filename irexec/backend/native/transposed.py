@@ -67,10 +67,7 @@ class NativeTransposed(NativeKernel):
     def _packed(self, weights: np.ndarray, phase: Phase) -> np.ndarray:
         """The panels of a phase from weights (groups, inputs, outputs, kernel...)."""
         g = self.geometry
-        index: Any = (..., *np.ix_(*(list(axis.taps) for axis in phase)))
-        some = weights[index]
-        taps_first = np.moveaxis(some.reshape(*g.weights[:3], _taps(phase)), 3, 1)
-        return pack(np.ascontiguousarray(taps_first).reshape(g.groups, -1, g.outputs))
+        return pack(np.ascontiguousarray(weights_of(phase, weights)).reshape(g.groups, -1, g.outputs))
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
@@ -88,20 +85,13 @@ class NativeTransposed(NativeKernel):
                 continue
             result = array_at(address, target.shape)
             address += result.nbytes
-            parameters = self._product(phase, cut, self._windows(x, phase, binding), result, start, binding)
+            parameters = self._product(
+                phase, cut, phase_windows(x, phase, zeros(g.inputs), binding), result, start, binding
+            )
             binding.call("irx_product", parameters, g.images * g.groups * cut.rows * cut.panels)
             start += len(self.weights) * _taps(phase) // sum(map(_taps, self.phases))
             scattered.append(Copy(result, target))
         bind_copies(scattered, binding)
-
-    def _windows(self, x: np.ndarray, phase: Phase, binding: Binding) -> Windows:
-        kernel, counts = (tuple(len(axis.taps) for axis in phase), tuple(axis.count for axis in phase))
-        one = (1,) * len(phase)
-        windows = SlidingWindows(kernel, one, tuple(axis.step for axis in phase), one, one, counts)
-        made = windows_of(x, windows, zeros(self.geometry.inputs), binding)
-        # The first pixel may lie before the data or inside of it.
-        made.pads = three([-axis.first for axis in phase], 0)
-        return made
 
     def _product(
         self, phase: Phase, cut: Cut, windows: Windows, result: np.ndarray, start: int, binding: Binding
@@ -113,6 +103,23 @@ class NativeTransposed(NativeKernel):
             windows, weights, 0, None, None, binding.address(result), _pixels(phase) * channels, channels, 1, None,
             g.inputs, g.groups, g.outputs, self.panel, _pixels(phase), cut.rows, cut.panels, -np.inf, np.inf,
         )  # fmt: skip
+
+
+def weights_of(phase: Phase, weights: np.ndarray) -> np.ndarray:
+    """The weights (groups, taps, inputs, outputs) of a phase from weights (groups, inputs, outputs, kernel...)."""
+    index: Any = (..., *np.ix_(*(list(axis.taps) for axis in phase)))
+    return np.moveaxis(weights[index].reshape(*weights.shape[:3], _taps(phase)), 3, 1)
+
+
+def phase_windows(x: np.ndarray, phase: Phase, zeros: np.ndarray, binding: Binding) -> Windows:
+    """The windows of a phase on data that is channels last; ``zeros`` is read in the padding."""
+    kernel, counts = (tuple(len(axis.taps) for axis in phase), tuple(axis.count for axis in phase))
+    one = (1,) * len(phase)
+    windows = SlidingWindows(kernel, one, tuple(axis.step for axis in phase), one, one, counts)
+    made = windows_of(x, windows, zeros, binding)
+    # The first pixel may lie before the data or inside of it.
+    made.pads = three([-axis.first for axis in phase], 0)
+    return made
 
 
 def _taps(phase: Phase) -> int:
