@@ -91,7 +91,7 @@ _COMPARISON = OptionGroup(
             "--isolate", "Run each layer of B alone, with the tensors of A as inputs: errors do not add up."
         ),
         "tries": option(
-            "--tries", "Compare with so many inputs, until a fault is found.", type=click.IntRange(1, 1000), default=1
+            "--tries", "Maximum number of inputs; ends at the first fault.", type=click.IntRange(1, 1000), default=1
         ),
         "strict": flag(
             "--strict",

@@ -46,14 +46,14 @@ _TOKENS = OptionGroup(
     {
         "max_new_tokens": option(
             "--max-new-tokens",
-            "Stop after so many tokens, or before at an end token.",
+            "Stop after this number of tokens, or before at an end token.",
             type=click.IntRange(1),
             default=20,
         ),
         "temperature": option(
             "--temperature", "Sample with this temperature.", type=click.FloatRange(0, min_open=True)
         ),
-        "top_k": option("--top-k", "Sample from so many of the most probable tokens.", type=click.IntRange(1)),
+        "top_k": option("--top-k", "Sample from this number of the most probable tokens.", type=click.IntRange(1)),
         "top_p": option(
             "--top-p",
             "Sample from the most probable tokens that together have this probability.",

@@ -44,7 +44,7 @@ _DRAWN = OptionGroup(
         "around": option(
             "--around", "Draw only what is near this layer or tensor; may be repeated.", multiple=True, metavar="LAYER"
         ),
-        "hops": option("--hops", "For --around: at most so many edges away.", type=click.IntRange(0), default=3),
+        "hops": option("--hops", "For --around: maximum number of edges away.", type=click.IntRange(0), default=3),
         "from_": option(
             "--from", "Draw only what depends on this layer or tensor; may be repeated.", multiple=True, metavar="LAYER"
         ),
@@ -73,7 +73,7 @@ _DRAWN = OptionGroup(
 @option("--format", "form", "What is printed without -o.", choices=_TEXT_FORMATS, show_default="mmd")
 @option(
     "--columns",
-    "For .svg and .png: divide a long graph between so many columns.  [default: as many as fit its length]",
+    "For .svg and .png: divide a long graph between this number of columns.  [default: as many as fit its length]",
     type=click.IntRange(1, 100),
 )
 @option("--scale", "For .png: its size.", type=click.FloatRange(0.01, 10), default=1.0)

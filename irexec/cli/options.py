@@ -105,7 +105,7 @@ class LimitOptions:
     Attributes:
         threads: number of threads of a step; None is the default.
         max_memory: bytes that the process may use; None is all that is available.
-        timeout: seconds that all runs together may take; None is no limit.
+        timeout: seconds that all runs together may take; None means unlimited.
     """
 
     threads: int | None = None

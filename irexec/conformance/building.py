@@ -39,8 +39,8 @@ Read a model, run it with its inputs, and compare each output that has bounds:
 4. Elsewhere the element must not be NaN, and `low <= element <= high`.
 
 An element that breaks a rule is one that no correct implementation of the arithmetic in `index.json` gives. An output
-without bounds may be compared with `expected` by a tolerance; a difference is not an error by itself. What an engine
-does not run is no error either.
+without bounds may be compared with `expected` by a tolerance; a difference is not an error by itself. A case that an
+engine does not run is not an error either.
 
 Types that NumPy lacks, such as bf16, are stored as f32 that have been rounded to the type; types of less than eight
 bits are stored in i8 or u8. Of several indices that are right for equal elements `low` and `high` are the smallest and

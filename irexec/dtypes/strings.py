@@ -27,20 +27,20 @@ def check_code_points(texts: np.ndarray) -> None:
     )
     wrong = (codes > 0x10FFFF) | (codes >> 11 == 0xD800 >> 11)
     if wrong.any():
-        raise OpError(f"it holds the code point 0x{int(codes[wrong][0]):X}, which is no character of Unicode")
+        raise OpError(f"it holds the code point 0x{int(codes[wrong][0]):X}, which is not a character of Unicode")
 
 
 def encoded(values: np.ndarray) -> list[bytes]:
     """The UTF-8 of each string of an array.
 
     Raises:
-        OpError: one has a surrogate, which is no character and has no UTF-8; a str of Python may have it.
+        OpError: one has a surrogate, which is not a character and has no UTF-8; a str of Python may have it.
     """
     try:
         return [str(value).encode() for value in values.ravel().tolist()]
     except UnicodeEncodeError as error:
         raise OpError(
-            f"it holds the code point 0x{ord(error.object[error.start]):X}, which is no character of Unicode"
+            f"it holds the code point 0x{ord(error.object[error.start]):X}, which is not a character of Unicode"
         ) from None
 
 

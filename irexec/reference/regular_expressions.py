@@ -422,7 +422,9 @@ class _Parser:
         if name == "Any":
             return lambda one: not inverted
         if name not in _categories():
-            raise OpError(f"the class \\p{{{name[:20]}}} of a regular expression is not supported: it is no category")
+            raise OpError(
+                f"the class \\p{{{name[:20]}}} of a regular expression is not supported: it is not a category"
+            )
         return self._member(lambda one: unicodedata.category(one).startswith(name), inverted)
 
     def _ranges(self, ranges: Ranges, inverted: bool) -> Test:
@@ -456,7 +458,7 @@ class _Parser:
             self._at += 2
         is_hexadecimal = digits.isascii() and bool(digits) and all(one in "0123456789abcdefABCDEF" for one in digits)
         if not is_hexadecimal or len(digits) > 8 or int(digits, 16) > sys.maxunicode:
-            self._refuse(f"\\x{digits[:10]} is no character")
+            self._refuse(f"\\x{digits[:10]} is not a character")
         return chr(int(digits, 16))
 
 

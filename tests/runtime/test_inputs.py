@@ -111,7 +111,7 @@ def test_bytes_are_text_in_utf_8() -> None:
 def test_text_that_is_not_of_unicode(given: np.ndarray, says: str) -> None:
     with pytest.raises(
         irexec.InputError,
-        match=f"^input 'x' is not text: it holds the code point {says}, which is no character of Unicode",
+        match=f"^input 'x' is not text: it holds the code point {says}, which is not a character of Unicode",
     ):
         _identity("string", 2)(given)
 

@@ -407,8 +407,8 @@ def _rounded_reciprocal(layer: ExaminedLayer) -> bool:
 @difference(
     "IR989", "weights in odd groups", ("MatMul",), "CPU plugin", "values", since="2026.4",
     does="the CPU plugin gives wrong products with weights in groups of some sizes: of i8 or u8 in groups of more than "
-    "4 that are no multiple of 4, of i4 or u4 in odd groups of more than 4, or in groups of more than 32 that are no "
-    "multiple of 32",
+    "4 that are not multiples of 4, of i4 or u4 in odd groups of more than 4, or in groups of more than 32 that are "
+    "not multiples of 32",
     example='<layer name="codes" type="Const" version="opset1">\n'
     '  <data element_type="i8" shape="64,16,6"/>\n</layer>\n'
     '<layer name="product" type="MatMul" version="opset1">\n  <data transpose_b="true"/>\n</layer>',

@@ -333,7 +333,7 @@ class _Reducing:
                     only_so = keep and not self.options.keep_shapes
                     note = "it fails only with the sizes that the model leaves open, which are kept"
                     return (whole, part), [note] if only_so else []
-        return None, ["it does not fail any more once it is taken apart, so that it stays as it is"]
+        return None, ["it no longer fails once it is taken apart, so that it stays as it is"]
 
 
 def _failing_run(

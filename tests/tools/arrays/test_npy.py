@@ -103,7 +103,7 @@ DAMAGED = {
     "a deep header": (with_header("{'a': " + "(" * 4_000), "header cannot be read"),
     "a call": (written(shape="__import__('os').getcwd()"), "header cannot be read"),
     "a shape of types": (written("('<f4', (2, 3))"), "holds records"),
-    "beyond Unicode": (written("'<U3'", "(1,)", data=b"\xff" * 12), "code point 0xFFFFFFFF, which is no character of Unicode"),
+    "beyond Unicode": (written("'<U3'", "(1,)", data=b"\xff" * 12), "code point 0xFFFFFFFF, which is not a character of Unicode"),
     "half a pair": (written("'<U3'", "(1,)", data=b"\0\xd8\0\0" * 3), "code point 0xD800"),
     "not UTF-8": (written("'|S12'", "(1,)", data=b"\xff" * 12), "holds text that is not UTF-8"),
 }  # fmt: skip
