@@ -20,6 +20,16 @@ _COMMENT_BEGINNING = re.compile(r"(What|Of|Those|Whose|Whoever|Whatever|How many
 _PRONOUN = re.compile(r"\b(that|which|what|whose|those|whatever|whoever)\b", re.IGNORECASE)
 _MAX_PRONOUNS = 2
 """A relative clause and a conjunction: more are a chain."""
+_GAP = r"""(?:[ \t]|\n[ \t]*(?:\#:?|\*)?|"\n\s*f?")+"""
+"""Between two words: also the end of a line of a comment or of a string."""
+_REFUSED = re.compile(
+    r"\b(?:so_many|any_more|(?:go|goes|going|gone|went)_on|parts_from|no_more(?!_(?:\w+_)?than\b)|"
+    r"(?<!there\s)(?:is|are)_no(?!_(?:longer|more|less|fewer|larger|smaller|better|worse)\b)(?=_\w))\b".replace(
+        "_", _GAP
+    ),
+    re.IGNORECASE,
+)
+"""Words for which the field has plainer ones: this number of, no longer, continues, differs, is not an X."""
 _CODE = re.compile(r"```.*?```|``.*?``|`[^`]*`", re.DOTALL)
 _END = re.compile(r"(?<=[.:;!?])\s+|\n\s*\n|\n\s*[-*|]\s")
 
@@ -81,6 +91,12 @@ def _entries(text: str) -> Iterator[str]:
         is_section = is_section or bool(_SECTION.fullmatch(line))
         if is_section and (found := _ENTRY.match(line)):
             yield f"entry {found[1]!r} begins with {found[2]!r}: {line.strip()[:80]!r}"
+
+
+def refused(text: str) -> Iterator[str]:
+    """Refused words in a whole file, code and messages included, each with its line; "there is no X" is not refused."""
+    for found in _REFUSED.finditer(text):
+        yield f"{text.count(chr(10), 0, found.start()) + 1}: {' '.join(found[0].split())!r}"
 
 
 def chains(text: str) -> Iterator[str]:

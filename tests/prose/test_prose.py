@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.prose.rules import Text, chains, texts
+from tests.prose.rules import Text, chains, refused, texts
 from tests.support.paths import ROOT
 
 _SOURCES = sorted(path for package in ("irexec", "converters", "samples") for path in (ROOT / package).rglob("*.py"))
@@ -30,6 +30,35 @@ def test_docstrings_and_comments() -> None:
 def test_pages() -> None:
     found = [f"{_name(path)}: {objection}" for path in _PAGES for objection in chains(path.read_text("utf-8"))]
     assert not found, "\n".join(found)
+
+
+def test_refused_words() -> None:
+    style = ROOT / "docs" / "development" / "style.md"  # It lists the words that are refused.
+    found = [
+        f"{_name(path)}:{words}"
+        for path in [*_SOURCES, *_PAGES, ROOT / "CHANGELOG.md"]
+        if path != style
+        for words in refused(path.read_text("utf-8"))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("Blocks of so many rows.", 1),
+        ("A surrogate is no character, and the search goes on.", 2),
+        ("# Nothing reads it any\n# more.", 1),
+        ('"sizes that are no "\n    "multiple of 4"', 1),
+        ("OpenVINO reads no more. It parts\nfrom irexec.", 2),
+        ("There is no such input; there\nare no boxes.", 0),
+        ("It is no longer read, and has no more elements than are read.", 0),
+        ("An error is no larger than no more than two.", 0),
+        ("A layer is no\n    layer.", 1),
+    ],
+)
+def test_refused_words_of_a_text(text: str, count: int) -> None:
+    assert len(list(refused(text))) == count
 
 
 @pytest.mark.parametrize(
