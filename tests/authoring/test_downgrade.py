@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cProfile
 import pstats
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -14,9 +14,11 @@ from irexec.analysis.builder import Builder, packed
 from irexec.analysis.portability.releases import OPSETS, Release, first_release
 from irexec.authoring.downgrade import downgrade
 from irexec.authoring.downgrade.layer import RESPELLINGS, REWRITES
+from irexec.authoring.tensor import Tensor
 from irexec.dtypes.elements import element as element_named
 from irexec.errors import ConversionError, IrexecError
 from irexec.ir.constants import constant_value
+from irexec.ir.graph import Body
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.registry import opset_number, resolve
 from irexec.testing import Case
@@ -187,6 +189,35 @@ def test_other_values_of_a_release_are_remarks() -> None:
         found = downgrade(builder.model(), "2021.4")
         assert not found.findings
         assert [remark.code for remark in found.remarks] == ([code] if code else [])
+
+
+@pytest.mark.parametrize(
+    ("shape", "condition", "is_said"), [("?,8", "computed", True), ("2,8", "computed", False), ("?,8", True, False)]
+)
+def test_a_choice_in_open_sizes_is_a_remark(shape: str, condition: object, is_said: bool) -> None:
+    """Plugins up to 2024.6 give the branch that ran first: for c of 1, -1 and 1, x + y each time, not x - y once."""
+
+    def branch(operation: Callable[..., Tensor]) -> Body:
+        x, y = (opset.parameter(shape, "f32", name) for name in "xy")
+        result = opset.result(operation(x, y))
+        return opset.body([result], [x, y], inputs=[(1, x), (2, y)], outputs=[(3, result)])
+
+    x, y = (opset.parameter(shape, "f32", name) for name in "xy")
+    c = opset.parameter([], "f32", "c")
+    chosen = opset.greater(c, 0.0) if condition == "computed" else opset.constant(condition, "boolean")
+    bodies = {"then_body": branch(opset.add), "else_body": branch(opset.subtract)}
+    (made,) = opset.layer("If", "opset8", [chosen, x, y], {}, [f"f32[{shape}]"], name="choice", bodies=bodies)
+    found = downgrade(Model([opset.result(made)], [x, y, c]), "2023.3")
+    assert not found.findings
+    assert [one.layer_name for one in found.remarks if "took first" in one.message] == (["choice"] if is_said else [])
+
+
+def test_half_of_a_known_size_is_no_remark() -> None:
+    """All releases divide it as it is; integers that are not known may be beyond i32."""
+    for shape, names in (([2, 8], []), (["?", 8], ["half"])):
+        data = opset.parameter(shape, "f32", "data")
+        halves = opset.divide(opset.shape_of(data, output_type="i32"), opset.constant(2, "i32"), name="half")
+        assert [one.layer_name for one in downgrade(Model([opset.result(halves)], [data]), "2022.3").remarks] == names
 
 
 _POOLING = {

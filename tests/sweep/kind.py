@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ Case = Callable[[int], Iterable[Outcome]]
 """Runs the case of a number."""
 
 
-class Kind:
+class Kind(ABC):
     """One kind of random cases; the docstring of its module is its help.
 
     Attributes:
@@ -51,19 +52,19 @@ class Kind:
         self.options = options
         self.asking: Callable[[], object] = lambda: None
 
-    @classmethod
+    @classmethod  # noqa: B027 - most kinds have none
     def add_options(cls, add: Callable[..., Any]) -> None:
         """Add options of this kind with ``add``, the method of a parser."""
 
+    @abstractmethod
     def names(self) -> Sequence[str]:
         """What cases are numbered for; all of it is run by default."""
-        raise NotImplementedError
 
+    @abstractmethod
     def opened(self, name: str) -> AbstractContextManager[Case]:
         """What runs the cases of a name."""
-        raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most kinds start nothing
         """End what was started for all names."""
 
     def lost(self, asked: bool, why: str) -> Outcome:

@@ -42,12 +42,29 @@ def _of_integers(layer: KnownLayer) -> bool:
     return element is not None and element.is_integer and element.bits >= 8
 
 
+def _may_be_beyond_i32(layer: KnownLayer) -> bool:
+    """Integers, but not those of 32 bits or more that are known and small, as half of a size is."""
+    if layer.element() not in ("i32", "i64"):
+        return _of_integers(layer)
+    known = [layer.output(0).known, *(layer.value(i) for i in range(len(layer.node.inputs)))]
+    return any(value is None or bool(((value <= -(2**31)) | (value >= 2**31)).any()) for value in known)
+
+
+def _chooses_in_open_sizes(layer: KnownLayer) -> bool:
+    """The condition is computed, and the sizes of an input or a result are not known."""
+    sizes = [
+        *map(layer.sizes, range(len(layer.node.inputs))),
+        *(layer.facts[value].shape for value in layer.node.outputs),
+    ]
+    return layer.is_computed(0) and not all(map(is_static, sizes))
+
+
 def _converts(layer: KnownLayer) -> bool:
     """To integers or booleans that may not hold the value, or from integers that i32 may not hold."""
     source, target = layer.input(0).element, layer.output(0).element
     if source is None or target is None:
         return False
-    if source is target:
+    if source is target or source.kind == "boolean":
         return source.name in _LARGE
     loses_sign = source.kind == "signed" and target.kind != "signed"
     is_wider = source.is_integer and target.bits > source.bits and not loses_sign
@@ -152,7 +169,7 @@ _ARITHMETIC = "Add Subtract Multiply Convolution ConvolutionBackpropData GroupCo
 
 _ROWS = (
     _Row(
-        _ARITHMETIC + " Power Mod FloorMod Divide SquaredDifference", NOT_ASKED, _of_integers,
+        _ARITHMETIC + " Power Mod FloorMod Divide SquaredDifference", NOT_ASKED, _may_be_beyond_i32,
         "saturates or rounds integers beyond the range of i32 or of their type, and quotients by zero",
     ),
     _Row(
@@ -171,6 +188,10 @@ _ROWS = (
     _Row(
         "Clamp", NOT_ASKED, _has_inexact_bounds,
         "rounds bounds of integers towards zero, and takes 0 for a bound that i32 does not hold",
+    ),
+    _Row(
+        "If", NOT_ASKED, _chooses_in_open_sizes,
+        "gives the result of the branch that it took first, where it takes the other one later and sizes are not known",
     ),
     _Row("LSTMSequence", NOT_ASKED, _has_zero(3), "gives zeros for a sequence of length 0"),
     _Row("GRUSequence RNNSequence", NOT_ASKED, _has_zero(2), "gives zeros for a sequence of length 0"),
