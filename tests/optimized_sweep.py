@@ -78,11 +78,11 @@ class Sweep(Kind):
         with temporary() as folder:
 
             def case(number: int) -> Iterator[Outcome]:
-                source = (self.options.folder or Path(folder)) / f"{name}.onnx"
+                source = (self.options.folder or folder) / f"{name}.onnx"
                 if self.options.folder is None:
                     onnx.save(onnx_networks.model(name), source)
                 try:
-                    found = check(source, Path(folder))
+                    found = check(source, folder)
                 except IrexecError as error:
                     yield Outcome(type(error).__name__, str(error), fails=True)
                     return

@@ -371,7 +371,7 @@ class Sweep(Kind):
             for plant in (plants[(first + i) % len(plants)] for i in range(len(plants))):
                 with temporary() as folder:
                     try:
-                        row = run(name, plant, number, Path(folder))
+                        row = run(name, plant, number, folder)
                     except Unsuitable:
                         continue
                 text = f"{row.before} -> {row.after} {' '.join(row.types)}, {row.checks} checks {row.problem}"

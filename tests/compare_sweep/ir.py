@@ -104,7 +104,7 @@ class Sweep(Kind):
     def opened(self, name: str) -> Iterator[Case]:
         """One change for each number."""
         with temporary() as folder:
-            network = Network.kept(name, Path(folder))
+            network = Network.kept(name, folder)
             yield lambda number: [trial(network, np.random.default_rng(number), self.options.renamed)]
 
 

@@ -89,5 +89,5 @@ class Sweep(Kind):
     def opened(self, name: str) -> Iterator[Case]:
         """One change for each number."""
         with temporary() as folder:
-            network = OnnxNetwork.built(name, Path(folder))
+            network = OnnxNetwork.built(name, folder)
             yield lambda number: [trial(network, np.random.default_rng(number))]

@@ -163,7 +163,7 @@ class Sweep(Kind):
         """An outcome for each edit of a case, which are right together or not at all."""
         given = self.options
         with temporary() as folder:
-            model = network(name, Path(folder))
+            model = network(name, folder)
 
             def case(number: int) -> Iterator[Outcome]:
                 # Other edits for each network.

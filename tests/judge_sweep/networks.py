@@ -197,5 +197,5 @@ class Sweep(Kind):
         with temporary() as folder:
             yield lambda number: map(
                 _outcome,
-                _rows(Judged(name, number, Path(folder), given.open), given.plants, given.without, self._planted),
+                _rows(Judged(name, number, folder, given.open), given.plants, given.without, self._planted),
             )

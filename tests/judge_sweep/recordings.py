@@ -167,7 +167,7 @@ class Sweep(Kind):
         """The rows of a network with changes of a number."""
         with temporary() as folder:
             yield lambda number: map(
-                _outcome, Recordings(name, number, Path(folder)).rows(self.options.plants, self.options.runtime)
+                _outcome, Recordings(name, number, folder).rows(self.options.plants, self.options.runtime)
             )
 
 

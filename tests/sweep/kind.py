@@ -7,8 +7,9 @@ import tempfile
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 
@@ -80,9 +81,11 @@ def tried(case: Case, number: int) -> Iterator[Outcome]:
         yield Outcome("raised", traceback.format_exc(limit=-4), fails=True)
 
 
-def temporary() -> tempfile.TemporaryDirectory[str]:
+@contextmanager
+def temporary() -> Iterator[Path]:
     """A folder for the files of a name."""
-    return tempfile.TemporaryDirectory(prefix="irexec-sweep-")
+    with tempfile.TemporaryDirectory(prefix="irexec-sweep-") as folder:
+        yield Path(folder)
 
 
 def chosen(names: Sequence[str], only: str) -> list[str]:

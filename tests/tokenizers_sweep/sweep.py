@@ -39,7 +39,7 @@ class Sweep(Kind):
     def opened(self, name: str) -> Iterator[Case]:
         """The lines of a number."""
         with temporary() as folder:
-            files = written(name, self.options.keep or Path(folder))
+            files = written(name, self.options.keep or folder)
             yield lambda number: compared(name, files, lines(self.options.lines, number))
 
 
