@@ -54,6 +54,12 @@ def target_of(array: np.ndarray, axes: Axes, binding: Binding) -> Target:
     return Target(binding.address(out), *strides)
 
 
+def _overwritten(task: Task, runs_chain: bool) -> tuple[int, ...]:
+    """The inputs over which a kernel may write whose result has the shape of its data."""
+    operands = overwritten(task, len(task.inputs)) if runs_chain else ()
+    return (0, *operands) if task.output_orders[0] == task.input_orders[0] else operands
+
+
 def groups_of(shape: Sequence[int], order: Order | None, axes: Collection[int]) -> Groups | None:
     """The axes in memory order: (others, normalized) or (others, normalized, others); None for other orders."""
     runs: list[list[int]] = [[]]
@@ -84,6 +90,16 @@ def _splits(groups: Groups) -> Iterator[Axes]:
     outer, columns = groups
     for count in range(max(1, len(outer))):
         yield outer[:count], outer[count:], columns
+
+
+def _is_f32(task: Task) -> bool:
+    return is_available(task) and task.inputs[0].element is F32 and 0 not in task.shape(0)
+
+
+def _sizes(task: Task, axes: Axes) -> tuple[int, int, int]:
+    shape = task.shape(0)
+    images, rows, columns = (math.prod(shape[axis] for axis in group) for group in axes)
+    return images, rows, columns
 
 
 _MODES = ("center", "inside_sqrt", "outside_sqrt", "add", "max")
@@ -165,9 +181,7 @@ class NativeNormalization(NativeKernel):
         self.chain = NativeChain(chain, task.operands, task.output_shape(), sets.axes)
         self.algorithm = "C, normalization"
         self.reads = None if self.is_affine else (0,)
-        self.overwrites = overwritten(task, self.own) if sets.runs_chain else ()
-        if task.output_orders[0] == task.input_orders[0]:
-            self.overwrites = (0, *self.overwrites)
+        self.overwrites = _overwritten(task, sets.runs_chain)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
@@ -239,16 +253,6 @@ def _group_normalization_12(task: Task) -> Iterator[Candidate]:
     yield _candidate(task, _Sets(axes, sizes, rows, columns, "inside_sqrt", eps, channels, runs_chain))
 
 
-def _is_f32(task: Task) -> bool:
-    return is_available(task) and task.inputs[0].element is F32 and 0 not in task.shape(0)
-
-
-def _sizes(task: Task, axes: Axes) -> tuple[int, int, int]:
-    shape = task.shape(0)
-    images, rows, columns = (math.prod(shape[axis] for axis in group) for group in axes)
-    return images, rows, columns
-
-
 def _candidate(task: Task, sets: _Sets) -> Candidate:
     return Candidate(sets.cost, functools.partial(NativeNormalization, task, sets), runs_chain=sets.runs_chain)
 
@@ -303,9 +307,7 @@ class NativeSoftmax(NativeKernel):
         chain = task.chain if view.runs_chain else None
         self.chain = NativeChain(chain, task.operands, task.output_shape(), view.axes)
         self.algorithm = "C, softmax"
-        self.overwrites = overwritten(task, self.own) if view.runs_chain else ()
-        if task.output_orders[0] == task.input_orders[0]:
-            self.overwrites = (0, *self.overwrites)
+        self.overwrites = _overwritten(task, view.runs_chain)
         self.workspace = view.scratch
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
@@ -325,7 +327,7 @@ class NativeSoftmax(NativeKernel):
 def softmax(task: Task) -> Iterator[Candidate]:
     """f32, along any axis."""
     shape = task.shape(0)
-    if not is_available(task) or task.inputs[0].element is not F32 or not shape or 0 in shape:
+    if not _is_f32(task) or not shape:
         return
     axis = normalize_axis(task.attributes["axis"], len(shape))
     order = task.input_orders[0] or tuple(range(len(shape)))
@@ -334,8 +336,7 @@ def softmax(task: Task) -> Iterator[Candidate]:
         # The axis has size 1.
         groups = tuple(other for other in order if other != axis), (axis,)
     axes, runs_chain = axes_for(task, groups)
-    images, rows, columns = (math.prod(shape[axis] for axis in group) for group in axes)
-    view = _SoftmaxView(axes, (images, rows, columns), len(groups) == 3, runs_chain)
+    view = _SoftmaxView(axes, _sizes(task, axes), len(groups) == 3, runs_chain)
     yield Candidate(view.cost, functools.partial(NativeSoftmax, task, view), runs_chain=runs_chain)
 
 
@@ -410,7 +411,7 @@ def _register(type: str) -> Candidates:
     @kernels(type, 4 if type in ("ReduceL1", "ReduceL2") else 1)
     def reduce(task: Task) -> Iterator[Candidate]:
         source = task.constants[1]
-        if not is_available(task) or task.inputs[0].element is not F32 or source is None or 0 in task.shape(0):
+        if not _is_f32(task) or source is None:
             return
         axes = normalize_axes(source.array().ravel().tolist(), len(task.shape(0)), scalar=True)
         yield from reduction_over(task, axes, type, keep=task.attributes["keep_dims"])
