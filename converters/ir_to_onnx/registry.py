@@ -119,7 +119,10 @@ _RECOGNISERS: dict[str, list[Recogniser]] = {}
 
 
 def recognises(*types: str) -> Callable[[Recogniser], Recogniser]:
-    """Decorator: the function is asked for every layer of these types."""
+    """Decorator: the function is asked for every layer of these types.
+
+    Of the functions of one type at most one recognises a layer, so that their order does not matter.
+    """
 
     def register(function: Recogniser) -> Recogniser:
         for type in types:

@@ -313,13 +313,8 @@ def _product_is_taken(filter: _Levels) -> bool:
     return filter.bytes.element is U8 and (filter.zero is None or filter.zero.shape in ((), (1,)))
 
 
-@recognises("Convert")
-def quantized_product(ctx: ExportContext) -> Tensor | None:
-    """QLinearMatMul or QLinearConv: a product of bytes times both scales, divided by a scale, rounded to bytes.
-
-    Recognisers are asked in the order in which they are defined: this one before ``quantized``, whose operator is the
-    end of it.
-    """
+def _quantized_product(ctx: ExportContext) -> Tensor | None:
+    """QLinearMatMul or QLinearConv: a product of bytes times both scales, divided by a scale, rounded to bytes."""
     kind = ctx.facts[0].element
     found = None if kind not in (U8, I8) else rounded_levels(ctx.node, kind)
     multiply = None if found is None else producer_of(found[0].inputs[0], "Multiply")
@@ -447,7 +442,11 @@ def rounded_levels(convert: Node, kind: Element | None) -> tuple[Node, Value | N
 
 @recognises("Convert")
 def quantized(ctx: ExportContext) -> Tensor | None:
-    """Convert(Clamp(Round(x / scale) + zero point)) to bytes, clamped to their range."""
+    """Convert(Clamp(Round(x / scale) + zero point)) to bytes, clamped to their range: the end of a quantised product
+    too."""
+    product = _quantized_product(ctx)
+    if product is not None:
+        return product
     kind = ctx.facts[0].element
     found = None if kind not in (I8, U8) else rounded_levels(ctx.node, kind)
     if found is None or kind is None:
