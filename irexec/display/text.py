@@ -213,7 +213,7 @@ def curve(values: Sequence[float], width: int, *, ascii: bool = False) -> str:
 Line = list[tuple[str, str]]
 """The pieces of a line, each with its style: that of a Text, or "header" or "rule" of a table."""
 
-_TEXT_SENTENCE, _LINE = 2_000, 10_000
+_LONGEST_SENTENCE, _LONGEST_LINE = 2_000, 10_000
 """Maximum number of characters in a cell with a sentence, and in a line."""
 
 _GUIDES = str.maketrans("│├└─", "||`-")
@@ -293,21 +293,21 @@ def _drawn(content: Content, frame: TextFormat) -> Iterator[Line]:
         case Definitions():
             pairs = [(term, cell_text(value)) for term, value in content.shown()]
             width = max((len(term) for term, _ in pairs), default=0)
-            yield from ([("header", f"{term:<{width}}  "), ("", cut(value, _LINE))] for term, value in pairs)
+            yield from ([("header", f"{term:<{width}}  "), ("", cut(value, _LONGEST_LINE))] for term, value in pairs)
         case Text(text, style):
-            for line in [visible(cut(text, _LINE))] if style == "code" else _text_wrapped(text, frame):
+            for line in [visible(cut(text, _LONGEST_LINE))] if style == "code" else _wrapped_line(text, frame):
                 yield [(style, line)]
         case _:
-            yield from ([("", line)] for line in _text_wrapped(str(content), frame))
+            yield from ([("", line)] for line in _wrapped_line(str(content), frame))
 
 
 _LEAD = re.compile(r"(?:[-+~=] )? *")
 """The sign of a line of a patch, and its indentation."""
 
 
-def _text_wrapped(text: str, frame: TextFormat) -> list[str]:
+def _wrapped_line(text: str, frame: TextFormat) -> list[str]:
     """A line of text, broken at words; lines after the first repeat its sign and are indented further."""
-    text = visible(cut(text, _LINE))
+    text = visible(cut(text, _LONGEST_LINE))
     if frame.width is None or cell_len(text) <= frame.width:
         return [text]
     lead = _LEAD.match(text)
@@ -368,7 +368,7 @@ def _styled(pieces: Iterable[tuple[int | None, str]], styles: Sequence[str]) -> 
 
 
 def _cell(value: Content, column: Column, frame: TextFormat) -> str:
-    limit = _TEXT_SENTENCE if column.kind == "sentence" else frame.longest
+    limit = _LONGEST_SENTENCE if column.kind == "sentence" else frame.longest
     if isinstance(value, Guided):
         guide = value.guide.translate(_GUIDES) if frame.ascii else value.guide
         return guide + _cell(value.text, column, frame)

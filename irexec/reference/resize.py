@@ -445,7 +445,7 @@ def _sampled(
 ) -> np.ndarray:
     """The values (P, C) at points (P, 2), whose images begin at ``starts`` among the rows."""
     down, across = (
-        _grid_taps(position_of(points[:, 1 - axis], size, params.align_corners), size, params)
+        _point_taps(position_of(points[:, 1 - axis], size, params.align_corners), size, params)
         for axis, size in enumerate(sizes)
     )
     parts = []
@@ -478,7 +478,7 @@ def position_of(points: np.ndarray, size: int, align_corners: bool) -> np.ndarra
     return ((points + scalar(1)) * scalar(size) - scalar(1)) / scalar(2)
 
 
-def _grid_taps(position: np.ndarray, size: int, params: SampleParams) -> PointTaps:
+def _point_taps(position: np.ndarray, size: int, params: SampleParams) -> PointTaps:
     if params.mode == "nearest":
         return [(*pixel_of(np.rint(position), size, params), None)]
     floor = np.floor(position)

@@ -233,18 +233,18 @@ def rotary_embedding(ctx: ExportContext) -> Tensor | None:
         return None
     found = _rotation(ctx.node)
     if found is not None:
-        return _rotary_emitted(ctx, found, ctx.writer.tensor(found.data)) if _rotary_fits(ctx, found) else None
+        return _rotary_embedding(ctx, found, ctx.writer.tensor(found.data)) if _is_rotary(ctx, found) else None
     source = moved(ctx.node.inputs[0]) if ctx.node.type == "Reshape" else None
     found = None if source is None else _rotation(source.node)
-    if found is None or not _rotary_fits(ctx, found):
+    if found is None or not _is_rotary(ctx, found):
         return None
     data, heads = flat(ctx, found.data), shape_of_value(ctx, found.data)
     if data is None or not is_joined(ctx.facts[0].shape or (), heads, heads) or not isinstance(heads[1], int):
         return None
-    return _rotary_emitted(ctx, found, data, heads[1])
+    return _rotary_embedding(ctx, found, data, heads[1])
 
 
-def _rotary_emitted(ctx: ExportContext, found: _Rotation, data: Tensor, heads: int | None = None) -> Tensor:
+def _rotary_embedding(ctx: ExportContext, found: _Rotation, data: Tensor, heads: int | None = None) -> Tensor:
     caches = [None if x is None else ctx.writer.tensor(x) for x in (found.cos, found.sin, found.positions)]
     return ctx.emit(
         "RotaryEmbedding", data, *caches, interleaved=1 if found.interleaved else None, num_heads=heads,
@@ -252,7 +252,7 @@ def _rotary_emitted(ctx: ExportContext, found: _Rotation, data: Tensor, heads: i
     )  # fmt: skip
 
 
-def _rotary_fits(ctx: ExportContext, found: _Rotation) -> bool:
+def _is_rotary(ctx: ExportContext, found: _Rotation) -> bool:
     """Whether the types and shapes are those of the operator: only heads are broadcast."""
     kind, shape = ctx.element_of(found.data), shape_of_value(ctx, found.data)
     if kind not in (F32, F16) or len(shape) != 4 or any(ctx.element_of(x) is not kind for x in (found.cos, found.sin)):

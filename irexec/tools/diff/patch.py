@@ -219,8 +219,6 @@ _ROWS = 100
 """Rows of a table; GitHub accepts comments of 65,536 characters."""
 _LONGEST_TABLE = 120
 """Characters of a cell; longer texts are cut in their middle."""
-_MARKDOWN_ALONE, _MARKDOWN_NAMED = 3, 3
-"""Layers with equal changes that have rows of their own, and layers of a group that are named."""
 
 
 def markdown(found: Diff) -> str:
@@ -257,7 +255,7 @@ def _model_rows(found: Diff) -> Iterator[tuple[str, ...]]:
 def _layer_rows(found: Diff) -> Iterator[tuple[str, ...]]:
     for indices in groups(found.layers):
         layers = [found.layers[index] for index in indices]
-        if len(layers) > _MARKDOWN_ALONE:
+        if len(layers) > _ALONE:
             yield from _rows(layers)
         else:
             for layer in layers:
@@ -270,7 +268,7 @@ def _rows(layers: Sequence[LayerDiff]) -> Iterator[tuple[str, ...]]:
     names = [code(str(layer.layer)) for layer in layers]
     head = (first.status, names[0], code(first.layer.type))
     if len(layers) > 1:
-        head = (first.status, f"{len(layers):,} layers: {listed(names, _MARKDOWN_NAMED)}", code(first.layer.type))
+        head = (first.status, f"{len(layers):,} layers: {listed(names, _NAMED)}", code(first.layer.type))
     changes = [] if len(layers) > 1 and first.status == "renamed" else list(first.changes)
     if len(layers) > 1:
         changes = [change for change in changes if change.kind not in ("names", "tensor-names")]
@@ -301,7 +299,7 @@ def _following_rows(found: Diff) -> Iterator[tuple[str, ...]]:
     for root, followers in found.followers().items():
         names = [code(str(each.layer)) for each in followers]
         cause = "other changes" if root is None else code(str(found.layers[root].layer))
-        yield "follows", listed(names, _MARKDOWN_NAMED), "", f"shapes and types, from {cause}", "", ""
+        yield "follows", listed(names, _NAMED), "", f"shapes and types, from {cause}", "", ""
 
 
 def github_notices(found: Diff) -> Iterator[str]:
