@@ -23,8 +23,7 @@ from irexec.backend.registry import BlockOperation, block_operation, kernels
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import F16, F32, Element
 from irexec.ir.facts import Fact
-from irexec.schema.families import alignment
-from irexec.schema.shape_rules import pdpd_start
+from irexec.schema.shape_rules import alignment, pdpd_start
 
 Make = Callable[[Task], BlockOperation | None]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from irexec.bounds.interval import Bound, Interval, Unbounded, floats
 from irexec.bounds.registry import Layer
-from irexec.schema.families import align
+from irexec.schema.shape_rules import align
 
 Inputs = Sequence[Interval | None]
 Evaluate = Callable[[Layer, Inputs], tuple[Bound, ...]]

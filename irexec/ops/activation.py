@@ -15,8 +15,7 @@ from irexec.ir.facts import Fact
 from irexec.reference.integers import through_float
 from irexec.reference.products import log_softmax, matmul, score_scale, softmax, softmax_with_sink
 from irexec.reference.special import elu, gelu, gelu_tanh, swish
-from irexec.schema.families import unchanged
-from irexec.schema.opdef import ONE_ELEMENT, SCALAR, FloatTensor, NumericTensor, Rank, Tensor
+from irexec.schema.opdef import ONE_ELEMENT, SCALAR, FloatTensor, NumericTensor, Rank, Tensor, unchanged
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import broadcast, normalize_axis, unify_elements, unify_sizes
 

@@ -29,9 +29,8 @@ from irexec.ir.integers import integer
 from irexec.messages import counted
 from irexec.schema.attributes import AttributeShape
 from irexec.schema.bodies import Branch, Slice, Wiring
-from irexec.schema.families import unchanged
 from irexec.schema.injected import Runner, Variables
-from irexec.schema.opdef import INTEGER_OR_BOOLEAN, ONE_ELEMENT, AnyTensor, IntegerTensor, Tensor
+from irexec.schema.opdef import INTEGER_OR_BOOLEAN, ONE_ELEMENT, AnyTensor, IntegerTensor, Tensor, unchanged
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axis
 

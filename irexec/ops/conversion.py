@@ -15,11 +15,10 @@ from irexec.ir.dims import broadcastable_to, may_equal, meet, meet_shapes, shape
 from irexec.ir.facts import Fact
 from irexec.reference.integers import level_values, nearest_levels, round_e4m3, round_e5m2, truncated
 from irexec.schema.attributes import AtLeast
-from irexec.schema.families import align
 from irexec.schema.injected import ElementTypes
 from irexec.schema.opdef import AnyTensor, FloatTensor, element_set
 from irexec.schema.registry import op
-from irexec.schema.shape_rules import Broadcasting, broadcast, unify_elements
+from irexec.schema.shape_rules import Broadcasting, align, broadcast, unify_elements
 
 
 def converted(data: np.ndarray, to: Element) -> np.ndarray:

@@ -7,14 +7,13 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from irexec.dtypes.elements import BOOLEAN, element_of
+from irexec.dtypes.elements import BOOLEAN, Element, element_of
 from irexec.errors import check
 from irexec.ir.dims import Size, low
 from irexec.ir.facts import Fact
 from irexec.ops.conversion import converted
 from irexec.reference.integers import through_float
 from irexec.reference.special import erf, erfinv, mish, power, round_half_away, sigmoid, softplus
-from irexec.schema.families import align, define, tested, unchanged
 from irexec.schema.opdef import (
     ANY_TYPE,
     BOOLEAN_TYPE,
@@ -27,9 +26,49 @@ from irexec.schema.opdef import (
     ElementSet,
     FloatTensor,
     NumericTensor,
+    unchanged,
 )
 from irexec.schema.registry import op
-from irexec.schema.shape_rules import Broadcasting, broadcast, unify_elements
+from irexec.schema.shape_rules import Broadcasting, align, broadcast, unify_elements
+
+
+def _binary(
+    type: str,
+    since: int,
+    function: Callable[..., Any],
+    doc: str,
+    *,
+    elements: ElementSet = NUMERIC,
+    result: Element | None = None,
+    **flags: Any,
+) -> None:
+    """Register version ``since`` of operation ``type``: ``function`` of two broadcast tensors.
+
+    Args:
+        doc: the first sentence of the docstring.
+        elements: the element types of the inputs, which must be the same.
+        result: the element type of the result; None for the type of the inputs.
+    """
+
+    def kernel(
+        a: np.ndarray, b: np.ndarray, *, auto_broadcast: Broadcasting = "numpy", auto_broadcast_axis: int | None = None
+    ) -> np.ndarray:
+        a, b = align(a, b, auto_broadcast, auto_broadcast_axis)
+        return np.asarray(function(a, b))
+
+    kernel.__doc__ = f"{doc} Source: {type}-{since}."
+    kernel.__annotations__ |= dict.fromkeys(("a", "b"), Annotated[np.ndarray, elements])
+    definition = op(type, since, **flags)(kernel)
+
+    @definition.shape_rule
+    def shape_rule(a: Fact, b: Fact, *, auto_broadcast: Broadcasting, auto_broadcast_axis: int | None) -> Fact:
+        shared = unify_elements(a, b)
+        return Fact(result or shared, broadcast([a.shape, b.shape], auto_broadcast, auto_broadcast_axis))
+
+
+def _tested(data: Fact) -> Fact:
+    """The shape rule where the result says of each element of ``data`` whether something holds."""
+    return Fact(BOOLEAN, data.shape)
 
 
 def _squared_difference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -82,15 +121,15 @@ def divide(a: np.ndarray, b: np.ndarray, floor: bool) -> np.ndarray:
     return (quotient + ((quotient < 0) & (quotient * b != a) & (b != 0))).astype(a.dtype)
 
 
-define("Add", 1, np.add, "a + b; integers wrap.", symbolic=True)
-define("Subtract", 1, np.subtract, "a - b; integers wrap.", symbolic=True)
-define("Multiply", 1, np.multiply, "a * b; integers wrap.", symbolic=True)
-define("Maximum", 1, np.maximum, "max(a, b).", symbolic=True)
-define("Minimum", 1, np.minimum, "min(a, b).", symbolic=True)
-define("Mod", 1, _mod, "The remainder of a / b, with the sign of a.")
-define("FloorMod", 1, _floor_mod, "The remainder of a / b, with the sign of b.", symbolic=True)
-define("Power", 1, _power, "a to the power of b.", tolerance=2e-6)
-define("SquaredDifference", 1, _squared_difference, "(a - b) squared; integers wrap.")
+_binary("Add", 1, np.add, "a + b; integers wrap.", symbolic=True)
+_binary("Subtract", 1, np.subtract, "a - b; integers wrap.", symbolic=True)
+_binary("Multiply", 1, np.multiply, "a * b; integers wrap.", symbolic=True)
+_binary("Maximum", 1, np.maximum, "max(a, b).", symbolic=True)
+_binary("Minimum", 1, np.minimum, "min(a, b).", symbolic=True)
+_binary("Mod", 1, _mod, "The remainder of a / b, with the sign of a.")
+_binary("FloorMod", 1, _floor_mod, "The remainder of a / b, with the sign of b.", symbolic=True)
+_binary("Power", 1, _power, "a to the power of b.", tolerance=2e-6)
+_binary("SquaredDifference", 1, _squared_difference, "(a - b) squared; integers wrap.")
 
 
 @op("Divide", since=1, symbolic=True)
@@ -117,7 +156,7 @@ def _divide_1_facts(a: Fact, b: Fact, *, auto_broadcast: Broadcasting, auto_broa
     return Fact(unify_elements(a, b), broadcast([a.shape, b.shape], auto_broadcast, auto_broadcast_axis))
 
 
-def _define(
+def _unary(
     type: str,
     since: int,
     function: Callable[[np.ndarray], Any],
@@ -152,28 +191,28 @@ def _hsigmoid(x: np.ndarray) -> np.ndarray:
     return np.clip(x + kind(3), kind(0), kind(6)) / kind(6)
 
 
-_define("Abs", 1, np.abs, "The absolute value.", symbolic=True)
-_define("Negative", 1, np.negative, "The negated value.", symbolic=True)
-_define("Sign", 1, np.sign, "-1, 0 or 1; NaN for NaN.")
-_define("Ceiling", 1, _unless_integer(np.ceil), "Rounded up to an integer.", symbolic=True)
-_define("Floor", 1, _unless_integer(np.floor), "Rounded down to an integer.", symbolic=True)
-_define("Sqrt", 1, np.sqrt, "The square root.", rounded=True)
-_define("Exp", 1, np.exp, "The exponential function.", rounded=True, widen=True, tolerance=2e-6)
-_define("Log", 1, np.log, "The natural logarithm.", rounded=True, widen=True, tolerance=2e-6)
-_define("Sin", 1, np.sin, "The sine, in radians.", rounded=True, widen=True, tolerance=2e-6)
-_define("Cos", 1, np.cos, "The cosine, in radians.", rounded=True, widen=True, tolerance=2e-6)
-_define("Tan", 1, np.tan, "The tangent, in radians.", rounded=True, widen=True, tolerance=1e-5)
-_define("Asin", 1, np.arcsin, "The arc sine, in radians.", rounded=True, widen=True, tolerance=2e-6)
-_define("Acos", 1, np.arccos, "The arc cosine, in radians.", rounded=True, widen=True, tolerance=2e-6)
-_define("Atan", 1, np.arctan, "The arc tangent, in radians.", rounded=True, widen=True, tolerance=2e-6)
-_define("Sinh", 1, np.sinh, "The hyperbolic sine.", rounded=True, widen=True, tolerance=2e-6)
-_define("Cosh", 1, np.cosh, "The hyperbolic cosine.", rounded=True, widen=True, tolerance=2e-6)
-_define("Tanh", 1, np.tanh, "The hyperbolic tangent.", rounded=True, widen=True, tolerance=2e-6)
-_define("Asinh", 4, np.arcsinh, "The inverse hyperbolic sine.", rounded=True, widen=True, tolerance=2e-6)
-_define("Acosh", 4, np.arccosh, "The inverse hyperbolic cosine.", rounded=True, widen=True, tolerance=2e-6)
-_define("Atanh", 4, np.arctanh, "The inverse hyperbolic tangent.", rounded=True, widen=True, tolerance=2e-6)
-_define("Erf", 1, erf, "The error function.", rounded=True, widen=True, tolerance=2e-6)
-_define(
+_unary("Abs", 1, np.abs, "The absolute value.", symbolic=True)
+_unary("Negative", 1, np.negative, "The negated value.", symbolic=True)
+_unary("Sign", 1, np.sign, "-1, 0 or 1; NaN for NaN.")
+_unary("Ceiling", 1, _unless_integer(np.ceil), "Rounded up to an integer.", symbolic=True)
+_unary("Floor", 1, _unless_integer(np.floor), "Rounded down to an integer.", symbolic=True)
+_unary("Sqrt", 1, np.sqrt, "The square root.", rounded=True)
+_unary("Exp", 1, np.exp, "The exponential function.", rounded=True, widen=True, tolerance=2e-6)
+_unary("Log", 1, np.log, "The natural logarithm.", rounded=True, widen=True, tolerance=2e-6)
+_unary("Sin", 1, np.sin, "The sine, in radians.", rounded=True, widen=True, tolerance=2e-6)
+_unary("Cos", 1, np.cos, "The cosine, in radians.", rounded=True, widen=True, tolerance=2e-6)
+_unary("Tan", 1, np.tan, "The tangent, in radians.", rounded=True, widen=True, tolerance=1e-5)
+_unary("Asin", 1, np.arcsin, "The arc sine, in radians.", rounded=True, widen=True, tolerance=2e-6)
+_unary("Acos", 1, np.arccos, "The arc cosine, in radians.", rounded=True, widen=True, tolerance=2e-6)
+_unary("Atan", 1, np.arctan, "The arc tangent, in radians.", rounded=True, widen=True, tolerance=2e-6)
+_unary("Sinh", 1, np.sinh, "The hyperbolic sine.", rounded=True, widen=True, tolerance=2e-6)
+_unary("Cosh", 1, np.cosh, "The hyperbolic cosine.", rounded=True, widen=True, tolerance=2e-6)
+_unary("Tanh", 1, np.tanh, "The hyperbolic tangent.", rounded=True, widen=True, tolerance=2e-6)
+_unary("Asinh", 4, np.arcsinh, "The inverse hyperbolic sine.", rounded=True, widen=True, tolerance=2e-6)
+_unary("Acosh", 4, np.arccosh, "The inverse hyperbolic cosine.", rounded=True, widen=True, tolerance=2e-6)
+_unary("Atanh", 4, np.arctanh, "The inverse hyperbolic tangent.", rounded=True, widen=True, tolerance=2e-6)
+_unary("Erf", 1, erf, "The error function.", rounded=True, widen=True, tolerance=2e-6)
+_unary(
     "ErfInv",
     17,
     erfinv,
@@ -182,17 +221,17 @@ _define(
     widen=True,
     tolerance=2e-6,
 )
-_define("Relu", 1, _relu, "max(x, 0).")
-_define("Sigmoid", 1, sigmoid, "1 / (1 + exp(-x)).", rounded=True, widen=True, tolerance=2e-6)
-_define("SoftPlus", 4, softplus, "log(1 + exp(x)).", elements=FLOAT, widen=True, tolerance=2e-6)
-_define("SoftSign", 9, lambda x: x / (1 + np.abs(x)), "x / (1 + |x|).", elements=FLOAT, widen=True, tolerance=2e-6)
-_define("Mish", 4, mish, "x * tanh(log(1 + exp(x))).", elements=FLOAT, widen=True, tolerance=4e-6)
-_define("HSigmoid", 5, _hsigmoid, "min(max(x + 3, 0), 6) / 6.", rounded=True, widen=True)
-_define("HSwish", 4, lambda x: x * _hsigmoid(x), "x * min(max(x + 3, 0), 6) / 6.", rounded=True, widen=True)
-_define("LogicalNot", 1, np.logical_not, "Whether the element is false.", elements=BOOLEAN_TYPE)
-_define("BitwiseNot", 13, np.invert, "Every bit inverted; for booleans the opposite.", elements=INTEGER_OR_BOOLEAN)
-_define("IsFinite", 10, np.isfinite, "Whether each element is neither NaN nor infinite.", elements=FLOAT, rule=tested)
-_define("IsNaN", 10, np.isnan, "Whether each element is NaN.", elements=FLOAT, rule=tested)
+_unary("Relu", 1, _relu, "max(x, 0).")
+_unary("Sigmoid", 1, sigmoid, "1 / (1 + exp(-x)).", rounded=True, widen=True, tolerance=2e-6)
+_unary("SoftPlus", 4, softplus, "log(1 + exp(x)).", elements=FLOAT, widen=True, tolerance=2e-6)
+_unary("SoftSign", 9, lambda x: x / (1 + np.abs(x)), "x / (1 + |x|).", elements=FLOAT, widen=True, tolerance=2e-6)
+_unary("Mish", 4, mish, "x * tanh(log(1 + exp(x))).", elements=FLOAT, widen=True, tolerance=4e-6)
+_unary("HSigmoid", 5, _hsigmoid, "min(max(x + 3, 0), 6) / 6.", rounded=True, widen=True)
+_unary("HSwish", 4, lambda x: x * _hsigmoid(x), "x * min(max(x + 3, 0), 6) / 6.", rounded=True, widen=True)
+_unary("LogicalNot", 1, np.logical_not, "Whether the element is false.", elements=BOOLEAN_TYPE)
+_unary("BitwiseNot", 13, np.invert, "Every bit inverted; for booleans the opposite.", elements=INTEGER_OR_BOOLEAN)
+_unary("IsFinite", 10, np.isfinite, "Whether each element is neither NaN nor infinite.", elements=FLOAT, rule=_tested)
+_unary("IsNaN", 10, np.isnan, "Whether each element is NaN.", elements=FLOAT, rule=_tested)
 
 
 @op("Round", since=5)
@@ -210,10 +249,10 @@ def round_5(
 round_5.shape_rule(unchanged)
 
 
-define("LogicalAnd", 1, np.logical_and, "a and b.", elements=BOOLEAN_TYPE)
-define("LogicalOr", 1, np.logical_or, "a or b.", elements=BOOLEAN_TYPE)
-define("LogicalXor", 1, np.logical_xor, "Whether exactly one of a and b is true.", elements=BOOLEAN_TYPE)
-define("Xor", 1, np.logical_xor, "Whether exactly one of a and b is true.", elements=BOOLEAN_TYPE)
+_binary("LogicalAnd", 1, np.logical_and, "a and b.", elements=BOOLEAN_TYPE)
+_binary("LogicalOr", 1, np.logical_or, "a or b.", elements=BOOLEAN_TYPE)
+_binary("LogicalXor", 1, np.logical_xor, "Whether exactly one of a and b is true.", elements=BOOLEAN_TYPE)
+_binary("Xor", 1, np.logical_xor, "Whether exactly one of a and b is true.", elements=BOOLEAN_TYPE)
 
 
 def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -223,11 +262,11 @@ def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
     return shift
 
 
-define("BitwiseAnd", 13, np.bitwise_and, "a & b, bit by bit; a and b for booleans.", elements=INTEGER_OR_BOOLEAN)
-define("BitwiseOr", 13, np.bitwise_or, "a | b, bit by bit; a or b for booleans.", elements=INTEGER_OR_BOOLEAN)
-define("BitwiseXor", 13, np.bitwise_xor, "a ^ b, bit by bit; exclusive or for booleans.", elements=INTEGER_OR_BOOLEAN)
-define("BitwiseLeftShift", 15, _shift(np.left_shift), "a << b; bits beyond the type are lost.", elements=INTEGER)
-define("BitwiseRightShift", 15, _shift(np.right_shift), "a >> b; the sign is kept.", elements=INTEGER)
+_binary("BitwiseAnd", 13, np.bitwise_and, "a & b, bit by bit; a and b for booleans.", elements=INTEGER_OR_BOOLEAN)
+_binary("BitwiseOr", 13, np.bitwise_or, "a | b, bit by bit; a or b for booleans.", elements=INTEGER_OR_BOOLEAN)
+_binary("BitwiseXor", 13, np.bitwise_xor, "a ^ b, bit by bit; exclusive or for booleans.", elements=INTEGER_OR_BOOLEAN)
+_binary("BitwiseLeftShift", 15, _shift(np.left_shift), "a << b; bits beyond the type are lost.", elements=INTEGER)
+_binary("BitwiseRightShift", 15, _shift(np.right_shift), "a >> b; the sign is kept.", elements=INTEGER)
 
 
 @op("Select", since=1, symbolic=True)
@@ -259,12 +298,12 @@ def _select_1_facts(
     return Fact(kind, broadcast([cond.shape, then.shape, else_.shape], auto_broadcast))
 
 
-define("Equal", 1, np.equal, "Whether a = b; false where either is NaN.", elements=ANY_TYPE, result=BOOLEAN)
-define("NotEqual", 1, np.not_equal, "Whether a differs from b.", elements=ANY_TYPE, result=BOOLEAN)
-define("Less", 1, np.less, "Whether a < b.", elements=ANY_TYPE, result=BOOLEAN)
-define("LessEqual", 1, np.less_equal, "Whether a <= b.", elements=ANY_TYPE, result=BOOLEAN)
-define("Greater", 1, np.greater, "Whether a > b.", elements=ANY_TYPE, result=BOOLEAN)
-define("GreaterEqual", 1, np.greater_equal, "Whether a >= b.", elements=ANY_TYPE, result=BOOLEAN)
+_binary("Equal", 1, np.equal, "Whether a = b; false where either is NaN.", elements=ANY_TYPE, result=BOOLEAN)
+_binary("NotEqual", 1, np.not_equal, "Whether a differs from b.", elements=ANY_TYPE, result=BOOLEAN)
+_binary("Less", 1, np.less, "Whether a < b.", elements=ANY_TYPE, result=BOOLEAN)
+_binary("LessEqual", 1, np.less_equal, "Whether a <= b.", elements=ANY_TYPE, result=BOOLEAN)
+_binary("Greater", 1, np.greater, "Whether a > b.", elements=ANY_TYPE, result=BOOLEAN)
+_binary("GreaterEqual", 1, np.greater_equal, "Whether a >= b.", elements=ANY_TYPE, result=BOOLEAN)
 
 
 @op("IsInf", since=10)
@@ -278,4 +317,4 @@ def is_inf_10(data: FloatTensor, *, detect_negative: bool = True, detect_positiv
     return found
 
 
-is_inf_10.shape_rule(tested)
+is_inf_10.shape_rule(_tested)

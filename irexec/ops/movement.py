@@ -13,7 +13,6 @@ from irexec.ir.dims import ANY, Size, at_least, count, exact_quotient, high, low
 from irexec.ir.facts import EveryOutput, Fact
 from irexec.ir.integers import integer, integers
 from irexec.schema.attributes import Positive
-from irexec.schema.families import unchanged
 from irexec.schema.opdef import (
     INDEX,
     INTEGER_OR_BOOLEAN,
@@ -25,6 +24,7 @@ from irexec.schema.opdef import (
     IntegerVector,
     NumericTensor,
     Rank,
+    unchanged,
 )
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axes, normalize_axis, open_shape, unify_elements, vector_length

@@ -14,8 +14,17 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integers
 from irexec.reference.windows import pad, windows
 from irexec.schema.attributes import Ints, Positive
-from irexec.schema.families import unchanged
-from irexec.schema.opdef import BOOLEAN_TYPE, NUMERIC, VECTOR, AxesTensor, ElementSet, FloatTensor, IntegerVector, Rank
+from irexec.schema.opdef import (
+    BOOLEAN_TYPE,
+    NUMERIC,
+    VECTOR,
+    AxesTensor,
+    ElementSet,
+    FloatTensor,
+    IntegerVector,
+    Rank,
+    unchanged,
+)
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import mvn_2_axes, normalize_axes, unify_elements, unify_sizes
 

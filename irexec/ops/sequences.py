@@ -18,7 +18,8 @@ from irexec.ir.facts import Fact
 from irexec.ir.integers import integer
 from irexec.reference import indexing, products
 from irexec.reference.products import Activation, Cell
-from irexec.schema.families import (
+from irexec.schema.opdef import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, OpDef, Rank
+from irexec.schema.recurrent import (
     GRU_ACTIVATIONS,
     LSTM_ACTIVATIONS,
     RNN_ACTIVATIONS,
@@ -31,7 +32,6 @@ from irexec.schema.families import (
     Names,
     SequenceAttributes,
 )
-from irexec.schema.opdef import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, OpDef, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import sizes_of, unify_elements, unify_sizes
 

@@ -216,6 +216,11 @@ def input_spec(name: str, hint: Any, *, optional: bool = False, variadic: bool =
     return InputSpec(name, optional, variadic, elements, ranks)
 
 
+def unchanged(data: Fact) -> Fact:
+    """The shape rule where the result has the element type and the shape of ``data``."""
+    return Fact(data.element, data.shape)
+
+
 def check_inputs(specs: Sequence[InputSpec], facts: Sequence[Fact]) -> None:
     """Raise OpError for the first input that breaks its declaration; the last spec counts on if it is variadic."""
     for i, fact in enumerate(facts):

@@ -1,18 +1,20 @@
-"""Parts of shape rules: broadcasting, moved axes, sizes of slices.
+"""Parts of shape rules, and of kernels that follow them: broadcasting, moved axes, sizes of slices.
 
 It registers no operation. Sizes may be as large as a file can write (10**30): no size is allocated or iterated over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, high, join, low, may_equal, meet, shape_text, span
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from irexec.dtypes.elements import Element
     from irexec.ir.facts import Fact
 
@@ -158,6 +160,20 @@ def pdpd_start(first: int, second: int, axis: int | None) -> int:
         axis: ``auto_broadcast_axis`` of the layer; None if it is not written.
     """
     return first - second if axis == -1 else axis or 0
+
+
+def align(a: np.ndarray, b: np.ndarray, mode: str, axis: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """The two arrays reshaped so that NumPy's broadcasting does what ``auto_broadcast`` and its axis ask."""
+    if mode != "pdpd" or b.ndim == 0:
+        return a, b
+    start = pdpd_start(a.ndim, b.ndim, axis)
+    sizes = b.shape[: a.ndim - start]
+    return a, b.reshape(sizes + (1,) * (a.ndim - start - len(sizes)))
+
+
+def alignment(attributes: Mapping[str, Any]) -> tuple[str, int | None]:
+    """``auto_broadcast`` and the axis of pdpd among the attributes of a layer: the last arguments of ``align``."""
+    return attributes.get("auto_broadcast", "numpy"), attributes.get("auto_broadcast_axis")
 
 
 def _equal_shapes(shapes: Sequence[PartialShape]) -> PartialShape:

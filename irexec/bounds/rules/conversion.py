@@ -9,7 +9,7 @@ from irexec.bounds.registry import Layer, rule
 from irexec.dtypes.elements import Element
 from irexec.ir.integers import integer, integers
 from irexec.reference.integers import round_e4m3, round_e5m2
-from irexec.schema.families import align, alignment
+from irexec.schema.shape_rules import align, alignment
 
 
 @rule("Convert", "ConvertLike")

@@ -16,8 +16,7 @@ import numpy as np
 
 from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, corners, floats, hull, joined, settled
 from irexec.bounds.registry import Layer, rule
-from irexec.schema.families import align, alignment
-from irexec.schema.shape_rules import MOVES
+from irexec.schema.shape_rules import MOVES, align, alignment
 
 
 def aligned(layer: Layer, a: Interval, b: Interval) -> tuple[Interval, Interval]:
@@ -224,7 +223,7 @@ def ordered(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
     has_nan = any(one is not None and one.exact.dtype.kind == "f" and np.isnan(one.exact).any() for one in inputs)
     if not has_nan:
         return found
-    return tuple(_monotone_lenient(layer, inputs, one) for one in found)
+    return tuple(_open_at_nan(layer, inputs, one) for one in found)
 
 
 def _with_limits(layer: Layer, x: Interval, found: Interval) -> Interval:
@@ -237,7 +236,7 @@ def _with_limits(layer: Layer, x: Interval, found: Interval) -> Interval:
     return settled(floats(found.exact), low, high)
 
 
-def _monotone_lenient(layer: Layer, inputs: tuple[Interval | None, ...], found: Bound) -> Bound:
+def _open_at_nan(layer: Layer, inputs: tuple[Interval | None, ...], found: Bound) -> Bound:
     """Anything where a NaN arrives: maxps returns its second operand, fmax the number, IEEE 754-2019 NaN."""
     if isinstance(found, Unbounded):
         return found

@@ -60,19 +60,23 @@ FAMILIES = {
 }
 """The families by name, in the order of legends."""
 
-_OF_FILES = {
-    "convolution": ("convolution",),
-    "product": ("linear_algebra",),
-    "recurrent": ("sequences",),
-    "activation": ("activation",),
-    "arithmetic": ("elementwise", "families"),
-    "normalization": ("normalization",),
-    "pooling": ("resampling", "roi", "windows"),
-    "movement": ("broadcasting", "gather", "movement", "shape", "slicing"),
-    "reduction": ("sorting",),
-    "detection": ("detection_output", "detectron", "nms", "nms_multiclass", "prior_box", "proposals"),
-    "quantization": ("conversion",),
-    "control": ("control",),
+OF_FILES = {
+    file: family
+    for family, files in (
+        ("convolution", ("convolution",)),
+        ("product", ("linear_algebra",)),
+        ("recurrent", ("sequences",)),
+        ("activation", ("activation",)),
+        ("arithmetic", ("elementwise",)),
+        ("normalization", ("normalization",)),
+        ("pooling", ("resampling", "roi", "windows")),
+        ("movement", ("broadcasting", "gather", "movement", "shape", "slicing")),
+        ("reduction", ("sorting",)),
+        ("detection", ("detection_output", "detectron", "nms", "nms_multiclass", "prior_box", "proposals")),
+        ("quantization", ("conversion",)),
+        ("control", ("control",)),
+    )
+    for file in files
 }
 """Families by the file that has the kernel; files with several families have the smaller ones in _OF_TYPES."""
 _OF_TYPES = {
@@ -94,7 +98,6 @@ _OF_TYPES = {
     )
     for type in types
 }  # fmt: skip
-_BY_FILE = {file: name for name, files in _OF_FILES.items() for file in files}
 
 
 @functools.lru_cache(maxsize=1024)
@@ -106,7 +109,7 @@ def family_of(type: str, version: str) -> str:
         file = resolve(type, version).kernel.__module__.rpartition(".")[2]
     except UnsupportedError:
         return "other"
-    return _BY_FILE.get(file, "other")
+    return OF_FILES.get(file, "other")
 
 
 SEVERITIES = ("error", "warning", "info")

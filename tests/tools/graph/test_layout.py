@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from irexec.schema import registry
 from irexec.tools.graph import draw
-from irexec.tools.graph.drawing import FAMILIES, DrawnFrame, Link, family_of, fitted, listed, width
+from irexec.tools.graph.drawing import FAMILIES, OF_FILES, DrawnFrame, Link, family_of, fitted, listed, width
 from irexec.tools.graph.layout import Layered, lay_out, reduce_crossings
 from irexec.tools.graph.names import Repetition, repetitions
 from tests.tools.graph.models import chain
@@ -183,6 +183,8 @@ def test_each_operation_has_a_family() -> None:
         "TopK",
     } & plain == set()
     assert len(plain) < 40, sorted(plain)
+    files_of_kernels = {definition.kernel.__module__.rpartition(".")[2] for definition in registry.definitions()}
+    assert OF_FILES.keys() <= files_of_kernels, "families of files that have no kernel"
     assert family_of("Relish", "opset1") == family_of("Add", "opset999") == "other"
 
 
