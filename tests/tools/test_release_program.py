@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
 
 import irexec
 from irexec.opset import parameter, relu, split
-from irexec.tools.engines.releases.program import layer_outputs, precision_of
+from irexec.tools.engines.releases.program import OpenVINO, layer_outputs, precision_of
 
 
 def test_releases_before_2022_name_outputs_by_layers_and_ports(tmp_path: Path) -> None:
@@ -26,3 +29,28 @@ def test_a_precision_that_the_release_cannot_return() -> None:
             raise TypeError(f"Unable to convert {name}")
 
     assert precision_of(Compiled(), {"INFERENCE_PRECISION_HINT": "f32"}) == "f32"
+
+
+class _Request:
+    """A request whose infer does not read scalars, as that of 2023.3 with NumPy 2, and which gives its inputs."""
+
+    def __init__(self) -> None:
+        self.tensors = [SimpleNamespace(data=np.zeros(shape, np.float32), shape=shape) for shape in ((), (2,))]
+
+    def infer(self, given: dict[int, np.ndarray]) -> None:
+        for index, array in given.items():
+            self.tensors[index].data[...] = array if array.ndim else np.nan
+
+    def get_input_tensor(self, index: int) -> SimpleNamespace:
+        return self.tensors[index]
+
+    get_output_tensor = get_input_tensor
+
+
+def test_scalars_are_written_into_the_tensors_of_a_request() -> None:
+    run = object.__new__(OpenVINO)
+    run.index, run.request, run.count = {"scalar": 0, "pair": 1}, _Request(), 2
+    for number in (3.0, -1.0):
+        scalar, pair = run({"scalar": np.array(number, np.float32), "pair": np.array([1, number], np.float32)})
+        assert scalar == number
+        assert pair.tolist() == [1, number]

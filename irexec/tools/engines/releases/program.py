@@ -38,9 +38,12 @@ class OpenVINO:
 
     def __call__(self, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
         given = {self.index[name]: array for name, array in feeds.items()}
-        for index in [index for index, array in given.items() if array.shape == () and array.dtype == np.float16]:
-            # The bits of a bf16 are f16 here, which infer takes for arrays, and not for a scalar.
-            self.request.get_input_tensor(index).data[...] = given.pop(index)
+        for index in [i for i, array in given.items() if array.shape == () and array.dtype.kind not in "OSU"]:
+            # The bits of a bf16 are f16 here, which infer takes for arrays, and not for a scalar. With NumPy 2 release
+            # 2023.3 reads other memory in place of a scalar. The data of strings are a copy.
+            tensor = self.request.get_input_tensor(index)
+            if tuple(tensor.shape) == ():
+                tensor.data[...] = given.pop(index)
         self.request.infer(given)
         return [np.array(self.request.get_output_tensor(i).data) for i in range(self.count)]
 
