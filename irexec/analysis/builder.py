@@ -260,6 +260,35 @@ class Builder:
         return value
 
 
+class Adding:
+    """Adds layers of opset1 to a graph without inferring or checking them: a search makes hundreds of graphs.
+
+    Args:
+        nodes: the layers of the graph, to which others are appended.
+    """
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self._nodes = nodes
+        self._next = max((node.id for node in nodes), default=0) + 1
+
+    def layer(self, type: str, attributes: dict[str, str], inputs: Sequence[Value], fact: Fact | None) -> Value:
+        """The output of a new layer."""
+        ports = [Input(value, value.fact) for value in inputs]
+        node = Node(self._next, f"added {self._next}", type, "opset1", ports, attributes=attributes)
+        node.outputs.append(Value(node, 0, fact))
+        self._nodes.append(node)
+        self._next += 1
+        return node.outputs[0]
+
+    def constant(self, array: np.ndarray, element: Element | None = None) -> Value:
+        """The output of a new Constant, of the type of the array unless ``element`` says otherwise."""
+        element = element or element_of(array.dtype)
+        attributes = {"element_type": element.name, "shape": write_attribute(array.shape)}
+        made = self.layer("Constant", attributes, [], Fact(element, array.shape))
+        made.node.constant = packed(np.asarray(array, element.carrier, order="C"), element)
+        return made
+
+
 def _mapped_outputs(node: Node) -> int:
     """Number of outputs that the port maps of a node's bodies name; 0 for a node without bodies."""
     last = [entry.external for body in node.bodies.values() for entry in body.port_maps if entry.kind == "output"]

@@ -10,11 +10,10 @@ from functools import partial
 
 import numpy as np
 
-from irexec.analysis.builder import packed
+from irexec.analysis.builder import Adding
 from irexec.dtypes.elements import Element, element_of
 from irexec.errors import UnsupportedError
 from irexec.ir.constants import constant_value
-from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.schema.attributes import write_attribute
 from irexec.schema.registry import resolve
@@ -180,12 +179,7 @@ def _fitting(array: np.ndarray, shape: tuple[int, ...]) -> Iterator[np.ndarray]:
 
 def _replace(node: Node, nodes: list[Node], *, i: int, array: np.ndarray, element: Element) -> None:
     """Give a layer a new Constant."""
-    fresh = Node(max(one.id for one in nodes) + 1, f"edit {len(nodes)}", "Constant", "opset1")
-    fresh.constant = packed(np.ascontiguousarray(array.astype(element.carrier)), element)
-    fresh.attributes |= {"element_type": element.name, "shape": write_attribute(array.shape)}
-    fresh.outputs.append(Value(fresh, 0, Fact(element, array.shape)))
-    nodes.append(fresh)
-    node.ports[i].source = fresh.outputs[0]
+    node.ports[i].source = Adding(nodes).constant(array, element)
 
 
 def _with_other_integers(node: Node, i: int, source: Node) -> Iterator[Edit]:

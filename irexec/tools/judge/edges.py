@@ -8,16 +8,16 @@ results are the same; or, where its levels cannot be observed, errors of one rou
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
 import numpy as np
 
-from irexec.analysis.builder import packed
+from irexec.analysis.builder import Adding
 from irexec.analysis.model import Model
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Input, Node, Value
+from irexec.ir.graph import Value
 from irexec.messages import counted
 from irexec.schema.shape_rules import MOVES
 from irexec.tools.engines.runtimes import open_runtime, precision_beside
@@ -137,19 +137,18 @@ def with_errors(
         value: other for node, twin in zip(model.nodes, made.nodes, strict=True)
         for value, other in zip(node.outputs, twin.outputs, strict=True)
     }  # fmt: skip
-    moved = {own[value]: _times(own[value], facts[value], size(value), rng) for value in _computed(model, facts)}
-    for node in made.nodes:
+    adding, count = Adding(made.nodes), len(made.nodes)
+    moved: dict[Value, Value] = {}
+    for value in _computed(model, facts):
+        fact = facts[value]
+        factors = adding.constant(1 + size(value) * rng.choice((-1.0, 1.0), fact.static_shape[-_AXES:]), fact.element)
+        inputs = [own[value], factors]
+        moved[own[value]] = adding.layer("Multiply", {"auto_broadcast": "numpy"}, inputs, fact)
+    for node in made.nodes[:count]:
         for port in node.ports:
-            if port.source in moved:
-                port.source = moved[port.source][-1].outputs[0]
-    identifier = max((node.id for node in made.nodes), default=0)
-    for value, nodes in moved.items():
-        for node in nodes:
-            identifier += 1
-            node.id, node.name = identifier, f"error {identifier}"
-        nodes[-1].ports = [Input(value, value.fact), Input(nodes[0].outputs[0], nodes[0].outputs[0].fact)]
-        made.nodes += nodes
-    return made, {value: moved[other][-1].outputs[0] if other in moved else other for value, other in own.items()}
+            if port.source is not None:
+                port.source = moved.get(port.source, port.source)
+    return made, {value: moved.get(other, other) for value, other in own.items()}
 
 
 def _computed(model: Model, facts: Mapping[Value, Fact]) -> Iterator[Value]:
@@ -160,16 +159,3 @@ def _computed(model: Model, facts: Mapping[Value, Fact]) -> Iterator[Value]:
             fact = facts.get(value)
             if fact is not None and fact.is_static and fact.element is not None and fact.element.is_float:
                 yield value
-
-
-def _times(value: Value, fact: Fact, size: float, rng: np.random.Generator) -> Sequence[Node]:
-    """A Constant of factors, and the Multiply."""
-    assert fact.element is not None
-    factors = 1 + size * rng.choice((-1.0, 1.0), fact.static_shape[-_AXES:])
-    held = {"element_type": fact.element.name, "shape": ",".join(map(str, factors.shape))}
-    constant = Node(0, "", "Constant", "opset1", attributes=held)
-    constant.constant = packed(factors.astype(fact.element.carrier), fact.element)
-    constant.outputs = [Value(constant, 0, Fact(fact.element, factors.shape))]
-    product = Node(0, "", "Multiply", "opset1", attributes={"auto_broadcast": "numpy"})
-    product.outputs = [Value(product, 0, fact)]
-    return constant, product

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irexec.analysis.builder import packed
+from irexec.analysis.builder import Adding
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.matching.match import match_graphs
 from irexec.analysis.model import Model
-from irexec.dtypes.elements import element_of
 from irexec.errors import InputError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
-from irexec.tools.sensitivity.lowering import Adding
 
 Observe = Callable[[Model, list[Value]], Mapping[Value, np.ndarray]]
 """Computes values of a model that do not depend on its inputs."""
@@ -105,7 +103,7 @@ class Swaps:
         """A copy of the original in which these layers are as in the quantised model."""
         made = copy.copy(self._model)
         position = {node: i for i, node in enumerate(self._model.nodes)}
-        adding = Adding(made)
+        adding = Adding(made.nodes)
         for node in layers:
             for changed, swap in self._swaps[node]:
                 _put(made.nodes[position[changed]].ports[swap.index], swap, adding)
@@ -184,16 +182,10 @@ def _put(port: Input, swap: Swap, adding: Adding) -> None:
     if swap.weights is not None:
         element = source.fact.element if source.fact is not None else None
         weights = swap.weights.astype(np.float32 if element is None else element.carrier)
-        port.source = _constant(weights, adding)
+        port.source = adding.constant(weights)
         return
     if source.node.type == "FakeQuantize" and source.node.inputs[0] is not None:
         source = source.node.inputs[0]
-    inputs = [source, *(_constant(array, adding) for array in swap.ranges)]
+    inputs = [source, *map(adding.constant, swap.ranges)]
     attributes = {"levels": swap.levels, "auto_broadcast": "numpy"}
     port.source = adding.layer("FakeQuantize", attributes, inputs, source.fact)
-
-
-def _constant(array: np.ndarray, adding: Adding) -> Value:
-    element = element_of(array.dtype)
-    attributes = {"element_type": element.name, "shape": ",".join(map(str, array.shape))}
-    return adding.layer("Constant", attributes, [], Fact(element, array.shape), packed(array, element))

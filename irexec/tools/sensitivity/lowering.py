@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
+from irexec.analysis.builder import Adding
 from irexec.analysis.model import Model
 from irexec.authoring.compression import weights
 from irexec.dtypes.elements import BF16, F16, F32, Element
 from irexec.errors import InputError
-from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
 
@@ -77,33 +77,9 @@ def group_of(model: Model) -> int:
     return group
 
 
-class Adding:
-    """Adds layers to a model without inferring or checking it: a measurement makes hundreds of models."""
-
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._next = max((node.id for node in model.nodes), default=0) + 1
-
-    def layer(
-        self,
-        type: str,
-        attributes: dict[str, str],
-        inputs: Sequence[Value],
-        fact: Fact | None,
-        constant: Constant | None = None,
-    ) -> Value:
-        """The output of a new layer of opset1."""
-        ports = [Input(value, value.fact) for value in inputs]
-        node = Node(self._next, f"added {self._next}", type, "opset1", ports, attributes=attributes, constant=constant)
-        node.outputs.append(Value(node, 0, fact))
-        self._model.nodes.append(node)
-        self._next += 1
-        return node.outputs[0]
-
-
 def _round_ports(model: Model, nodes: Collection[Node], element: Element) -> None:
     """Round the f32 inputs and outputs of layers to a type."""
-    adding = Adding(model)
+    adding = Adding(model.nodes)
     readers = defaultdict[Value, list[Input]](list)
     for node in model.nodes:
         for port in node.ports:
