@@ -17,10 +17,10 @@ from irexec.schema.attributes import Ints, Positive
 from irexec.schema.opdef import (
     BOOLEAN_TYPE,
     NUMERIC,
-    VECTOR,
     AxesTensor,
     ElementSet,
     FloatTensor,
+    FloatVector,
     IntegerVector,
     Rank,
     unchanged,
@@ -29,7 +29,6 @@ from irexec.schema.registry import op
 from irexec.schema.shape_rules import mvn_2_axes, normalize_axes, unify_elements, unify_sizes
 
 ChannelsTensor = Annotated[FloatTensor, Rank(2, None)]
-FloatVector = Annotated[FloatTensor, VECTOR]
 EpsMode = Literal["inside_sqrt", "outside_sqrt"]
 
 

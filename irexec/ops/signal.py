@@ -14,7 +14,7 @@ from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, high, low, ma
 from irexec.ir.facts import Fact
 from irexec.ir.integers import integer, integers
 from irexec.reference import special
-from irexec.schema.opdef import VECTOR, FloatTensor, IndexElement, IndexScalar, IndexVector, Rank
+from irexec.schema.opdef import FloatTensor, FloatVector, IndexElement, IndexScalar, IndexVector, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import (
     non_negative,
@@ -27,7 +27,6 @@ from irexec.schema.shape_rules import (
 
 Reals = Annotated[FloatTensor, Rank(1, None)]
 Pairs = Annotated[FloatTensor, Rank(2, None)]
-FloatVector = Annotated[FloatTensor, VECTOR]
 
 
 @op("DFT", since=7, widen=True, tolerance=1e-5)

@@ -30,7 +30,7 @@ from irexec.reference.windows import (
 )
 from irexec.schema.attributes import NonNegatives, Positives
 from irexec.schema.injected import ElementTypes
-from irexec.schema.opdef import IndexVector, IntegerTensor, NumericTensor, Rank, Tensor
+from irexec.schema.opdef import IndexVector, IntegerTensor, IntegerVector, NumericTensor, Rank, Tensor
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axis
 from irexec.schema.windows import (
@@ -208,12 +208,12 @@ def _adaptive_max_pool_8_shape(data: Fact, output_shape: Fact, *, index_element_
     return Fact(data.element, shape), Fact(element(index_element_type), shape)
 
 
-Vector = Annotated[IntegerTensor, Rank(1)]
-
-
 @op("SpaceToBatch", since=2)
 def space_to_batch_2(
-    data: Annotated[Tensor, Rank(2, None)], block_shape: Vector, pads_begin: Vector, pads_end: Vector
+    data: Annotated[Tensor, Rank(2, None)],
+    block_shape: IntegerVector,
+    pads_begin: IntegerVector,
+    pads_end: IntegerVector,
 ) -> np.ndarray:
     """``data``, padded by zeros, with blocks of every axis but the first moved into the batch.
 
@@ -232,7 +232,10 @@ def space_to_batch_2(
 
 @op("BatchToSpace", since=2, view=True)
 def batch_to_space_2(
-    data: Annotated[Tensor, Rank(2, None)], block_shape: Vector, crops_begin: Vector, crops_end: Vector
+    data: Annotated[Tensor, Rank(2, None)],
+    block_shape: IntegerVector,
+    crops_begin: IntegerVector,
+    crops_end: IntegerVector,
 ) -> np.ndarray:
     """Blocks of the batch laid out along every other axis, and cropped: SpaceToBatch undone. Source: BatchToSpace-2."""
     blocks = integers(block_shape, "block_shape")[1:]
