@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import tomllib
@@ -77,3 +78,42 @@ def test_contents_of_packages() -> None:
 
 def test_the_wheel_has_the_samples_of_the_demo() -> None:
     assert "irexec/samples/classifier.xml" in _CONTENTS.sources_of(ROOT)
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    """Names that a module binds outside of its functions and classes, also under `if` and `try`."""
+    names: set[str] = set()
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        waiting.extend(ast.iter_child_nodes(node))
+    return names
+
+
+def test_tests_import_names_that_exist() -> None:
+    """An import in a function fails only when it runs, which for a slow test is once a night."""
+    trees = {
+        path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): ast.parse(path.read_text("utf-8"))
+        for folder in ("irexec", "converters", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    modules = {name.removesuffix(".__init__"): _bound(tree) for name, tree in trees.items()}
+    missing = [
+        f"{importer}:{node.lineno}: {node.module}.{alias.name}"
+        for importer, tree in trees.items()
+        if importer.startswith("tests.")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level
+        for alias in node.names
+        if node.module.partition(".")[0] in ("irexec", "converters", "tests")
+        and f"{node.module}.{alias.name}" not in modules
+        and not {alias.name, "__getattr__"} & modules.get(node.module, set())
+    ]
+    assert not missing

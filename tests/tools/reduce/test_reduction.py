@@ -338,7 +338,7 @@ def test_onnx_runtime_gives_the_tensors(tmp_path: Path) -> None:
 
 
 def test_networks_are_there() -> None:
-    from tests.reduce_sweep import NETWORKS
+    from tests.support.paths import NETWORKS
 
     assert all(
         zipfile.is_zipfile(NETWORKS / f"{name}.zip") for name in ("bilstm_tagger", "unet", "scripted_loop", "ssd")
