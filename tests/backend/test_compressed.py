@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+import irexec
+from irexec.analysis.builder import Builder
 from irexec.backend.chain import Chain, Formula, Instruction
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.compressed_kernels import GroupedLinear
@@ -153,7 +155,7 @@ def test_products(
 def test_products_of_odd_sizes(
     element: Element, with_zeros: bool, shape: tuple[int, ...], scales: tuple[int, ...], tokens: int
 ) -> None:
-    """Groups that fill no words, are cut into several blocks of the depth or share one; more rows than a block has."""
+    """Groups that fill no words, are unpacked in several parts or share one; rows of several tiles."""
     check_products(element, with_zeros, shape, scales, tokens, 2, "packed")
 
 
@@ -195,14 +197,35 @@ def test_native_values_that_are_not_finite(tokens: int) -> None:
 
 
 @needs_library
-@pytest.mark.parametrize("tokens", [1, 30, 500])
+@pytest.mark.parametrize("tokens", [1, 30, 1100])
 def test_native_threads_give_the_same_bits(tokens: int) -> None:
+    """More rows than a block has, too."""
     source, weights = source_of(U4, (600, 8, 64), (600, 8, 1), True)
     x = np.random.default_rng(3).standard_normal((1, tokens, 512), np.float32)
     bias = np.ones(600, np.float32)
     results = [run_kernel(*native_kernel(source, [x, weights], bias, n), [x, None], [bias])[0] for n in (1, 2, 3)]
     for other in results[1:]:
         np.testing.assert_array_equal(other, results[0])
+    np.testing.assert_allclose(results[0], x @ weights.T + bias, rtol=1e-5, atol=1e-4)
+
+
+@needs_library
+@pytest.mark.parametrize("tokens", [2, 9, 14])
+def test_native_limits_are_those_of_the_whole_sum(tokens: int) -> None:
+    """Not of a part of the depth: large values that cancel each other lie 256 apart."""
+    rng = np.random.default_rng(3)
+    x, integers = rng.standard_normal((tokens, 1024), np.float32), rng.integers(-127, 128, (48, 1024)).astype(np.int8)
+    x[:, 512:768], integers[:, 512:768] = -x[:, :256], integers[:, :256]
+    scale = np.full((48, 1), 0.0625, np.float32)
+    weights = integers * scale
+    b = Builder("m")
+    scaled = b.emit("Multiply", b.emit("Convert", b.constant(integers), destination_type="f32"), scale)
+    product = b.emit("MatMul", b.parameter(F32, x.shape, "x"), scaled, transpose_b=True)
+    b.result(b.emit("Clamp", product, min=-1.0, max=1.0))
+    compiled = irexec.compile_model(b.model())
+    assert "weights of 8 bits" in str(compiled.plan)
+    (result,) = compiled({"x": x}).values()
+    np.testing.assert_allclose(result, np.clip(x @ weights.T, -1, 1), atol=2e-3)
 
 
 def native_kernel(

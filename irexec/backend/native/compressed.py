@@ -20,19 +20,21 @@ from irexec.backend.linear import LinearGeometry
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, overwritten
 from irexec.backend.native.matmul import activations, reordering_cost
+from irexec.backend.native.panels import panel_of
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I4, I8, U4, U8
 from irexec.dtypes.packing import unpack
 from irexec.native.structures import Parameters, declared_in
 
-# Weights of a column that are unpacked at once; rows that use them, at most.
-_DEPTH, _ROWS = 256, 192
+# Rows that use unpacked weights, at most. Weights of a column that are unpacked at once, for one tile of rows, which
+# reads them from the first-level cache, and for several, whose sums are read and written for each part.
+_ROWS, _ONE_TILE, _SEVERAL = 1024, 128, 256
 # Products of so few rows do not unpack weights.
 _FEW = 4
 # Words of a run by the bits of a weight, and sums of each.
 _RUNS, _SUMS = {4: 4, 8: 8}, 4
-# Rows of a tile of every level divide this.
-_TILE = 12
+# Rows of a tile of every level divide this; rows of a table behind the last one.
+_TILE, _REPEATED = 24, 8
 # Multiplications of a block, for balance between threads.
 _BLOCK = 500_000
 # Nanoseconds to unpack a weight and to multiply it by a row, by the size of a vector.
@@ -60,7 +62,7 @@ class Panels:
 
 
 def width() -> int:
-    """Columns of a panel."""
+    """Columns of packed words."""
     return 2 * loaded().vector
 
 
@@ -117,13 +119,16 @@ class NativeCompressed(NativeKernel):
         self.chain = NativeChain(task.chain, task.operands, task.output_shape(), g.groups, takes_bias=True)
         self.row_block = _even(g.tokens, -(-g.tokens // _ROWS))
         self.row_blocks = -(-g.tokens // self.row_block)
-        panels, work = -(-g.features // width()), g.sheets * g.tokens * g.features * g.inner
+        self.panel = 2 if g.tokens <= _FEW else panel_of(g.features)
+        columns = self.panel * loaded().vector
+        panels, work = -(-g.features // columns), g.sheets * g.tokens * g.features * g.inner
         wanted = 1 if task.threads == 1 else max(1, min(8 * task.threads, work // _BLOCK))
         self.panel_block = max(1, panels * g.sheets * self.row_blocks // wanted)
         self.blocks = g.sheets * self.row_blocks * -(-panels // self.panel_block)
         self.overwrites = overwritten(task, self.own)
         self.algorithm = f"C, product with weights of {source.packed.element.bits} bits"
-        self.workspace = 4 * width() * (_DEPTH + self.row_block) + 4 * _FEW * self._row_size()
+        self.unpacked, rows = _SEVERAL if g.tokens > _TILE else _ONE_TILE, self.row_block + _REPEATED
+        self.workspace = 4 * columns * (self.unpacked + rows) + 8 * rows + 4 * _FEW * self._row_size()
 
     def _row_size(self) -> int:
         """Values of a row with those that fill its words, and sums of runs of words, in a product of few rows."""
@@ -148,8 +153,8 @@ class NativeCompressed(NativeKernel):
             binding.address(x), *element_strides(x)[:2], binding.address(panels.words), binding.address(panels.scales),
             None if panels.zeros is None else binding.address(panels.zeros), self.chain.bias(operands, binding),
             binding.address(out), *strides, self.chain.bind(operands, binding), g.inner, self.source.group,
-            g.features, self.source.packed.element.bits, g.tokens, self.row_block, self.panel_block,
-            *self.chain.limits,
+            g.features, self.source.packed.element.bits, self.panel, self.unpacked, g.tokens, self.row_block,
+            self.panel_block, *self.chain.limits,
         )  # fmt: skip
         binding.call("irx_compressed_product", parameters, self.blocks)
 

@@ -6,13 +6,14 @@
  *
  * Few rows are multiplied by the integers as they lie in their words, each times a power of two that the row is divided
  * by: fewer instructions unpack them so. The zero points are subtracted from the sums of few products, before these are
- * much larger than the result. For more rows a block of the depth is unpacked to floats, which all rows of a block use.
+ * much larger than the result. For more rows a part of the depth is unpacked to floats, as product.c has them, which all
+ * rows of a block use.
  */
-#include "elementary.h"
+#include "micro.h"
 #include "tiles.h"
 
-/* Columns of a panel, weights of a column that are unpacked at once, and rows that do not pay for unpacking. */
-enum { WIDTH = 2 * VECTOR, DEPTH = 256, FEW = 4 };
+/* Columns of packed words, and rows that do not pay for unpacking. */
+enum { WIDTH = 2 * VECTOR, FEW = 4 };
 
 typedef struct {
     const float *x;
@@ -25,11 +26,13 @@ typedef struct {
     i64 out_image, out_row, out_column;
     const chain *after; /* or null */
     i64 depth, group, columns, bits;
+    i64 panel; /* vectors of a panel of unpacked weights, 1 to 3 */
+    i64 most;  /* weights of a column that are unpacked at once, whole words */
     i64 rows, row_block, panel_block;
     double low, high;
 } compressed_product;
 
-/* The weights of one panel, from a group on. */
+/* The weights of two vectors of columns, or of one, from a group on. */
 typedef struct {
     const int32_t *words;
     const float *scales, *zeros;
@@ -134,29 +137,24 @@ INLINE void multiply_row(const compressed_product *p, group g, row x, float *sum
     for (int v = 0; v < 2; v++) store(sums + v * VECTOR, total[v]);
 }
 
-/* Unpacks `count` weights of each column of a group, from the position `first` on, which begins a word. */
-INLINE void unpack(group g, i64 first, i64 count, float *to, int bits)
+/* Unpacks `count` weights of a vector of columns of a group, from the position `first` on, which begins a word. */
+INLINE void unpack(group g, i64 first, i64 count, float *to, i64 pitch, int bits)
 {
     const int each = 32 / bits;
+    const vf scale = scale_of(g, 0), zero = zero_of(g, 0, bits);
     const int32_t *word = g.words + first / each * WIDTH;
-    for (int v = 0; v < 2; v++) {
-        const vf scale = scale_of(g, v), zero = zero_of(g, v, bits);
-        const int32_t *from = word + v * VECTOR;
-        float *out = to + v * VECTOR;
-        i64 i = 0;
-        for (; i + each <= count; i += each, from += WIDTH)
+    i64 i = 0;
+    for (; i + each <= count; i += each, word += WIDTH)
 #pragma GCC unroll 8
-            for (int j = 0; j < each; j++, out += WIDTH) store(out, (weight_of(word_of(from), j, bits) - zero) * scale);
-        for (int j = 0; i + j < count; j++, out += WIDTH)
-            store(out, (weight_of(word_of(from), j, bits) - zero) * scale);
-    }
+        for (int j = 0; j < each; j++, to += pitch) store(to, (weight_of(word_of(word), j, bits) - zero) * scale);
+    for (int j = 0; i + j < count; j++, to += pitch) store(to, (weight_of(word_of(word), j, bits) - zero) * scale);
 }
 
 /* The functions for weights of a type. */
 typedef struct {
     int (*prepare_row)(const compressed_product *, const float *, row);
     void (*multiply_row)(const compressed_product *, group, row, float *);
-    void (*unpack)(group, i64, i64, float *);
+    void (*unpack)(group, i64, i64, float *, i64);
 } kind;
 
 #define KIND(BITS)                                                                                                    \
@@ -168,7 +166,10 @@ typedef struct {
     {                                                                                                                 \
         multiply_row(p, g, x, sums, BITS);                                                                            \
     }                                                                                                                 \
-    static void unpack_##BITS(group g, i64 first, i64 count, float *to) { unpack(g, first, count, to, BITS); }        \
+    static void unpack_##BITS(group g, i64 first, i64 count, float *to, i64 pitch)                                    \
+    {                                                                                                                 \
+        unpack(g, first, count, to, pitch, BITS);                                                                     \
+    }                                                                                                                 \
     static const kind kind_##BITS = {prepare_row_##BITS, multiply_row_##BITS, unpack_##BITS};
 
 KIND(4)
@@ -176,85 +177,45 @@ KIND(8)
 
 static kind kind_of(const compressed_product *p) { return p->bits == 4 ? kind_4 : kind_8; }
 
-/* Adds the products of R rows with `depth` unpacked rows of weights to the sums. */
-#define MICRO(R)                                                                                                      \
-    static void micro_##R(const float *x, i64 x_row, const float *b, i64 depth, float *sums)                          \
-    {                                                                                                                 \
-        vf sum[R * 2];                                                                                                \
-        EACH_SUM(R, 2) sum[i] = load(sums + i / 2 * WIDTH + i % 2 * VECTOR);                                          \
-        for (i64 k = 0; k < depth; k++, b += WIDTH) {                                                                 \
-            const vf weight[2] = {load(b), load(b + VECTOR)};                                                         \
-            EACH_SUM(R, 2) sum[i] += weight[i % 2] * x[i / 2 * x_row + k];                                            \
-        }                                                                                                             \
-        EACH_SUM(R, 2) store(sums + i / 2 * WIDTH + i % 2 * VECTOR, sum[i]);                                          \
-    }
-
-MICRO(1)
-MICRO(2)
-MICRO(3)
-MICRO(4)
-#if VECTOR >= 8
-MICRO(5)
-MICRO(6)
-#endif
-#if VECTOR == 16
-MICRO(7)
-MICRO(8)
-MICRO(9)
-MICRO(10)
-MICRO(11)
-MICRO(12)
-#endif
-
-static void (*const micros[])(const float *, i64, const float *, i64, float *) = {
-    micro_1, micro_2, micro_3, micro_4,
-#if VECTOR >= 8
-    micro_5, micro_6,
-#endif
-#if VECTOR == 16
-    micro_7, micro_8, micro_9, micro_10, micro_11, micro_12,
-#endif
-};
-enum { ROWS = sizeof micros / sizeof *micros };
-
-/* The sums of several rows: as many weights as fit are unpacked, whole groups or a part of one. */
-static void multiply_rows(const compressed_product *p, group g, const float *x, i64 rows, float *weights, float *sums)
+/* The weights of a vector of columns from a group on; of two, if it is an even one. */
+static group group_at(const compressed_product *p, i64 vector, i64 index)
 {
-    const kind k = kind_of(p);
-    i64 done = 0, first = 0;
-    while (done < p->depth) {
-        i64 filled = 0;
-        while (done + filled < p->depth) {
-            const i64 count = smaller(p->group - first, DEPTH);
-            if (filled + count > DEPTH) break;
-            k.unpack(g, first, count, weights + filled * WIDTH);
-            filled += count;
-            first += count;
-            if (first == p->group) {
-                first = 0;
-                next_group(&g, words_of(p->group, (int)p->bits));
-            }
-        }
-        for (i64 r = 0; r < rows; r += ROWS)
-            micros[smaller(ROWS, rows - r) - 1](x + r * p->x_row + done, p->x_row, weights, filled, sums + r * WIDTH);
-        done += filled;
+    const i64 words = words_of(p->group, (int)p->bits), groups = p->depth / p->group;
+    const i64 at = vector / 2 * groups + index, lane = vector % 2 * VECTOR;
+    return (group){p->words + at * words * WIDTH + lane, p->scales + at * WIDTH + lane,
+                   p->zeros ? p->zeros + at * WIDTH + lane : 0};
+}
+
+/* Unpacks a part of the depth of a panel from the position `done` on: whole groups, or a part of one. Returns its size. */
+static i64 unpack_panel(const compressed_product *p, i64 vector, i64 vectors, i64 done, float *to)
+{
+    const i64 first = done % p->group, words = words_of(p->group, (int)p->bits), most = larger(1, p->most / p->group);
+    const i64 count = smaller(smaller(p->most, most * p->group - first), p->depth - done), part = smaller(p->group, count);
+    for (i64 v = 0; v < vectors; v++) {
+        group g = group_at(p, vector + v, done / p->group);
+        for (i64 i = 0; i < count; i += part, next_group(&g, words))
+            kind_of(p).unpack(g, first, part, to + (i * vectors + v) * VECTOR, vectors * VECTOR);
     }
+    return count;
 }
 
 /* The scratch of a thread. */
 typedef struct {
-    float *weights; /* DEPTH rows of a panel */
-    float *sums;    /* of the rows of a block and the columns of a panel */
+    float *weights;      /* `most` rows of a panel */
+    float *sums;         /* of the rows of a block and the columns of a panel */
+    const float **table; /* the rows of a block */
     row rows[FEW];
 } room;
 
 static room room_of(const compressed_product *p, char *scratch)
 {
     const int bits = (int)p->bits;
-    const i64 groups = p->depth / p->group, words = words_of(p->group, bits);
+    const i64 groups = p->depth / p->group, words = words_of(p->group, bits), pitch = p->row_block + 8;
     const i64 values = groups * words * (32 / bits), runs = groups * ((words + run_of(bits) - 1) / run_of(bits));
-    room made = {(float *)scratch, (float *)scratch + DEPTH * WIDTH, {{0}}};
-    float *rows = made.sums + p->row_block * WIDTH;
+    room made = {(float *)scratch, 0, 0, {{0}}};
+    made.sums = made.weights + p->most * p->panel * VECTOR;
+    made.table = (const float **)(made.sums + pitch * p->panel * VECTOR);
+    float *rows = (float *)(made.table + pitch);
     for (int r = 0; r < FEW; r++, rows += values + runs * SUMS) made.rows[r] = (row){rows, rows + values};
     return made;
 }
@@ -268,24 +229,57 @@ static int prepare(const compressed_product *p, const float *x, const room *m)
     return 1;
 }
 
-/* One panel for a block of rows. */
-static void multiply_panel(const compressed_product *p, place at, group g, i64 rows, const room *m, int is_prepared)
+/* The sums of several rows and a panel; to `out` where it is not null, and a tile is whole. Returns the rows written. */
+static i64 multiply_rows(const compressed_product *p, place at, i64 count, const float *bias, float *out, const room *m)
 {
-    float bias[WIDTH] = {0}, *sums = m->sums;
+    const i64 vectors = (at.columns + VECTOR - 1) / VECTOR, width = vectors * VECTOR, tile = irx_rows_of_tile[vectors - 1];
     const float *x = p->x + at.image * p->x_image + at.row * p->x_row;
+    const float zeros[3 * VECTOR] = {0};
+    i64 written = 0;
+    for (i64 done = 0, depth; done < p->depth; done += depth) {
+        depth = unpack_panel(p, at.column / VECTOR, vectors, done, m->weights);
+        const int is_last = done + depth == p->depth;
+        sums s = {1, depth, is_last ? p->low : -__builtin_inf(), is_last ? p->high : __builtin_inf(), NULL, width};
+        for (i64 r = 0; r < count + 8; r++) m->table[r] = x + smaller(r, count - 1) * p->x_row + done;
+        for (i64 r = 0, rows; r < count; r += rows) {
+            const int several = count - r > tile / 4, is_direct = is_last && out && count - r >= tile;
+            rows = several ? tile : 1;
+            float *to = is_direct ? out + r * p->out_row : m->sums + r * width;
+            s.from = done ? m->sums + r * width : NULL;
+            (several ? irx_several : irx_one)[vectors - 1](&s, m->table + r, 1, m->weights, done ? zeros : bias, to,
+                                                           is_direct ? p->out_row : width);
+            if (is_direct) written = r + rows;
+        }
+    }
+    return written;
+}
+
+/* One panel for a block of rows. */
+static void multiply_panel(const compressed_product *p, place at, i64 rows, const room *m, int is_prepared)
+{
+    const i64 whole = (at.columns + VECTOR - 1) / VECTOR * VECTOR, width = is_prepared ? WIDTH : whole;
+    const i64 first = at.row, most = TILE / width;
+    float bias[3 * VECTOR] = {0}, *sums = m->sums;
     float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column * p->out_column;
     if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));
-    for (i64 r = 0; r < rows; r++) memcpy(sums + r * WIDTH, bias, sizeof bias);
-    if (!is_prepared) multiply_rows(p, g, x, rows, m->weights, sums);
-    else
-        for (i64 r = 0; r < rows; r++) kind_of(p).multiply_row(p, g, m->rows[r], sums + r * WIDTH);
-    const vf low = spread((float)p->low), high = spread((float)p->high);
-    for (i64 c = 0; c < rows * WIDTH; c += VECTOR) store(sums + c, clamped(load(sums + c), low, high));
-    const i64 first = at.row, most = TILE / WIDTH;
-    for (i64 r = 0; r < rows; r += most) {
+    i64 r = 0;
+    if (is_prepared) {
+        const vf low = spread((float)p->low), high = spread((float)p->high);
+        for (; r < rows; r++) {
+            float *to = sums + r * WIDTH;
+            memcpy(to, bias, WIDTH * sizeof(float));
+            kind_of(p).multiply_row(p, group_at(p, at.column / VECTOR, 0), m->rows[r], to);
+            for (int v = 0; v < 2; v++) store(to + v * VECTOR, clamped(load(to + v * VECTOR), low, high));
+        }
+        r = 0;
+    } else {
+        const int is_direct = !p->after && p->out_column == 1 && at.columns == width;
+        r = multiply_rows(p, at, rows, bias, is_direct ? out : 0, m);
+    }
+    for (; r < rows; r += most) {
         at.row = first + r;
         at.rows = smaller(most, rows - r);
-        end_tile(p->after, &at, WIDTH, sums + r * WIDTH, out + r * p->out_row, p->out_row, p->out_column);
+        end_tile(p->after, &at, width, sums + r * width, out + r * p->out_row, p->out_row, p->out_column);
     }
 }
 
@@ -293,21 +287,17 @@ static void multiply_panel(const compressed_product *p, place at, group g, i64 r
 EXPORT void irx_compressed_product(const void *parameters, i64 block, char *scratch)
 {
     const compressed_product *p = parameters;
-    const i64 panels = (p->columns + WIDTH - 1) / WIDTH;
+    const i64 width = p->panel * VECTOR, panels = (p->columns + width - 1) / width;
     const i64 panel_blocks = (panels + p->panel_block - 1) / p->panel_block;
     const i64 row_blocks = (p->rows + p->row_block - 1) / p->row_block;
     const i64 first = block % panel_blocks * p->panel_block;
     block /= panel_blocks;
     const i64 row = block % row_blocks * p->row_block, rows = smaller(p->row_block, p->rows - row);
-    const i64 groups = p->depth / p->group, words = groups * words_of(p->group, (int)p->bits);
     const i64 image = block / row_blocks;
     const room m = room_of(p, scratch);
     const int is_prepared = prepare(p, p->x + image * p->x_image, &m);
     for (i64 i = first; i < smaller(first + p->panel_block, panels); i++) {
-        const i64 parameter = i * groups * WIDTH;
-        const group g = {p->words + i * words * WIDTH, p->scales ? p->scales + parameter : 0,
-                         p->zeros ? p->zeros + parameter : 0};
-        const place at = {image, row, i * WIDTH, 0, smaller(WIDTH, p->columns - i * WIDTH)};
-        multiply_panel(p, at, g, rows, &m, is_prepared);
+        const place at = {image, row, i * width, 0, smaller(width, p->columns - i * width)};
+        multiply_panel(p, at, rows, &m, is_prepared);
     }
 }

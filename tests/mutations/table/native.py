@@ -438,6 +438,27 @@ NATIVE = (
         ("tests/backend/test_compressed.py",),
     ),
     Mutation(
+        "parts of the depth are limited one by one",
+        f"{_SOURCE}/compressed.c",
+        "is_last ? p->high : __builtin_inf()",
+        "p->high",
+        ("tests/backend/test_compressed.py",),
+    ),
+    Mutation(
+        "the bias is added to each part of the depth",
+        f"{_SOURCE}/compressed.c",
+        "done ? zeros : bias",
+        "bias",
+        ("tests/backend/test_compressed.py",),
+    ),
+    Mutation(
+        "a part of a large group is as long as a small one",
+        f"{_SOURCE}/compressed.c",
+        "most * p->group - first)",
+        "most * p->group)",
+        ("tests/backend/test_compressed.py",),
+    ),
+    Mutation(
         "the exponential of large values has a factor of two too few",
         f"{_SOURCE}/elementary.h",
         "(power - half + 127) << 23",
