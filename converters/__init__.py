@@ -56,30 +56,36 @@ def examine(model: str | Path | bytes | Any, inputs: NamedShapes | None = None) 
     return examine.examine(model, dict((inputs or {}).items()))
 
 
-def to_onnx(model: Model, *, opset: int | None = None, strict: bool = False) -> Any:
-    """Write a model as ONNX; ``onnx.save`` writes the result to a file.
+def to_onnx(model: Model, path: str | Path | None = None, *, opset: int | None = None, strict: bool = False) -> Any:
+    """Write a model as ONNX.
 
     Args:
         model: the model, which is not changed.
+        path: the .onnx to write; weights go to ``path.data`` if it would be larger than 2 GB. None writes no file.
         opset: of ai.onnx, from 13 on; the newest whose operators ONNX Runtime has by default.
         strict: refuse a layer whose nodes may give other values, such as random ones.
 
     Returns:
-        An onnx.ModelProto. A model over 2 GB must be saved with external data.
+        An onnx.ModelProto. A model over 2 GB must be saved with external data, as ``path`` does.
 
     Raises:
         ConversionError: layers cannot be expressed in ONNX, all of which the attribute ``layers`` of the error has; or
             the package onnx is not installed.
-        InputError: the opset is not one that is written.
-        ModelError: the graph has a cycle, or weights cannot be read.
+        InputError: the opset is not one that is written, or the file would overwrite one of the model.
+        ModelError: the graph has a cycle, weights cannot be read, or the file cannot be written.
     """
     try:
-        from converters.ir_to_onnx.export import export
+        from converters.ir_to_onnx.export import check_onnx_target, export, save_onnx
     except ImportError as error:
         raise ConversionError(
             f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True
         ) from None
-    return export(model, opset, strict).proto
+    if path is not None:
+        check_onnx_target(model, Path(path), "path")
+    proto = export(model, opset, strict).proto
+    if path is not None:
+        save_onnx(proto, Path(path))
+    return proto
 
 
 def _warn(text: str) -> None:

@@ -111,10 +111,14 @@ if TYPE_CHECKING:
     from irexec.tools.inspect.liveness import LiveTensor
     from irexec.tools.inspect.memory import MemoryReport, PlannedMemory, memory
     from irexec.tools.inspect.precision import LayerPrecision, PrecisionReport, precision
+    from irexec.tools.inspect.summary import Summary
+    from irexec.tools.inspect.summary import summarize as inspect
     from irexec.tools.inspect.tree import TreeBranch, TreeReport, tree
     from irexec.tools.inspect.weights import StoredWeights
     from irexec.tools.joining import join
     from irexec.tools.judge import JudgedLayer, Judgement, JudgeOptions, StepOptions, judge
+    from irexec.tools.measure.bench import BenchOptions, BenchReport, EngineResult, bench
+    from irexec.tools.measure.profile import ProfileOptions, profile
     from irexec.tools.reduce import (
         Blame,
         Candidate,
@@ -156,6 +160,8 @@ __all__ = [
     "BatchReport",
     "BatchWatch",
     "Batching",
+    "BenchOptions",
+    "BenchReport",
     "BisectOptions",
     "Bisection",
     "Blame",
@@ -193,6 +199,7 @@ __all__ = [
     "Element",
     "EngineError",
     "EngineJob",
+    "EngineResult",
     "Fact",
     "Failure",
     "Finding",
@@ -238,6 +245,7 @@ __all__ = [
     "Predictor",
     "PredictorOptions",
     "Profile",
+    "ProfileOptions",
     "ProfileRow",
     "Ranges",
     "ReduceOptions",
@@ -259,6 +267,7 @@ __all__ = [
     "StepRow",
     "StepRun",
     "StoredWeights",
+    "Summary",
     "Suspect",
     "Tensor",
     "TensorRow",
@@ -278,6 +287,7 @@ __all__ = [
     "WrittenReport",
     "agreement_of",
     "batch",
+    "bench",
     "bf16",
     "bisect",
     "boolean",
@@ -311,6 +321,7 @@ __all__ = [
     "i32",
     "i64",
     "infer",
+    "inspect",
     "join",
     "judge",
     "memory",
@@ -320,6 +331,7 @@ __all__ = [
     "opset",
     "plugins",
     "precision",
+    "profile",
     "read_model",
     "record_ranges",
     "reduce",
@@ -358,7 +370,10 @@ _MODULES: dict[str, str] = {
     "irexec.analysis.shape_inference": "Inference",
     "irexec.authoring.editor": "Editor",
     "irexec.conformance": "CaseResult, ConformOptions, Conformance, Corpus, build_corpus, conform",
+    "irexec.tools.inspect.summary": "Summary, summarize as inspect",
     "irexec.tools.joining": "join",
+    "irexec.tools.measure.bench": "BenchOptions, BenchReport, EngineResult, bench",
+    "irexec.tools.measure.profile": "ProfileOptions, profile",
     "irexec.tools.sensitivity": "LayerSensitivity, MixedPrecision, Sensitivity, SensitivityOptions, sensitivity",
     "irexec.tools.judge": "JudgeOptions, JudgedLayer, Judgement, StepOptions, judge",
     "irexec.api": "Core, compile_model, infer, save_model, to_onnx, validate",

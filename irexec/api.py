@@ -17,8 +17,6 @@ from irexec.ir.findings import Findings
 from irexec.reading import read_model, read_tolerant
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from irexec.runtime.compiled_model import CompiledModel
     from irexec.runtime.inputs import Inputs, Outputs
     from irexec.runtime.weight_packing import WeightsMode
@@ -39,26 +37,27 @@ def as_model(model: ModelLike) -> Model:
     return read_model(model)
 
 
-def to_onnx(model: ModelLike, *, opset: int | None = None, strict: bool = False) -> Any:
-    """Write a model as ONNX; ``onnx.save`` writes the result to a file.
+def to_onnx(model: ModelLike, path: str | Path | None = None, *, opset: int | None = None, strict: bool = False) -> Any:
+    """Write a model as ONNX.
 
     Args:
         model: the model, or what one is read from.
+        path: the .onnx to write; weights go to ``path.data`` if it would be larger than 2 GB. None writes no file.
         opset: of ai.onnx, from 13 on; the newest whose operators ONNX Runtime has by default.
         strict: refuse a layer whose nodes may give other values, such as random ones.
 
     Returns:
-        An onnx.ModelProto. A model over 2 GB must be saved with external data.
+        An onnx.ModelProto. A model over 2 GB must be saved with external data, as ``path`` does.
 
     Raises:
         ConversionError: layers cannot be expressed in ONNX, all of which the attribute ``layers`` of the error has; or
             the package onnx is not installed.
-        InputError: the opset is not one that is written.
-        ModelError: the model cannot be read, or its graph has a cycle.
+        InputError: the opset is not one that is written, or the file would overwrite one of the model.
+        ModelError: the model cannot be read, its graph has a cycle, or the file cannot be written.
     """
     import converters
 
-    return converters.to_onnx(as_model(model), opset=opset, strict=strict)
+    return converters.to_onnx(as_model(model), path, opset=opset, strict=strict)
 
 
 def validate(
@@ -187,7 +186,7 @@ def infer(
     native: bool = True,
     timeout: float | None = None,
     allow_cast: bool = False,
-) -> Outputs | dict[str, np.ndarray]:
+) -> Outputs:
     """Compile a model and run it once. ``compile_model`` gives a model that runs many times.
 
     Args:
@@ -199,7 +198,7 @@ def infer(
         allow_cast: convert inputs of another element type even where values change.
 
     Returns:
-        Outputs, by name and position; a dict by the keys of ``outputs`` where these are given.
+        The results by name and position; with ``outputs`` these tensors, by their keys as text and by position.
 
     Raises:
         NodeError, UnsupportedError, ModelError, ConversionError: the model cannot be read or run.

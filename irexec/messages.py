@@ -21,6 +21,19 @@ OBEYED = f"\x00-\x1f{INVISIBLE}"
 _OBEYED = re.compile(f"[{OBEYED}]")
 
 
+class _Silent:
+    """A function that takes anything and does nothing; signatures show it by its name."""
+
+    def __call__(self, *values: object) -> None: ...
+
+    def __repr__(self) -> str:
+        return "silent"
+
+
+silent = _Silent()
+"""The listener of a function whose caller hears nothing of notes or progress."""
+
+
 def visible(text: str) -> str:
     """The text with escapes, such as ``\\x1b``, for control characters, line breaks, marks of direction and
     surrogates."""

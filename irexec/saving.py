@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    # A name for editors and checkers of types: whoever calls ``edit`` sees the methods of what it returns.
+    from irexec.authoring.editor import Editor as Editor
 
 
 class Write(Protocol):
@@ -16,15 +20,11 @@ class Write(Protocol):
     def __call__(self, model: Any, path: str | Path, *, overwrite: bool = False) -> None: ...
 
 
-Edit: TypeAlias = Callable[[Any], Any]
-"""The editor of a model."""
-
-
 def _unset() -> Any:
     raise RuntimeError("irexec has set no functions of models")
 
 
 writer: Callable[[], Write] = _unset
 """Import the function that writes a model; irexec sets it."""
-editor: Callable[[], Edit] = _unset
+editor: Callable[[], Callable[[Any], Editor]] = _unset
 """Import the editor of models; irexec sets it."""

@@ -223,8 +223,43 @@ def test_layers_are_found_by_name_and_type() -> None:
     assert [node.name for node in model.find(type="MaxPool")] == ["maxpool2", "maxpool5"]
     assert [node.name for node in model.find("relu?")] == ["relu1", "relu4"]
     assert model.find("relu1", type="MatMul") == []
-    with pytest.raises(irexec.InputError, match=r"there is no layer 'relu2'; similar names are 'relu\d'"):
+    with pytest.raises(irexec.InputError, match=r"there is no tensor or layer 'relu2'; similar names are 'relu\d'"):
         model["relu2"]
+    produced = model["maxpool2"].outputs[0]
+    assert produced.shape == (1, 16, 4, 4) and produced.element_type is irexec.f32
+    produced.names.append("pooled")
+    assert model["pooled"] is model["maxpool2"]
+
+
+def test_a_constant_is_an_array() -> None:
+    model = irexec.read_model(DIGITS / "classifier.xml")
+    constant = model.find(type="Constant")[0]
+    assert constant.array.shape == constant.outputs[0].shape and not constant.array.flags.writeable
+    assert np.array_equal(np.asarray(constant), constant.array)
+    with pytest.raises(irexec.InputError, match="'relu1' is a Relu: only a Constant has an array"):
+        np.asarray(model["relu1"])
+
+
+def test_tensors_asked_for_are_outputs() -> None:
+    image = np.ones((1, 1, 8, 8), np.float32)
+    tensors = irexec.infer(DIGITS / "classifier.xml", image, ["relu1", 0])
+    assert type(tensors) is irexec.Outputs and list(tensors) == ["relu1", "0"]
+    assert tensors["relu1"] is tensors[0] and tensors[1].shape == (1, 10)
+
+
+def test_onnx_is_written_to_a_path(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    proto = irexec.to_onnx(DIGITS / "classifier.xml", tmp_path / "m.onnx")
+    assert onnx.load(tmp_path / "m.onnx") == proto
+    with pytest.raises(irexec.InputError, match="is the model, which would be overwritten"):
+        irexec.to_onnx(tmp_path / "m.onnx", tmp_path / "m.onnx")
+
+
+def test_models_are_measured_and_summed_up() -> None:
+    path = DIGITS / "classifier.xml"
+    assert irexec.inspect(path).layers == 21
+    assert irexec.profile(path, options=irexec.ProfileOptions(runs=2)).runs == 2
+    assert irexec.bench(path, options=irexec.BenchOptions(runs=2)).engines[0].engine == "irexec"
 
 
 def test_a_clone_has_layers_of_its_own() -> None:

@@ -20,6 +20,7 @@ from irexec.errors import ConversionError, ModelError
 from irexec.io.files import replacing
 from irexec.io.payload import rt_info
 from irexec.io.reading import writing
+from irexec.io.writer import check_file
 from irexec.ir.dims import Dim, PartialShape
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node
@@ -37,6 +38,18 @@ _ALIGNMENT = 4096
 def data_path(target: Path) -> Path:
     """The file of weights of a model."""
     return target.with_name(f"{target.name}.data")
+
+
+def check_onnx_target(source: Model, target: Path, option: str) -> None:
+    """Raise InputError unless the .onnx and its file of weights can be written without overwriting the model's files.
+
+    Args:
+        source: the model that is written.
+        target: the .onnx.
+        option: the option or argument that names the file, for messages.
+    """
+    for path in (target, data_path(target)):
+        check_file(option, path, source.files)
 
 
 def save_onnx(model: ModelProto, target: Path, external: bool = False) -> list[Path]:

@@ -95,7 +95,7 @@ class Model(ir.ModelGraph):
         return made
 
     def __getitem__(self, name: str) -> Node:
-        """The layer of a name, outside of bodies.
+        """The layer of a name or id, else the layer that computes the tensor of this name; outside of bodies.
 
         Raises:
             InputError: there is none; the message offers similar names.
@@ -126,7 +126,7 @@ class Model(ir.ModelGraph):
         """
         saving.writer()(self, path, overwrite=overwrite)
 
-    def edit(self) -> Any:
+    def edit(self) -> saving.Editor:
         """An ``irexec.Editor`` of the model: ``with model.edit() as g:`` makes all of the steps in the block or none.
 
         Raises:
@@ -153,9 +153,7 @@ class Model(ir.ModelGraph):
         """The output of a name or position; InputError if there is none."""
         return find_port(self.outputs, key, "output")
 
-    def reshape(
-        self, shapes: Mapping[str | int, ShapeLike] | Mapping[Port, ShapeLike] | ShapeLike, *, tolerant: bool = False
-    ) -> None:
+    def reshape(self, shapes: Mapping[Any, ShapeLike] | ShapeLike, *, tolerant: bool = False) -> None:
         """Give Parameters new shapes and declare on every port what follows from them.
 
         Args:
@@ -183,9 +181,7 @@ class Model(ir.ModelGraph):
             raise with_blocking_constant(failed, error) from error.__cause__
         declare(self, inference)
 
-    def shapes_of_inputs(
-        self, shapes: Mapping[str | int, ShapeLike] | Mapping[Port, ShapeLike] | ShapeLike
-    ) -> dict[Node, PartialShape]:
+    def shapes_of_inputs(self, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> dict[Node, PartialShape]:
         """The Parameters that ``reshape`` would change, with their new shapes; errors are those of ``reshape``."""
         inputs = self.inputs
         if not isinstance(shapes, Mapping):

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from irexec.analysis.checks.frozen import frozen_axes
-from irexec.analysis.model import Model, Port, check_model
+from irexec.analysis.model import Model, check_model
 from irexec.authoring import compression, contents, cutting, folding, grafting, preprocessing, unfreezing
 from irexec.authoring.editing import Editing
 from irexec.dtypes.elements import ElementLike
@@ -119,7 +119,7 @@ class Editor:
         with self._editing.step(f"add output {tensor}"):
             cutting.add_output(self._editing, tensor, name)
 
-    def reshape(self, shapes: Mapping[str | int, ShapeLike] | Mapping[Port, ShapeLike] | ShapeLike) -> None:
+    def reshape(self, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None:
         """Give inputs other shapes, as ``Model.reshape`` does. ``notes`` names open axes that take one size only.
 
         Raises:

@@ -91,7 +91,7 @@ def write_onnx(
     with render.progress(f"reading {model}"):
         source = _read(model, shapes)
     _check_ranks(source)
-    _check_files(model, source, target, options, overwrite)
+    _check_files(source, target, options, overwrite)
     if verification.wanted:
         from irexec.tools.verify import check_shapes
 
@@ -140,24 +140,20 @@ def _check_ranks(source: Model) -> None:
             raise InputError(f"the rank of input {port.name!r} is not known, and ONNX needs it: {hint}")
 
 
-def _check_files(model: str, source: Model, target: Path, options: ToOnnx, overwrite: bool) -> None:
+def _check_files(source: Model, target: Path, options: ToOnnx, overwrite: bool) -> None:
     """Raise InputError unless the files can be written without overwriting the model."""
     try:
-        from converters.ir_to_onnx.export import data_path
+        from converters.ir_to_onnx.export import check_onnx_target, data_path
     except ImportError as error:
         raise ConversionError(
             f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True
         ) from None
-    read = {model: "the model", **dict.fromkeys(map(str, source.external_files), "part of the model")}
-    if source.bin_path is not None:
-        read[str(source.bin_path)] = "part of the model"
+    check_onnx_target(source, target, "-o")
     data = data_path(target)
-    for path in (target, data):
-        check_file("-o", path, read)
     if options.external_data and data.exists() and not target.exists() and not overwrite:
         raise InputError(f"-o {target}: {data} exists without {target.name} beside it: --overwrite replaces it")
     if options.report is not None:
-        check_file("--report", Path(options.report), read)
+        check_file("--report", Path(options.report), source.files)
         if Path(options.report) in (target, data_path(target)):
             raise InputError(f"--report {options.report} is a file of -o")
 

@@ -18,7 +18,7 @@ from irexec.conformance.verdicts import case_bounds
 from irexec.display import Content, Text
 from irexec.errors import InputError
 from irexec.io.files import new_file
-from irexec.messages import counted
+from irexec.messages import counted, silent
 from irexec.records import Report
 from irexec.testing import Case
 
@@ -71,7 +71,7 @@ class Corpus(Report):
 
 
 def build_corpus(
-    folder: str | Path, options: ConformOptions | None = None, advance: Callable[[float], object] = lambda done: None
+    folder: str | Path, options: ConformOptions | None = None, advance: Callable[[float], object] = silent
 ) -> Corpus:
     """Write the cases as files: model, inputs, expected results and bounds.
 

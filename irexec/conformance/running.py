@@ -17,6 +17,7 @@ from irexec.conformance.result import CRASHED, INEXPRESSIBLE, REFUSED, CaseResul
 from irexec.conformance.verdicts import Arrays, Verdict, case_bounds, left_open, verdict_of
 from irexec.errors import ConversionError, EngineError, InputError, IrexecError, RunTimeoutError
 from irexec.ir.graph import Value
+from irexec.messages import silent
 from irexec.records import Records
 from irexec.testing import Case, model_of
 from irexec.tools.engines.engine import EngineJob
@@ -53,7 +54,7 @@ class ConformOptions:
 
 
 def conform(
-    runtime: str, options: ConformOptions | None = None, advance: Callable[[float], object] = lambda done: None
+    runtime: str, options: ConformOptions | None = None, advance: Callable[[float], object] = silent
 ) -> Conformance:
     """Hold a runtime to the corpus. No case ends the run: OpenVINO and ONNX Runtime are in a process of their own.
 

@@ -17,8 +17,13 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
+from irexec.dtypes.elements import Element
+from irexec.errors import InputError
 from irexec.ir.codes import CODES
-from irexec.ir.constants import Constant
+from irexec.ir.constants import Constant, constant_value
+from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.messages import counted, listed
@@ -57,6 +62,16 @@ class Value:
     def name(self) -> str:
         """Name for people: the first tensor name, else the label."""
         return self.names[0] if self.names else self.label
+
+    @property
+    def shape(self) -> PartialShape:
+        """The declared shape; None if it is unknown."""
+        return None if self.fact is None else self.fact.shape
+
+    @property
+    def element_type(self) -> Element | None:
+        """The declared element type; None if it is unknown."""
+        return None if self.fact is None else self.fact.element
 
     @property
     def port_id(self) -> int:
@@ -126,6 +141,22 @@ class Node(Shown):
         """The values that arrive at the node, in the order of its input ports; ``ports[i].source = value`` changes
         one."""
         return tuple([port.source for port in self.ports])
+
+    @property
+    def array(self) -> np.ndarray:
+        """The values of a Constant, unpacked, in its shape; read-only.
+
+        Raises:
+            ModelError: its bytes cannot be read.
+            InputError: the layer is not a Constant.
+        """
+        if self.constant is None:
+            raise InputError(f"layer {self.name!r} is a {self.type}: only a Constant has an array")
+        return constant_value(self.constant)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """``array``, as NumPy asks for it."""
+        return np.array(self.array, dtype, copy=copy)
 
     def input_index(self, number: int) -> int | None:
         """The index of the input whose port has that id; None if there is none."""
@@ -313,6 +344,14 @@ class ModelGraph(Graph):
     check_bin: BinCheck | None = None
     external_files: tuple[Path, ...] = ()
     origin: str | None = None
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files it was read from, with what each is, which nothing may overwrite."""
+        parts = [path for path in (self.bin_path, *self.external_files) if path is not None]
+        return dict.fromkeys(map(str, parts), "part of the model") | (
+            {str(self.path): "the model"} if self.path else {}
+        )
 
     def __repr__(self) -> str:
         """One line: the name, the number of layers, the first inputs and outputs as they are declared."""

@@ -134,15 +134,12 @@ def find_value(graph: Graph, key: str) -> Value:
 
 
 def find_node(graph: Graph, name: str) -> Node:
-    """The layer of a name, outside of bodies.
+    """The layer of a name or id, else the layer that computes the tensor of this name; outside of bodies.
 
     Raises:
         InputError: there is none; the message offers similar names.
     """
-    for node in graph.nodes:
-        if node.name == name:
-            return node
-    raise InputError(f"there is no layer {name!r}{similar(name, [node.name for node in graph.nodes])}")
+    return _node(graph, name) or find_value(graph, name).node
 
 
 def similar(name: str, names: list[str]) -> str:

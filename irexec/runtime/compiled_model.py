@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from irexec.analysis.model import Model, Port, brief, find_port
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision
@@ -101,7 +101,7 @@ class CompiledModel(Session):
         """The steps that run, printable; with dynamic inputs, the plan for inputs of any shape. See plan_for."""
         return self.program.report(())
 
-    def plan_for(self, shapes: Mapping[str | int, Sequence[int]] | Sequence[int]) -> PlanReport:
+    def plan_for(self, shapes: Mapping[Any, Sequence[int]] | Sequence[int]) -> PlanReport:
         """The steps that run for inputs of these shapes.
 
         Args:

@@ -64,7 +64,7 @@ def _pairs(ports: Sequence[Port], given: Inputs) -> list[tuple[Any, Any]]:
 
 
 def bind_shapes(
-    ports: Sequence[Port], given: Mapping[str | int, Sequence[int]] | Sequence[int]
+    ports: Sequence[Port], given: Mapping[Any, Sequence[int]] | Sequence[int]
 ) -> tuple[tuple[int, ...], ...]:
     """One shape per input of the model, in order.
 
@@ -234,7 +234,7 @@ class UnknownOutputError(InputError, KeyError):
 
 
 class Outputs(Shown, Mapping[str, np.ndarray]):
-    """The results of one run, in the order of the model's Results, none of them left out.
+    """The results of one run, in the order of the model's Results, none of them left out; or the tensors asked for.
 
     It is a mapping by name; ``[]`` also takes any other name of a Result, a position, and a Port such as
     ``compiled.output(0)``.

@@ -7,6 +7,7 @@ from contextlib import nullcontext, suppress
 
 import numpy as np
 
+from irexec.analysis.model import Port
 from irexec.backend.kernel import NanHasNoLevelError
 from irexec.backend.threads import one_blas_thread
 from irexec.ir.graph import Value
@@ -58,7 +59,7 @@ class Session(Shown):
         allow_cast: bool = False,
         on_layer: OnLayer | None = None,
         timeout: float | None = None,
-    ) -> dict[str, np.ndarray] | Outputs:
+    ) -> Outputs:
         """Run, and return the tensors that are asked for.
 
         Args:
@@ -74,7 +75,7 @@ class Session(Shown):
                 state of variables is then that before the run.
 
         Returns:
-            A dict by the keys, as text, in the order asked for; Outputs where ``outputs`` is None.
+            The tensors in the order asked for, by these keys as text; all Results where ``outputs`` is None.
 
         Raises:
             InputError: there is no such tensor; the message offers similar names.
@@ -86,9 +87,14 @@ class Session(Shown):
             return Outputs(self.program.outputs, self._run(inputs, None, allow_cast, observer, timeout))
         if isinstance(outputs, str | int):
             outputs = [outputs]
-        values = tuple(self.program.own(self.program.find(key)) for key in outputs)
-        arrays = self._run(inputs, values, allow_cast, observer, timeout)
-        return {str(key): array for key, array in zip(outputs, arrays, strict=True)}
+        asked = {str(key): self.program.own(self.program.find(key)) for key in outputs}
+        arrays = self._run(inputs, tuple(asked.values()), allow_cast, observer, timeout)
+        facts = [self.program.inference[value] for value in asked.values()]
+        ports = [
+            Port(key, (key,), fact.element, fact.shape, value.node)
+            for (key, value), fact in zip(asked.items(), facts, strict=True)
+        ]
+        return Outputs(ports, arrays)
 
     def values(
         self,

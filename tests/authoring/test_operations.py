@@ -20,7 +20,9 @@ from irexec.schema.opdef import OpDef
 from irexec.schema.registry import NEWEST_OPSET, definitions, newest
 from irexec.testing import Case, model_of
 from irexec.testing.rows import read_attributes
+from tests.docs.pages import blocks
 from tests.support.cases import families
+from tests.support.paths import ROOT
 
 _ROWS: dict[OpDef, list[Case]] = {}
 for _rows in families().values():
@@ -177,7 +179,8 @@ def test_the_stub_has_every_function() -> None:
 
 
 _SAMPLE = """
-from irexec import Model, Tensor, opset
+import numpy as np
+from irexec import Model, Tensor, infer, opset, to_onnx
 
 x: Tensor = opset.parameter([1, 3, 8, 8], "f32", "x")
 y: Tensor = opset.gelu(2 - x * 2 + 1, approximation_mode="tanh") @ x
@@ -196,12 +199,29 @@ opset.gelo(y)  # attr-defined
 a, b, c = opset.topk(y, 1, axis=-1, mode="max", sort="none")  # misc
 opset.relu(y).softmax()  # attr-defined
 opset.relu(object())  # arg-type
+
+shapes: dict[str, str] = {"x": "1,3,?,?"}
+model.reshape(shapes)
+with model.edit() as g:
+    g.rename("x", "image")
+    steps: list[str] = g.steps
+    g.rename("x")  # call-arg
+    g.set_bach(2)  # attr-defined
+weights: np.ndarray = model["weights"].array
+rank: int = len(model["image"].outputs[0].shape or ())
+result: np.ndarray = infer(model, {"x": weights}, ["image"])[0]
+to_onnx(model, "sample.onnx")
 """
 
 
 def test_mypy_finds_wrong_calls(tmp_path: Path) -> None:
+    """All examples of the guide are right."""
     pytest.importorskip("mypy")
     (tmp_path / "sample.py").write_text(_SAMPLE, "utf-8")
+    guide = [
+        block.text for block in blocks((ROOT / "docs/python/guide.md").read_text("utf-8")) if block.language == "python"
+    ]
+    (tmp_path / "guide.py").write_text("\n".join(guide), "utf-8")
     # A checkout has no stub unless irexec was installed from it.
     package = Path(irexec.__file__).parent
     shutil.copytree(package, tmp_path / "irexec", ignore=shutil.ignore_patterns("__pycache__", "built", "source"))
@@ -215,6 +235,7 @@ def test_mypy_finds_wrong_calls(tmp_path: Path) -> None:
         "--cache-dir",
         str(tmp_path),
         "sample.py",
+        "guide.py",
     ]
     done = subprocess.run(
         command,
@@ -231,4 +252,4 @@ def test_mypy_finds_wrong_calls(tmp_path: Path) -> None:
     ]
     lines = _SAMPLE.splitlines()
     expected = [(str(number), line.partition("# ")[2]) for number, line in enumerate(lines, 1) if "  # " in line]
-    assert found == expected, done.stdout + done.stderr
+    assert found == expected and "guide.py" not in done.stdout, done.stdout + done.stderr

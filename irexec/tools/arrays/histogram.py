@@ -14,7 +14,7 @@ from irexec.display import Content
 from irexec.errors import InputError
 from irexec.ir.dims import shape_text
 from irexec.ir.graph import Graph, Node
-from irexec.messages import counted
+from irexec.messages import counted, silent
 from irexec.records import Report
 from irexec.reference.indexing import as_indices
 from irexec.tools.arrays.statistics import BLOCK, Moments, Statistics, array_blocks, blocks_of
@@ -89,7 +89,7 @@ def histogram(array: np.ndarray, bins: int = BINS, *, name: str = "") -> Histogr
     return _histogram(lambda: array_blocks(array), bins, name, kind, array.shape)
 
 
-def constant_histogram(node: Node, bins: int = BINS, advance: Callable[[int], None] = lambda bytes: None) -> Histogram:
+def constant_histogram(node: Node, bins: int = BINS, advance: Callable[[int], None] = silent) -> Histogram:
     """The histogram of a Constant, of its values as they are stored; see ``histogram``.
 
     Args:

@@ -11,6 +11,7 @@ import numpy as np
 from irexec.errors import IrexecError, ModelError
 from irexec.ir.constants import constant_blocks
 from irexec.ir.graph import Node
+from irexec.messages import silent
 from irexec.records import Record
 
 BLOCK = 1 << 17
@@ -115,7 +116,7 @@ def statistics(array: np.ndarray) -> Statistics:
     return moments.statistics()
 
 
-def constant_statistics(node: Node, advance: Callable[[int], None] = lambda bytes: None) -> Statistics:
+def constant_statistics(node: Node, advance: Callable[[int], None] = silent) -> Statistics:
     """The statistics of a Constant, of its values as they are stored.
 
     Args:

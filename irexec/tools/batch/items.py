@@ -21,6 +21,7 @@ from irexec.analysis.model import Port, expected, find_port
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, UnsupportedError
 from irexec.io.reading import open_regular, reading
+from irexec.messages import silent
 from irexec.tools.arrays.items import ArrayItems
 from irexec.tools.batch.predictor import Predictor
 from irexec.tools.images.files import IMAGE_SUFFIXES, Notify
@@ -235,7 +236,7 @@ def find_items(
     shuffle_seed: int | None = None,
     column: str | None = None,
     exclude: Sequence[Path] = (),
-    note: Callable[[str], None] = lambda text: None,
+    note: Callable[[str], None] = silent,
 ) -> Items:
     """The items of files, folders, patterns and lists, in the order given; the files of a folder by name.
 
@@ -372,7 +373,7 @@ class ItemReader:
         self._ports, self._image, self._column, self._memory = predictor.inputs, image, column, memory
         self._batching = predictor.batching
         self._open: tuple[str, ArrayItems | ParquetTable] | None = None
-        self.notify: Notify = lambda text: None
+        self.notify: Notify = silent
 
     def read(self, item: Item) -> dict[str, np.ndarray]:
         """The arrays of an item.

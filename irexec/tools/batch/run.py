@@ -15,7 +15,7 @@ from irexec.display import Content, Text
 from irexec.errors import InputError
 from irexec.io.onnx_bytes import is_onnx_file
 from irexec.io.reading import writing
-from irexec.messages import counted, is_address
+from irexec.messages import counted, is_address, silent
 from irexec.records import Record, Report
 from irexec.tools.batch.assemble import assemble
 from irexec.tools.batch.items import MANIFEST, PARTS, Items, find_items
@@ -111,9 +111,9 @@ class BatchWatch:
         note: receives notes for the user.
     """
 
-    part: Callable[[PartDone], None] = lambda done: None
-    progress: Callable[[int, int], None] = lambda done, total: None
-    note: Callable[[str], None] = lambda text: None
+    part: Callable[[PartDone], None] = silent
+    progress: Callable[[int, int], None] = silent
+    note: Callable[[str], None] = silent
 
 
 class Engine(Protocol):

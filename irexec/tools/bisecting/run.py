@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from irexec.api import ModelLike, as_model
 from irexec.errors import EngineError, InputError, RunTimeoutError
+from irexec.messages import silent
 from irexec.records import Records
 from irexec.tools.bisecting.judging import judged_release
 from irexec.tools.bisecting.options import BisectOptions, range_of
@@ -37,8 +38,8 @@ def bisect(
     options: BisectOptions | None = None,
     *,
     sources: Sequence[InputSource] = (),
-    say: Say = lambda text: None,
-    advance: Advance = lambda part: None,
+    say: Say = silent,
+    advance: Advance = silent,
 ) -> Bisection:
     """Find the release of OpenVINO or ONNX Runtime with which the results of a model change.
 
@@ -66,8 +67,8 @@ def bisecting(
     sources: Sequence[InputSource],
     options: BisectOptions,
     releases: Releases,
-    say: Say = lambda text: None,
-    advance: Advance = lambda part: None,
+    say: Say = silent,
+    advance: Advance = silent,
 ) -> Bisecting:
     """A bisection over the releases of a source; arguments and errors as for ``bisect``."""
     wanted = range_of(options)

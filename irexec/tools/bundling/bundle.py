@@ -16,7 +16,7 @@ from irexec.api import ModelLike
 from irexec.bounds import Interval, Unbounded
 from irexec.errors import InputError
 from irexec.io import write
-from irexec.messages import counted, listed
+from irexec.messages import counted, listed, silent
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.bundling.criterion import OutsideCheck, VerdictCheck, results_beside
 from irexec.tools.bundling.stripping import without_weights
@@ -42,7 +42,7 @@ def judge_into(
     *,
     sources: Sequence[InputSource] = (),
     strip_weights: bool = False,
-    notify: Notify = lambda text: None,
+    notify: Notify = silent,
 ) -> Judgement:
     """Judge a runtime, and write a bundle unless it agrees or loses its state; arguments are those of ``judge``.
 

@@ -21,6 +21,7 @@ from irexec.dtypes.elements import BF16, F32, F64, Element
 from irexec.errors import IrexecError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
+from irexec.messages import silent
 from irexec.tools.compare.constants import KnownConstants, has_values
 from irexec.tools.compare.inputs import Inputs
 from irexec.tools.compare.layers import detection_layers, random_layers
@@ -62,7 +63,7 @@ class Evidence:
     run_b: Runtime
     inputs: Inputs
     tolerances: Tolerances
-    advance: Advance = lambda part: None
+    advance: Advance = silent
     rows: dict[Any, Any] = field(default_factory=dict, repr=False)
     trials: dict[Any, Any] = field(default_factory=dict, repr=False)
     prints: dict[Any, Any] = field(default_factory=dict, repr=False)

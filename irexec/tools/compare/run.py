@@ -11,7 +11,7 @@ from irexec.analysis.model import Model
 from irexec.api import ModelLike
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, NodeError
-from irexec.messages import counted
+from irexec.messages import counted, silent
 from irexec.tools.compare.blame import without_followers
 from irexec.tools.compare.bodies import with_bodies
 from irexec.tools.compare.comparison import Comparison
@@ -43,8 +43,8 @@ def compare(
     options: CompareOptions | None = None,
     *,
     sources: Sequence[InputSource] = (),
-    notify: Notify = lambda text: None,
-    advance: Advance = lambda part: None,
+    notify: Notify = silent,
+    advance: Advance = silent,
 ) -> Comparison:
     """Compare two models, or one model in two runtimes, tensor by tensor.
 
@@ -121,8 +121,8 @@ def compared_models(
     b: ModelLike | None,
     given: GivenInputs,
     options: CompareOptions,
-    notify: Notify = lambda text: None,
-    advance: Advance = lambda part: None,
+    notify: Notify = silent,
+    advance: Advance = silent,
 ) -> ComparedModels:
     """Two models, compared, with both sides open until the stack is closed; errors are those of ``compare``."""
     if b is None and options.a_runtime == options.b_runtime:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field
 
 from irexec.io.line_process import LineProcess
+from irexec.messages import silent
 from irexec.tools.engines.engine import EngineJob
 
 TURN = 5
@@ -79,9 +80,7 @@ class EngineProcess:
         self.stop()
 
 
-def take_turns(
-    processes: Iterable[EngineProcess], runs: int, advance: Callable[[int], None] = lambda runs: None
-) -> None:
+def take_turns(processes: Iterable[EngineProcess], runs: int, advance: Callable[[int], None] = silent) -> None:
     """Let every process run ``runs`` times, a few at a time; ``advance`` is called with the number of finished runs."""
     processes = list(processes)
     for start in range(0, runs, TURN):

@@ -9,6 +9,7 @@ import numpy as np
 
 from irexec.errors import InputError
 from irexec.io.writer import check_file
+from irexec.messages import silent
 from irexec.records import Records
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.engines.runtimes import open_runtime
@@ -30,7 +31,7 @@ def generate(
     prompt: str | Sequence[int],
     options: GenerateOptions | None = None,
     *,
-    advance: Advance = lambda part: None,
+    advance: Advance = silent,
 ) -> Generation:
     """Continue a prompt with a language model, beside another runtime if the options name one.
 

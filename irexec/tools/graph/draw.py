@@ -15,7 +15,7 @@ from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, ModelError
 from irexec.ir.findings import Finding
 from irexec.ir.garbage import collection_paused
-from irexec.messages import counted
+from irexec.messages import counted, silent
 from irexec.runtime.profile import Profile
 from irexec.tools.graph.content import Content, content_of, drawn_in, neighbours, select
 from irexec.tools.graph.drawing import Drawing, DrawnEdge, DrawnLayer, family_of
@@ -40,7 +40,7 @@ def draw(
     findings: Iterable[Finding] = (),
     profile: Profile | None = None,
     inference: Inference | None = None,
-    advance: Callable[[int], None] = lambda bytes: None,
+    advance: Callable[[int], None] = silent,
 ) -> Drawing:
     """A model, or a part of it, as a drawing; nothing is run.
 
@@ -246,7 +246,7 @@ def create(
     sources: Sequence[InputSource],
     options: GraphOptions,
     notify: Notify,
-    advance: Callable[[int], None] = lambda bytes: None,
+    advance: Callable[[int], None] = silent,
 ) -> Drawing:
     """A drawing of a file.
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from irexec.errors import InputError, UnsupportedError
 from irexec.io.files import new_file
 from irexec.io.writer import check_file
+from irexec.messages import silent
 from irexec.records import Record
 from irexec.tools.graph.drawing import FONTS, PNG_SIDE, Drawing
 from irexec.tools.graph.html import graph_page
@@ -85,7 +86,7 @@ def rendered(
     *,
     scale: float = 1.0,
     columns: int | None = None,
-    notify: Notify = lambda text: None,
+    notify: Notify = silent,
 ) -> bytes:
     """The content of a file of that format.
 
@@ -122,7 +123,7 @@ def _mermaid(drawing: Drawing, notify: Notify) -> str:
 
 
 def write_graph(
-    drawing: Drawing, path: str, *, scale: float = 1.0, columns: int | None = None, notify: Notify = lambda text: None
+    drawing: Drawing, path: str, *, scale: float = 1.0, columns: int | None = None, notify: Notify = silent
 ) -> GraphFile:
     """Write a drawing in the format of the suffix, whole or not at all.
 

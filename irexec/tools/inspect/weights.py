@@ -19,6 +19,7 @@ from irexec.ir.constants import Constant
 from irexec.ir.dims import shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
+from irexec.messages import silent
 from irexec.records import Record, Records
 from irexec.tools.arrays.statistics import constant_statistics
 
@@ -186,7 +187,7 @@ class WeightLine(Record):
     not_finite: int
 
 
-def weights(model: Graph, advance: Callable[[int], None] = lambda bytes: None) -> Records[WeightLine]:
+def weights(model: Graph, advance: Callable[[int], None] = silent) -> Records[WeightLine]:
     """Statistics of every constant of a model and its bodies.
 
     Args:
@@ -214,7 +215,7 @@ def weights_table(lines: Sequence[WeightLine]) -> Table:
     return Table(columns, lines, what="constants")
 
 
-def weight_line(node: Node, constant: Constant, advance: Callable[[int], None] = lambda bytes: None) -> WeightLine:
+def weight_line(node: Node, constant: Constant, advance: Callable[[int], None] = silent) -> WeightLine:
     """Statistics of the constant of a layer; arguments and errors as for ``weights``."""
     found = constant_statistics(node, advance)
     return WeightLine(

@@ -11,6 +11,7 @@ from pathlib import Path
 from irexec.errors import InputError
 from irexec.io.files import new_file
 from irexec.io.writer import check_file
+from irexec.messages import silent
 from irexec.records import Record
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.images.files import Notify
@@ -40,7 +41,7 @@ def record_script(
     options: JudgeOptions | None = None,
     *,
     sources: Sequence[InputSource] = (),
-    notify: Notify = lambda text: None,
+    notify: Notify = silent,
 ) -> RecordScript:
     """Write a script, and beside it the inputs: the same for the device and for the judgement.
 

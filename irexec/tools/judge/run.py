@@ -22,7 +22,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
 from irexec.ir.facts import Fact
 from irexec.ir.writable import refuse_damage
-from irexec.messages import counted
+from irexec.messages import counted, silent
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.images.files import Notify
@@ -49,7 +49,7 @@ def judge(
     options: JudgeOptions | None = None,
     *,
     sources: Sequence[InputSource] = (),
-    notify: Notify = lambda text: None,
+    notify: Notify = silent,
     **settings: Any,
 ) -> Judgement:
     """Judge a runtime: every layer beside the interval in which correct implementations lie.

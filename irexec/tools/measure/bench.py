@@ -17,7 +17,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.display import Column, Content, Table
 from irexec.errors import InputError, ModelError, UnsupportedError
 from irexec.ir.dims import shape_text
-from irexec.messages import amount, counted
+from irexec.messages import amount, counted, silent
 from irexec.native.library import description
 from irexec.records import Record, Report
 from irexec.tools.arrays.files import write_npz
@@ -123,10 +123,10 @@ _FIGURES: tuple[tuple[str, Callable[[EngineResult], str]], ...] = (
 
 def bench(
     path: str,
-    sources: Sequence[InputSource],
-    options: BenchOptions,
-    notify: Notify,
-    advance: Callable[[int], None] = lambda runs: None,
+    sources: Sequence[InputSource] = (),
+    options: BenchOptions | None = None,
+    notify: Notify = silent,
+    advance: Callable[[int], None] = silent,
 ) -> BenchReport:
     """Measure a model.
 
@@ -142,6 +142,7 @@ def bench(
         InputError: the model does not take the inputs or shapes.
         ModelError, NodeError: the model cannot be read, or an engine cannot run it.
     """
+    options = options or BenchOptions()
     for engine in options.against:
         _require(engine)
     model = read_with_shapes(path, options.weights, options.shapes or {})

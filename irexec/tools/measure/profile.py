@@ -16,6 +16,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
 from irexec.io.files import new_file
 from irexec.io.writer import check_file
+from irexec.messages import silent
 from irexec.runtime.observation import RunProgress
 from irexec.runtime.profile import (
     Profile,
@@ -41,9 +42,9 @@ class ProfileOptions(SessionOptions):
 
 def profile(
     path: str,
-    sources: Sequence[InputSource],
-    options: ProfileOptions,
-    notify: Notify,
+    sources: Sequence[InputSource] = (),
+    options: ProfileOptions | None = None,
+    notify: Notify = silent,
     progress: RunProgress | None = None,
 ) -> Profile:
     """Run a model several times and measure every step.
@@ -60,6 +61,7 @@ def profile(
         ModelError, NodeError, UnsupportedError: the model cannot be read or run, or the trace cannot be written.
         RunTimeoutError: the runs take longer than the timeout.
     """
+    options = options or ProfileOptions()
     if options.trace is not None:
         check_trace(options.trace, files_read(path, options.weights, sources))
     model = read_with_shapes(path, options.weights, options.shapes or {}, given=GivenInputs(sources), mmap=options.mmap)

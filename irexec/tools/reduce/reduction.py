@@ -18,7 +18,7 @@ from irexec.analysis.submodel import with_shapes
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, ModelError
 from irexec.ir.graph import Node, Value
-from irexec.messages import counted, listed
+from irexec.messages import counted, listed, silent
 from irexec.records import Record
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.engines.runtimes import OWN, precision_beside
@@ -138,12 +138,12 @@ class Reduction(Record):
 def reduce(
     model: ModelLike,
     check: Check | None = None,
-    inputs: Sequence[InputSource] | Mapping[str | int, Any] = (),
+    inputs: Sequence[InputSource] | Mapping[Any, Any] = (),
     options: ReduceOptions | None = None,
     *,
     against: ModelLike | None = None,
-    notify: Callable[[str], None] = lambda text: None,
-    progress: Callable[[Step], None] = lambda step: None,
+    notify: Callable[[str], None] = silent,
+    progress: Callable[[Step], None] = silent,
 ) -> Reduction:
     """Find the smallest part of a model that fails as the model does.
 
@@ -185,7 +185,7 @@ class _Reducing:
 
     source: str | os.PathLike[str] | Model
     check: Check
-    inputs: Sequence[InputSource] | Mapping[str | int, Any]
+    inputs: Sequence[InputSource] | Mapping[Any, Any]
     options: ReduceOptions
     notify: Callable[[str], None]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from irexec.errors import ModelError
 from irexec.io.writer import Writer
+from irexec.messages import silent
 from irexec.tools.reduce.candidate import Candidate, Part, Whole, made
 from irexec.tools.reduce.checks.check import Check, Failure
 from irexec.tools.reduce.minimize import ddmin, shortest_prefix, shortest_suffix
@@ -48,7 +49,7 @@ class Trials:
         check: Check,
         answers: Answers,
         progress: Callable[[Step], None],
-        found: Callable[[Candidate], None] = lambda candidate: None,
+        found: Callable[[Candidate], None] = silent,
     ) -> None:
         self._check, self._answers, self._progress, self._found = check, answers, progress, found
         self.checks = self.recalled = 0

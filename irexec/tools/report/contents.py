@@ -16,6 +16,7 @@ from irexec.errors import InputError, IrexecError
 from irexec.ir.findings import Findings
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Node
+from irexec.messages import silent
 from irexec.runtime.profile import Profile
 from irexec.tools.arrays.histogram import Histogram, constant_histogram
 from irexec.tools.inspect.cost import CostReport, cost
@@ -88,9 +89,7 @@ class Contents:
 
 
 @collection_paused()
-def contents_of(
-    model: Model, findings: Findings, inference: Inference, *, advance: Advance = lambda part: None
-) -> Contents:
+def contents_of(model: Model, findings: Findings, inference: Inference, *, advance: Advance = silent) -> Contents:
     """Everything that can be said of a model, however damaged, without running it or reading its weights.
 
     Args:
@@ -113,7 +112,7 @@ def contents_of(
 
 
 @collection_paused()
-def read_weights(found: Contents, advance: Advance = lambda bytes: None) -> None:
+def read_weights(found: Contents, advance: Advance = silent) -> None:
     """Add the histograms of all constants; ``advance`` is called with the bytes of each.
 
     What is read goes with the last reference to it, block by block: no cycles hold it.

@@ -20,7 +20,7 @@ from irexec.io.files import new_file
 from irexec.io.writer import check_file
 from irexec.ir.findings import Finding, Findings, counts_of
 from irexec.ir.graph import ModelGraph
-from irexec.messages import amount, counted
+from irexec.messages import amount, counted, silent
 from irexec.reading import read_tolerant
 from irexec.records import Report
 from irexec.runtime.profile import Profile
@@ -105,7 +105,7 @@ def report(
     output: str | Path,
     options: ReportOptions | None = None,
     *,
-    notify: Notify = lambda text: None,
+    notify: Notify = silent,
     progress: Progress = _silent,
 ) -> WrittenReport:
     """Write a report of a model, however damaged it is.
@@ -163,7 +163,7 @@ def page_of(model: ModelLike, options: ReportOptions | None = None) -> str:
     """The HTML of the report of a model, or of what read_model takes; see ``report``."""
     model = as_model(model)
     options = options or ReportOptions()
-    return _page(_contents(model, [], options, lambda text: None, _silent), _name(model), options).text
+    return _page(_contents(model, [], options, silent, _silent), _name(model), options).text
 
 
 def _page(found: Contents, name: str, options: ReportOptions) -> Page:

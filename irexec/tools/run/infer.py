@@ -18,7 +18,7 @@ from irexec.dtypes.elements import STRING
 from irexec.errors import InputError, ModelError, NodeError
 from irexec.ir.graph import Value
 from irexec.ir.order import find_value, unique_names, values_by_name
-from irexec.messages import listed
+from irexec.messages import listed, silent
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.observation import RunProgress
 from irexec.tools.arrays.files import STDIN, open_arrays
@@ -54,8 +54,8 @@ class Notifier:
         warning: takes what is wrong with the model, but does not keep it from running.
     """
 
-    note: Callable[[str], None] = lambda text: None
-    warning: Callable[[str], None] = lambda text: None
+    note: Callable[[str], None] = silent
+    warning: Callable[[str], None] = silent
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError
 from irexec.ir.graph import Node, Value
+from irexec.messages import silent
 from irexec.records import Records
 from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.engines.runtimes import Arrays
@@ -64,8 +65,8 @@ def sensitivity(
     options: SensitivityOptions | None = None,
     *,
     sources: Sequence[InputSource] = (),
-    notify: Notify = lambda text: None,
-    advance: Callable[[float], object] = lambda part: None,
+    notify: Notify = silent,
+    advance: Callable[[float], object] = silent,
 ) -> Sensitivity:
     """Measure how much of the error of a model with fewer bits each layer makes, in irexec.
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from irexec.analysis.model import Port, expected, find_port
 from irexec.errors import InputError, IrexecError
+from irexec.messages import silent
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.inputs import checked
 from irexec.tools.batch.predictor import PredictorOptions, described
@@ -123,7 +124,7 @@ class Batcher:
 
     def __init__(
         self, model: ServedModel, executor: Executor, slots: asyncio.Semaphore, *, max_batch: int, max_delay: float,
-        max_waiting: int = 4096, ran: Callable[[int, int, float], None] = lambda requests, items, seconds: None,
+        max_waiting: int = 4096, ran: Callable[[int, int, float], None] = silent,
     ) -> None:  # fmt: skip
         self._model, self._executor, self._slots, self._ran = model, executor, slots, ran
         self._max_batch, self._max_delay, self._max_waiting = max_batch, max_delay, max_waiting
