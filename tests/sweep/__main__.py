@@ -25,6 +25,7 @@ KINDS = {
     "compare-exporters": "tests.compare_sweep.exporters",
     "compare-onnx": "tests.compare_sweep.onnx",
     "compare-openvino": "tests.compare_sweep.openvino",
+    "contrib": "tests.contrib_sweep.sweep",
     "diff": "tests.diff_sweep.judging",
     "graphs": "tests.graphs.openvino",
     "judge": "tests.judge_sweep.networks",

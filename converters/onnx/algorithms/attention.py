@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -143,6 +144,15 @@ def with_past(ctx: TranslationContext, past: Value | None, x: Value) -> Value:
     return x if past is None else ctx.emit("Concat", past, x, axis=2)
 
 
+def inserted(ctx: TranslationContext, cache: Value, new: Value, before: Expression) -> Value:
+    """A cache, (batch, heads, entries, size), with new entries from position ``before``, a scalar or per sample."""
+    if ctx.rank(before.value) == 1:
+        before = before.unsqueeze(1, 2, 3)
+    position = before + positions(ctx, new, 2).unsqueeze(0, 1, 3)
+    index = ctx.full(position.value, ctx.shape_of(new))
+    return cast("Value", ctx.emit("ScatterElementsUpdate", cache, index, new, ctx.constant(2), version=3))
+
+
 def visible(
     ctx: TranslationContext, query: Value, key: Value, offset: Expression | None, before: int = -1, after: int = 0
 ) -> Expression:
@@ -162,16 +172,37 @@ def visible(
     return near if before < 0 else near & (columns >= position - before)
 
 
-def attend(ctx: TranslationContext, heads: Heads, mask: Mask, scale: float | None, causal: bool = False) -> Value:
-    """IR's attention, with 0 in place of NaN for a query without keys. ``causal``: query i sees keys up to i."""
+def attend(
+    ctx: TranslationContext, heads: Heads, mask: Mask, scale: float | None, causal: bool = False,
+    sink: Value | None = None,
+) -> Value:  # fmt: skip
+    """IR's attention, with 0 in place of NaN for a query without keys.
+
+    Args:
+        ctx, heads, mask, scale: the attention.
+        causal: query i sees keys up to i.
+        sink: one more score of each head, (1, heads, 1, 1), which adds to the sum of softmax and has no value.
+    """
     kind = ctx.element(heads.query)
     merged = mask.merged(ctx, kind)
+    if scale is None and sink is not None:
+        scale = _head_size(ctx, heads.query) ** -0.5
     factor = None if scale is None else ctx.constant(scale, kind)
     if factor is not None and merged is None:
         merged = ctx.constant(0, kind)
-    y = ctx.emit("ScaledDotProductAttention", heads.query, heads.key, heads.value, merged, factor, causal=causal)
-    without_keys = _rows_without_keys(ctx, mask, kind)
+    sinks = () if sink is None else (sink,)
+    y = ctx.emit(
+        "ScaledDotProductAttention", heads.query, heads.key, heads.value, merged, factor, *sinks, causal=causal
+    )
+    without_keys = None if sink is not None else _rows_without_keys(ctx, mask, kind)
     return y if without_keys is None else without_keys.select(0, Expression(ctx, y)).value
+
+
+def _head_size(ctx: TranslationContext, query: Value) -> int:
+    size = ctx.sizes(query)[3]
+    if not isinstance(size, int):
+        raise OpError(f"the size of the heads of {ctx.fact(query)} is not known")
+    return size
 
 
 def _rows_without_keys(ctx: TranslationContext, mask: Mask, kind: Element) -> Expression | None:
@@ -206,6 +237,7 @@ class Scores:
     scale: float | None
     softcap: float = 0.0
     precision: Element | None = None
+    sink: Value | None = None
 
     def stages(self) -> tuple[Value, list[Value]]:
         """The result, and a list: scores, scores after softcap, scores after softcap and mask, weights."""
@@ -218,12 +250,22 @@ class Scores:
             added = Expression(ctx, merged)
             low = Expression(ctx, ctx.constant(float("-inf"), kind))
             masked = added.select(capped, low) if ctx.element(merged) is BOOLEAN else capped + added
-        weights = Expression(ctx, ctx.emit("Softmax", ctx.convert(masked.value, self.precision or kind), axis=-1))
+        weights = Expression(ctx, self._softmax(ctx.convert(masked.value, self.precision or kind)))
         if without_keys is not None:
             weights = without_keys.select(0, weights)
         weights = weights.to(kind)
         y = ctx.emit("MatMul", weights.value, self.heads.value, transpose_a=False, transpose_b=False)
         return y, [scores.value, capped.value, masked.value, weights.value]
+
+    def _softmax(self, scores: Value) -> Value:
+        """Softmax over the keys; the sink, (1, heads, 1, 1), is one more score, whose weight is left out."""
+        ctx = self.ctx
+        if self.sink is None:
+            return cast("Value", ctx.emit("Softmax", scores, axis=-1))
+        rows = ctx.emit("Slice", ctx.shape_of(scores), [0], [3], [1], [0])
+        column = ctx.full(ctx.convert(self.sink, ctx.element(scores)), ctx.emit("Concat", rows, [1], axis=0))
+        weights = ctx.emit("Softmax", ctx.emit("Concat", scores, column, axis=3), axis=3)
+        return cast("Value", ctx.emit("Slice", weights, [0], [-1], [1], [3]))
 
     def _scaled(self, kind: Element) -> tuple[Value, Value]:
         """Queries and keys, each times the square root of the scale; the queries take a negative sign."""

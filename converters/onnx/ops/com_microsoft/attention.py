@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
+
 from converters.onnx.algorithms.attention import (
     Heads,
     Mask,
     Scores,
     attend,
+    inserted,
     join_heads,
-    repeat_heads,
     rotate,
     split_heads,
     visible,
@@ -109,16 +111,36 @@ def attention(
     """One product computes queries, keys and values; past and present are keys and values, (2, batch, heads, ...)."""
     projected = ctx.emit("MatMul", x, weights)
     projected = projected if bias is None else ctx.emit("Add", projected, bias)
-    return _from_projected(ctx, projected, qkv_hidden_sizes, mask_index, past, attention_bias, given)
+    return _from_projected(
+        ctx, projected, qkv_hidden_sizes, mask_index, past, attention_bias, given, past_sequence_length
+    )
+
+
+@translates("DecoderMaskedSelfAttention", domain=COM_MICROSOFT)
+def decoder_masked_self_attention(
+    ctx: TranslationContext, x: Annotated[Value, Rank(3)], weights: Annotated[Value, Rank(2)], bias: Value,
+    mask_index: Value | None, past: Annotated[Value, Rank(5)], attention_bias: Value | None,
+    past_sequence_length: Value,
+    beam_width: Value | None = None, cache_indirection: Value | None = None, *, num_heads: int,
+    mask_filter_value: float = -10000.0, scale: float = 0.0, do_rotary: int = 0, past_present_share_buffer: int = 0,
+) -> tuple[Value, ...]:  # fmt: skip
+    """Attention of one new token. ONNX Runtime has it on CUDA only, where the keys of a shared buffer are reordered."""
+    if cache_indirection is not None or past_present_share_buffer:
+        text = "cache_indirection and past_present_share_buffer, of CUDA's layout of keys, cannot be converted"
+        raise ConversionError(text, unsupported=True)
+    given = _Attributes(num_heads=num_heads, mask_filter_value=mask_filter_value, scale=scale, do_rotary=do_rotary)
+    return attention(ctx, x, weights, bias, mask_index, past, attention_bias, given=given)
 
 
 def _from_projected(
     ctx: TranslationContext, projected: Value, sizes: list[int] | None, mask_index: Value | None, past: Value | None,
-    attention_bias: Value | None, given: _Attributes,
+    attention_bias: Value | None, given: _Attributes, past_sequence_length: Value | None = None,
 ) -> tuple[Value, ...]:  # fmt: skip
     """The attention of queries, keys and values concatenated along the last axis."""
-    if given.do_rotary or given.past_present_share_buffer:
-        raise ConversionError("do_rotary and past_present_share_buffer cannot be converted", unsupported=True)
+    if given.do_rotary:
+        raise ConversionError("do_rotary 1 cannot be converted: the angles are not defined", unsupported=True)
+    if given.past_present_share_buffer and (past_sequence_length is None or past is None):
+        raise OpError("past_present_share_buffer needs past and past_sequence_length")
     if sizes and len(sizes) != 3:
         raise OpError(f"qkv_hidden_sizes is {list(sizes)}, expected 3 sizes")
     width = ctx.sizes(projected)[2]
@@ -126,9 +148,14 @@ def _from_projected(
         raise OpError(f"the width of the queries, keys and values {ctx.fact(projected)} is not known")
     parts = ctx.emit("VariadicSplit", projected, ctx.constant(2), list(sizes or [width // 3] * 3))
     query, key, value = (split_heads(ctx, part, given.num_heads) for part in parts)
+    stored: list[Value] = [key, value]
     if past is not None:
         old = [ctx.emit("Squeeze", part, [0]) for part in ctx.emit("Split", past, ctx.constant(0), num_splits=2)]
-        key, value = with_past(ctx, old[0], key), with_past(ctx, old[1], value)
+        shared = given.past_present_share_buffer and past_sequence_length is not None
+        start = _scalar_length(ctx, past_sequence_length) if shared and past_sequence_length is not None else None
+        (key, stored[0]), (value, stored[1]) = (
+            _appended(ctx, part, new, start) for part, new in zip(old, stored, strict=True)
+        )
     mask = Mask()
     if mask_index is not None:
         _hide(ctx, mask, _raw_mask(ctx, mask_index, key, has_starts=True), query, given.mask_filter_value)
@@ -139,7 +166,7 @@ def _from_projected(
     y = join_heads(ctx, attend(ctx, Heads(query, key, value), mask, _scale(given.scale)))
     if not ctx.needs_output(1):
         return (y,)
-    return y, ctx.emit("Concat", ctx.unsqueeze(key, [0]), ctx.unsqueeze(value, [0]), axis=0)
+    return y, ctx.emit("Concat", *(ctx.unsqueeze(part, [0]) for part in stored), axis=0)
 
 
 def _before(ctx: TranslationContext, key: Value, query: Value) -> Expression:
@@ -156,11 +183,19 @@ def multi_head_attention(
     past_sequence_length: Value | None = None, cache_indirection: Value | None = None, *, num_heads: int,
     mask_filter_value: float = -10000.0, scale: float = 0.0, unidirectional: int = 0,
 ) -> tuple[Value | None, ...]:  # fmt: skip
-    """Queries, keys and values: separate; packed as (batch, length, heads, 3, size); or keys packed with values."""
-    if cache_indirection is not None or past_sequence_length is not None:
-        raise ConversionError("a cache of fixed size cannot be converted", unsupported=True)
+    """Queries, keys and values: separate; packed as (batch, length, heads, 3, size); or keys packed with values.
+
+    With past_sequence_length the caches have a fixed size: new entries are written at this position. The causal mask
+    of ``unidirectional`` begins after the past, and the last query sees all keys, whatever their number. ONNX Runtime
+    does not read the past if no output has the new one.
+    """
+    if cache_indirection is not None:
+        raise ConversionError("cache_indirection, of beam search, cannot be converted", unsupported=True)
     heads = _heads(ctx, query, key, value, bias, num_heads)
-    keys, values = with_past(ctx, past_key, heads.key), with_past(ctx, past_value, heads.value)
+    start = None if past_sequence_length is None else _scalar_length(ctx, past_sequence_length)
+    keys, stored_key = _appended(ctx, past_key, heads.key, start)
+    values, stored_value = _appended(ctx, past_value, heads.value, start)
+    before = _past_length(ctx, past_key, start)
     heads = Heads(heads.query, keys, values)
     mask = Mask()
     if key_padding_mask is not None:
@@ -168,20 +203,72 @@ def multi_head_attention(
     if attention_bias is not None:
         mask.add(ctx, attention_bias)
     if unidirectional:
-        mask.restrict(visible(ctx, heads.query, keys, _before(ctx, keys, heads.query)), sees=past_key is not None)
+        seen = visible(ctx, heads.query, keys, before)
+        if past_key is None and not are_equal(ctx.sizes(keys)[2], ctx.sizes(heads.query)[2]):
+            rows = positions(ctx, heads.query, 2)
+            seen = seen | rows.equals(Expression(ctx, ctx.size(heads.query, 2)) - 1).column()
+        mask.restrict(seen, sees=True)
     if ctx.needs_output(3):
         y, stages = Scores(ctx, heads, mask, _scale(scale)).stages()
-        return join_heads(ctx, y), keys, values, stages[2]
-    return join_heads(ctx, attend(ctx, heads, mask, _scale(scale))), keys, values
+        lowest = Expression(ctx, stages[2]).maximum(float(np.finfo(np.float32).min))
+        return join_heads(ctx, y), stored_key, stored_value, lowest.value
+    return join_heads(ctx, attend(ctx, heads, mask, _scale(scale))), stored_key, stored_value
+
+
+def _scalar_length(ctx: TranslationContext, length: Value) -> Expression:
+    return Expression(ctx, ctx.scalar(ctx.convert(length, I64)))
+
+
+def _past_length(ctx: TranslationContext, past: Value | None, start: Expression | None) -> Expression | None:
+    """The number of keys before the new ones; None is 0."""
+    return start if past is None or start is not None else Expression(ctx, ctx.size(past, 2))
+
+
+def _appended(ctx: TranslationContext, past: Value | None, new: Value, start: Expression | None) -> tuple[Value, Value]:
+    """The entries in use, and the new cache; both are the past entries with the new ones, unless its size is fixed."""
+    if start is None or past is None:
+        joined = with_past(ctx, past, new)
+        return joined, joined
+    cache = inserted(ctx, past, new, start)
+    end = (start + Expression(ctx, ctx.size(new, 2))).unsqueeze(0)
+    return ctx.emit("Slice", cache, [0], end.value, [1], [2]), cache
+
+
+@translates("DecoderMaskedMultiHeadAttention", domain=COM_MICROSOFT)
+def decoder_masked_multi_head_attention(
+    ctx: TranslationContext, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3, 4)] | None = None,
+    value: Annotated[Value, Rank(3, 4)] | None = None, mask_index: Value | None = None,
+    attention_bias: Value | None = None, past_key: Annotated[Value, Rank(4)] | None = None,
+    past_value: Annotated[Value, Rank(4)] | None = None, past_sequence_length: Value | None = None,
+    beam_width: Value | None = None, cache_indirection: Value | None = None,
+    bias: Annotated[Value, Rank(1)] | None = None, *, num_heads: int, mask_filter_value: float = -10000.0,
+    scale: float = 0.0, output_qk: int = 0, past_present_share_buffer: int = 0,
+) -> tuple[Value | None, ...]:  # fmt: skip
+    """MultiHeadAttention of one new token; queries, keys and values may be packed along the last axis.
+
+    Keys split into heads, of rank 4, are those of another layer: they are not appended.
+    """
+    if past_present_share_buffer and past_sequence_length is None:
+        raise OpError("past_present_share_buffer needs past_sequence_length")
+    if key is None:
+        third = ctx.sizes(query)[2]
+        if not isinstance(third, int) or third % 3:
+            raise OpError(f"the packed queries, keys and values are {ctx.fact(query)}, expected a multiple of 3")
+        query, key, value = ctx.emit("Split", query, ctx.constant(2), num_splits=3)
+    start = past_sequence_length if past_present_share_buffer else None
+    if ctx.rank(key) == 4:
+        start = past_key = past_value = None
+    return multi_head_attention(
+        ctx, query, key, value, bias, mask_index, attention_bias, past_key, past_value, start, cache_indirection,
+        num_heads=num_heads, mask_filter_value=mask_filter_value, scale=scale,
+    )  # fmt: skip
 
 
 def _heads(
     ctx: TranslationContext, query: Value, key: Value | None, value: Value | None, bias: Value | None, num_heads: int
 ) -> Heads:
     if ctx.rank(query) == 5:
-        if bias is not None:
-            raise ConversionError("a bias of packed queries, keys and values cannot be converted", unsupported=True)
-        return Heads(*_unpacked(ctx, query, 3))
+        return Heads(*_unpacked(ctx, query, 3, bias))
     if key is None:
         raise OpError("the keys are missing, and the queries are not packed with them")
     parts: list[Value | None] = [None] * 3
@@ -190,7 +277,10 @@ def _heads(
         parts = _split_bias(ctx, bias, widths)
     first = split_heads(ctx, _plus(ctx, query, parts[0]), num_heads)
     if ctx.rank(key) == 5:
-        return Heads(first, *_unpacked(ctx, key, 2))
+        width = ctx.sizes(query)[2]
+        if bias is not None and isinstance(width, int):
+            bias = ctx.emit("Slice", bias, [width], [3 * width], [1], [0])
+        return Heads(first, *_unpacked(ctx, key, 2, bias))
     if value is None:
         raise OpError("the values are missing")
     if ctx.rank(key) == 4:
@@ -215,8 +305,11 @@ def _plus(ctx: TranslationContext, x: Value, bias: Value | None) -> Value:
     return x if bias is None else ctx.emit("Add", x, bias)
 
 
-def _unpacked(ctx: TranslationContext, packed: Value, count: int) -> list[Value]:
-    """(batch, length, heads, count, size) as ``count`` tensors of (batch, heads, length, size)."""
+def _unpacked(ctx: TranslationContext, packed: Value, count: int, bias: Value | None) -> list[Value]:
+    """(batch, length, heads, count, size) as ``count`` tensors of (batch, heads, length, size), with the bias."""
+    if bias is not None:
+        heads, _, size = ctx.static(packed, "the packed data")[2:]
+        packed = ctx.emit("Add", packed, ctx.transpose(ctx.reshape(bias, [count, heads, size]), [1, 0, 2]))
     parts = ctx.emit("Split", packed, ctx.constant(3), num_splits=count)
     return [ctx.transpose(ctx.emit("Squeeze", part, [3]), [0, 2, 1, 3]) for part in parts]
 
@@ -244,116 +337,6 @@ def rotary_embedding(
     y = rotate(ctx, x, cos, sin, bool(interleaved), rotary_embedding_dim)
     y = y if scale == 1.0 else ctx.emit("Multiply", y, ctx.constant(scale, y))
     return join_heads(ctx, y) if flat else y
-
-
-@translates("GroupQueryAttention", domain=COM_MICROSOFT)
-def group_query_attention(
-    ctx: TranslationContext, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3)] | None,
-    value: Annotated[Value, Rank(3)] | None, past_key: Annotated[Value, Rank(4)] | None,
-    past_value: Annotated[Value, Rank(4)] | None, seqlens_k: Value, total_sequence_length: Value,
-    cos_cache: Annotated[Value, Rank(2)] | None = None, sin_cache: Annotated[Value, Rank(2)] | None = None,
-    position_ids: Value | None = None, attention_bias: Value | None = None, head_sink: Value | None = None, *,
-    num_heads: int, kv_num_heads: int, scale: float = 0.0, do_rotary: int = 0, rotary_interleaved: int = 0,
-    local_window_size: int = -1, softcap: float = 0.0, smooth_softmax: int = 0, kv_cache_bit_width: int = 0,
-    qk_output: int = 0, causal: int = 1, k_quant_type: str = "NONE", v_quant_type: str = "NONE",
-    sliding_window_cache: int = 0, qk_norm_epsilon: float = 1e-6,
-) -> tuple[Value, ...]:  # fmt: skip
-    """Causal attention; keys and values follow the past ones, seqlens_k + 1 - length per sample.
-
-    A first prompt, whose total length is the length of the queries, has no past; seqlens_k then has no effect.
-    """
-    has_sinks = smooth_softmax or head_sink is not None
-    has_other_cache = sliding_window_cache or k_quant_type != "NONE" or v_quant_type != "NONE"
-    if has_sinks or has_other_cache or not causal or ctx.needs_output(3):
-        raise ConversionError(
-            "only causal attention without sinks and without a quantized cache can be converted", unsupported=True
-        )
-    if num_heads < 1 or kv_num_heads < 1:
-        raise OpError(f"num_heads is {num_heads} and kv_num_heads {kv_num_heads}, expected 1 or more")
-    parts = _queries(ctx, query, key, value, num_heads, kv_num_heads)
-    total = Expression(ctx, ctx.scalar(ctx.convert(total_sequence_length, I64)))
-    length = Expression(ctx, ctx.size(parts.query, 2))
-    past_length = Expression(ctx, ctx.convert(ctx.reshape(seqlens_k, [-1]), I64)) + 1 - length
-    before = length.equals(total).select(0, past_length)
-    if do_rotary:
-        if cos_cache is None or sin_cache is None:
-            raise OpError("do_rotary needs cos_cache and sin_cache")
-        if position_ids is None:
-            position_ids = (before.column() + positions(ctx, parts.query, 2)).value
-        cos, sin = (ctx.emit("Gather", cache, position_ids, ctx.constant(0)) for cache in (cos_cache, sin_cache))
-        width = 2 * _half(ctx, cos_cache)
-        first, second = (rotate(ctx, x, cos, sin, bool(rotary_interleaved), width) for x in (parts.query, parts.key))
-        parts = Heads(first, second, parts.value)
-    caches = [_cached(ctx, old, new, total, before) for old, new in ((past_key, parts.key), (past_value, parts.value))]
-    return _grouped(ctx, parts.query, caches, kv_num_heads, before, attention_bias, scale, local_window_size, softcap)
-
-
-def _half(ctx: TranslationContext, cache: Value) -> int:
-    found = ctx.sizes(cache)[-1]
-    if not isinstance(found, int):
-        raise OpError(f"the width of {ctx.fact(cache)} is not known")
-    return found
-
-
-def _queries(
-    ctx: TranslationContext, query: Value, key: Value | None, value: Value | None, num_heads: int, kv_num_heads: int
-) -> Heads:
-    """Queries, keys and values; all may be packed along the last axis of the queries."""
-    if key is None or value is None:
-        width = ctx.sizes(query)[2]
-        if not isinstance(width, int):
-            raise OpError(f"the width of {ctx.fact(query)} is not known")
-        heads = num_heads + 2 * kv_num_heads
-        if width % heads:
-            raise OpError(f"the width of {ctx.fact(query)} cannot be split into {num_heads} + 2 * {kv_num_heads} heads")
-        size = width // heads
-        lengths = [num_heads * size, kv_num_heads * size, kv_num_heads * size]
-        query, key, value = ctx.emit("VariadicSplit", query, ctx.constant(2), lengths)
-    counts = (num_heads, kv_num_heads, kv_num_heads)
-    return Heads(*(split_heads(ctx, x, count) for x, count in zip((query, key, value), counts, strict=True)))
-
-
-def _cached(ctx: TranslationContext, past: Value | None, new: Value, total: Expression, before: Expression) -> Value:
-    """The cache with the new entries inserted; its length is the maximum of past and total length."""
-    if past is None:
-        return new
-    size = Expression(ctx, ctx.size(past, 2))
-    missing = (total - size).maximum(0).unsqueeze(0).value
-    end = ctx.emit("Concat", ctx.constant([0, 0]), missing, ctx.constant([0]), axis=0)
-    padded = ctx.emit("Pad", past, [0] * 4, end, ctx.constant(0, past), pad_mode="constant")
-    position = before.unsqueeze(1, 2, 3) + positions(ctx, new, 2).unsqueeze(0, 1, 3)
-    index = ctx.full(position.value, ctx.shape_of(new))
-    return ctx.emit("ScatterElementsUpdate", padded, index, new, ctx.constant(2), version=3)
-
-
-def _grouped(
-    ctx: TranslationContext, query: Value, caches: list[Value], kv_num_heads: int, before: Expression,
-    bias: Value | None, scale: float, window: int, softcap: float,
-) -> tuple[Value, ...]:  # fmt: skip
-    count = ctx.sizes(query)[1]
-    if not isinstance(count, int):
-        raise OpError(f"the number of heads of {ctx.fact(query)} is not known")
-    heads = Heads(query, *(repeat_heads(ctx, cache, count, kv_num_heads) for cache in caches))
-    mask = Mask()
-    # A query always sees its own key.
-    mask.restrict(visible(ctx, query, heads.key, before, window - 1 if window > 0 else -1), sees=True)
-    if bias is not None:
-        mask.add(ctx, _for_whole_cache(ctx, bias, heads.key))
-    if softcap:
-        y, _ = Scores(ctx, heads, mask, _scale(scale), softcap).stages()
-    else:
-        y = attend(ctx, heads, mask, _scale(scale))
-    return (join_heads(ctx, y), *caches)
-
-
-def _for_whole_cache(ctx: TranslationContext, bias: Value, key: Value) -> Value:
-    """A bias of the keys in use with zeros for the entries of the cache after them, which no query sees."""
-    if are_equal(ctx.sizes(bias, "attention_bias")[-1], ctx.sizes(key)[2]):
-        return bias
-    missing = Expression(ctx, ctx.size(key, 2)) - Expression(ctx, ctx.size(bias, ctx.rank(bias) - 1))
-    ends = ctx.emit("Concat", [0] * (ctx.rank(bias) - 1), missing.unsqueeze(0).value, axis=0)
-    padded: Value = ctx.emit("Pad", bias, [0] * ctx.rank(bias), ends, ctx.constant(0, bias), pad_mode="constant")
-    return padded
 
 
 @translates("QAttention", domain=COM_MICROSOFT)

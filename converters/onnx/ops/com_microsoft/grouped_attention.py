@@ -1,0 +1,332 @@
+"""com.microsoft: GroupQueryAttention, with caches that grow, of fixed size, of a window, and of 8 or 4 bits.
+
+Source: onnxruntime ``docs/ContribOperators.md``, and the CPU kernel of ONNX Runtime 1.32 for what it leaves open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from converters.onnx.algorithms.attention import (
+    Heads,
+    Mask,
+    Scores,
+    attend,
+    inserted,
+    join_heads,
+    repeat_heads,
+    rotate,
+    split_heads,
+)
+from converters.onnx.algorithms.expression import Expression, positions
+from converters.onnx.context import TranslationContext
+from converters.onnx.registry import COM_MICROSOFT, translates
+from irexec.dtypes.elements import F32, I8, I64, U8
+from irexec.errors import ConversionError, OpError
+from irexec.ir.dims import are_equal
+from irexec.ir.graph import Value
+from irexec.schema.opdef import Rank
+
+_HIDDEN = 1 << 40
+"""Position of an entry of a cache that no query sees."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupedAttributes:
+    """The attributes of GroupQueryAttention."""
+
+    num_heads: int
+    kv_num_heads: int
+    scale: float = 0.0
+    do_rotary: int = 0
+    rotary_interleaved: int = 0
+    local_window_size: int = -1
+    softcap: float = 0.0
+    smooth_softmax: int = -1
+    kv_cache_bit_width: int = 0
+    qk_output: int = 0
+    causal: int = 1
+    k_quant_type: str = "NONE"
+    v_quant_type: str = "NONE"
+    sliding_window_cache: int = 0
+    qk_norm_epsilon: float = 1e-6
+    q_norm_epsilon: float | None = None
+    k_norm_epsilon: float | None = None
+
+    def check(self) -> None:
+        """Raise OpError for values that the operator does not define."""
+        if self.num_heads < 1 or self.kv_num_heads < 1:
+            raise OpError(f"num_heads is {self.num_heads} and kv_num_heads {self.kv_num_heads}, expected 1 or more")
+        choices = {
+            "causal": (0, 1),
+            "qk_output": (0, 1, 2),
+            "smooth_softmax": (-1, 0, 1),
+            "sliding_window_cache": (0, 1),
+        }
+        for name, accepted in choices.items():
+            if getattr(self, name) not in accepted:
+                raise OpError(f"{name} is {getattr(self, name)}, expected one of {accepted}")
+        for name in ("k_quant_type", "v_quant_type"):
+            if getattr(self, name) not in ("NONE", "PER_TENSOR", "PER_CHANNEL"):
+                raise OpError(f"{name} is {getattr(self, name)!r}, expected NONE, PER_TENSOR or PER_CHANNEL")
+        if not self.causal and (self.local_window_size > 0 or self.sliding_window_cache):
+            raise OpError(f"local_window_size is {self.local_window_size}, which needs causal 1")
+        if self.sliding_window_cache and self.local_window_size < 1:
+            raise OpError("sliding_window_cache 1 needs a local_window_size of 1 or more")
+
+
+@dataclass(frozen=True)
+class _Lengths:
+    """Numbers of tokens per sample, (batch): in the cache before, of the queries, and after; S is the padded length."""
+
+    before: Expression
+    count: Expression
+    after: Expression
+
+
+@translates("GroupQueryAttention", domain=COM_MICROSOFT)
+def group_query_attention(
+    ctx: TranslationContext, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3)] | None,
+    value: Annotated[Value, Rank(3)] | None, past_key: Annotated[Value, Rank(4)] | None,
+    past_value: Annotated[Value, Rank(4)] | None, seqlens_k: Value, total_sequence_length: Value,
+    cos_cache: Annotated[Value, Rank(2)] | None = None, sin_cache: Annotated[Value, Rank(2)] | None = None,
+    position_ids: Value | None = None, attention_bias: Annotated[Value, Rank(4)] | None = None,
+    head_sink: Value | None = None, k_scale: Value | None = None, v_scale: Value | None = None,
+    q_norm_weight: Value | None = None, k_norm_weight: Value | None = None, query_seqlens: Value | None = None, *,
+    given: GroupedAttributes,
+) -> tuple[Value | None, ...]:  # fmt: skip
+    """Attention of new queries over the cache and the new keys, which follow the past ones of each sample.
+
+    A first prompt, whose total length is the length of the queries, has no past; seqlens_k then has no effect. Query s
+    is at position ``before + s``. Entries of the cache after the last token are not defined. A quantized cache holds
+    ``clamp(round(x / scale))``, with 4 bits plus 8, the even element in the low half of a byte; attention reads
+    the quantized values of new keys too. The norms of queries and keys are those of the document: no kernel of ONNX
+    Runtime on the CPU has them.
+    """
+    given.check()
+    parts = _queries(ctx, query, key, value, given.num_heads, given.kv_num_heads)
+    if (q_norm_weight is None) != (k_norm_weight is None):
+        raise OpError("one of q_norm_weight and k_norm_weight is missing")
+    epsilons = [given.qk_norm_epsilon if own is None else own for own in (given.q_norm_epsilon, given.k_norm_epsilon)]
+    first, second = (
+        x if weight is None else _normalized(ctx, x, weight, epsilon)
+        for x, weight, epsilon in zip(
+            (parts.query, parts.key), (q_norm_weight, k_norm_weight), epsilons, strict=True
+        )
+    )  # fmt: skip
+    total = Expression(ctx, ctx.scalar(ctx.convert(total_sequence_length, I64)))
+    lengths = _lengths(ctx, first, seqlens_k, total, query_seqlens)
+    if given.do_rotary:
+        if cos_cache is None or sin_cache is None:
+            raise OpError("do_rotary needs cos_cache and sin_cache")
+        places = lengths.before.column() + positions(ctx, first, 2)
+        if query_seqlens is not None:
+            # Rows after the last token may be beyond the table.
+            places = places.minimum(Expression(ctx, ctx.size(cos_cache, 0)) - 1)
+        index = places.value if position_ids is None else position_ids
+        cos, sin = (ctx.emit("Gather", cache, index, ctx.constant(0)) for cache in (cos_cache, sin_cache))
+        width = ctx.sizes(cos_cache)[-1]
+        if not isinstance(width, int):
+            raise OpError(f"the width of {ctx.fact(cos_cache)} is not known")
+        first, second = (rotate(ctx, x, cos, sin, bool(given.rotary_interleaved), 2 * width) for x in (first, second))
+    caches = [
+        _Cache.of(ctx, past, new, scale, kind, given)
+        for past, new, scale, kind in (
+            (past_key, second, k_scale, given.k_quant_type), (past_value, parts.value, v_scale, given.v_quant_type)
+        )
+    ]  # fmt: skip
+    if given.sliding_window_cache:
+        raws, presents, columns = _windowed(ctx, caches, lengths, given.local_window_size)
+    else:
+        raws = presents = [cache.extended(ctx, total, lengths.before) for cache in caches]
+        columns = positions(ctx, raws[0], 2).unsqueeze(0)
+    keys, values = (cache.read(ctx, raw, first) for cache, raw in zip(caches, raws, strict=True))
+    mask = _mask(ctx, first, columns, lengths, given)
+    if attention_bias is not None:
+        mask.add(ctx, _columns_of(ctx, attention_bias, columns, keys, bool(given.sliding_window_cache)))
+    heads = Heads(first, *(repeat_heads(ctx, x, given.num_heads, given.kv_num_heads) for x in (keys, values)))
+    y, scores = _attention(ctx, heads, mask, head_sink, given)
+    return join_heads(ctx, y), *presents, scores
+
+
+def _attention(
+    ctx: TranslationContext, heads: Heads, mask: Mask, head_sink: Value | None, given: GroupedAttributes
+) -> tuple[Value, Value | None]:
+    """The result, and the scores after softcap and masks (qk_output 1, 0 where hidden) or after softmax (2)."""
+    sink = None
+    if head_sink is not None:
+        sink = ctx.reshape(head_sink, [1, given.num_heads, 1, 1])
+    elif given.smooth_softmax == 1:
+        sink = ctx.constant([[[[0.0]]] * given.num_heads], ctx.element(heads.query))
+    if not given.softcap and not ctx.needs_output(3):
+        return attend(ctx, heads, mask, given.scale or None, sink=sink), None
+    y, stages = Scores(ctx, heads, mask, given.scale or None, given.softcap, sink=sink).stages()
+    if not ctx.needs_output(3):
+        return y, None
+    if not given.qk_output:
+        raise OpError("the fourth output needs a qk_output of 1 or 2")
+    if given.sliding_window_cache:
+        raise ConversionError("qk_output with sliding_window_cache 1 cannot be converted", unsupported=True)
+    scores = stages[given.qk_output + 1]
+    if given.qk_output == 1 and mask.allowed is not None:
+        scores = mask.allowed.select(Expression(ctx, scores), Expression(ctx, ctx.constant(0, scores))).value
+    return y, scores
+
+
+def _queries(
+    ctx: TranslationContext, query: Value, key: Value | None, value: Value | None, num_heads: int, kv_num_heads: int
+) -> Heads:
+    """Queries, keys and values; all may be packed along the last axis of the queries."""
+    if key is None or value is None:
+        width = ctx.sizes(query)[2]
+        if not isinstance(width, int):
+            raise OpError(f"the width of {ctx.fact(query)} is not known")
+        heads = num_heads + 2 * kv_num_heads
+        if width % heads:
+            raise OpError(f"the width of {ctx.fact(query)} cannot be split into {num_heads} + 2 * {kv_num_heads} heads")
+        size = width // heads
+        lengths = [num_heads * size, kv_num_heads * size, kv_num_heads * size]
+        query, key, value = ctx.emit("VariadicSplit", query, ctx.constant(2), lengths)
+    counts = (num_heads, kv_num_heads, kv_num_heads)
+    return Heads(*(split_heads(ctx, x, count) for x, count in zip((query, key, value), counts, strict=True)))
+
+
+def _normalized(ctx: TranslationContext, x: Value, weight: Value, epsilon: float) -> Value:
+    """Each head divided by the root of its mean square, times the weight, (size)."""
+    wide = Expression(ctx, ctx.convert(x, F32))
+    mean = Expression(ctx, ctx.emit("ReduceMean", (wide * wide).value, [3], keep_dims=True))
+    scaled = wide / (mean + epsilon).sqrt() * Expression(ctx, ctx.convert(weight, F32))
+    return scaled.to(ctx.element(x)).value
+
+
+def _lengths(
+    ctx: TranslationContext, query: Value, seqlens_k: Value, total: Expression, query_seqlens: Value | None
+) -> _Lengths:
+    after = Expression(ctx, ctx.convert(ctx.reshape(seqlens_k, [-1]), I64)) + 1
+    length = Expression(ctx, ctx.size(query, 2))
+    if query_seqlens is not None:
+        count = Expression(ctx, ctx.convert(query_seqlens, I64))
+        return _Lengths(after - count, count, after)
+    return _Lengths(length.equals(total).select(0, after - length), length, after)
+
+
+@dataclass(frozen=True)
+class _Cache:
+    """A cache and its new entries, both as stored; ``bits`` is 0, 8 or 4."""
+
+    past: Value | None
+    new: Value
+    scale: Value | None
+    bits: int
+
+    @staticmethod
+    def of(
+        ctx: TranslationContext, past: Value | None, new: Value, scale: Value | None, quantization: str,
+        given: GroupedAttributes,
+    ) -> _Cache:  # fmt: skip
+        """The cache of keys or of values, with new entries in floats."""
+        if quantization == "NONE":
+            return _Cache(past, new, None, 0)
+        if scale is None or past is None:
+            raise OpError(f"a cache quantized {quantization} needs its scale and its past")
+        if given.kv_cache_bit_width not in (4, 8):
+            raise OpError(f"kv_cache_bit_width is {given.kv_cache_bit_width}, expected 4 or 8")
+        kind, expected = ctx.element(past), I8 if given.kv_cache_bit_width == 8 else U8
+        if kind is not expected:
+            text = f"a cache of {kind} with kv_cache_bit_width {given.kv_cache_bit_width} cannot be converted"
+            raise ConversionError(text, unsupported=True)
+        high = 2.0 ** (given.kv_cache_bit_width - 1)
+        levels = (Expression(ctx, ctx.convert(new, F32)) / Expression(ctx, scale)).round_half_to_even()
+        levels = levels.maximum(-high).minimum(high - 1)
+        if kind is U8:
+            pairs = ctx.emit("Reshape", (levels + high).value, [0, 0, 0, -1, 2], special_zero=True)
+            low, upper = (Expression(ctx, part) for part in ctx.emit("Split", pairs, ctx.constant(4), num_splits=2))
+            levels = Expression(ctx, ctx.emit("Squeeze", (low + upper * 16).value, [4]))
+        return _Cache(past, levels.to(kind).value, scale, given.kv_cache_bit_width)
+
+    def extended(self, ctx: TranslationContext, total: Expression, before: Expression) -> Value:
+        """The cache with the new entries inserted; its length is the maximum of past and total length."""
+        if self.past is None:
+            return self.new
+        size = Expression(ctx, ctx.size(self.past, 2))
+        missing = (total - size).maximum(0).unsqueeze(0).value
+        end = ctx.emit("Concat", ctx.constant([0, 0]), missing, ctx.constant([0]), axis=0)
+        padded = ctx.emit("Pad", self.past, [0] * 4, end, ctx.constant(0, self.past), pad_mode="constant")
+        return inserted(ctx, padded, self.new, before)
+
+    def read(self, ctx: TranslationContext, raw: Value, like: Value) -> Value:
+        """The floats that entries of the cache stand for, of the element type of ``like``."""
+        if self.scale is None:
+            return raw
+        wide = Expression(ctx, ctx.convert(raw, F32))
+        if self.bits == 4:
+            upper = (wide / 16.0).floor()
+            halves = [ctx.unsqueeze(part.value, [4]) for part in (wide - upper * 16.0, upper)]
+            joined = ctx.emit("Concat", *halves, axis=4)
+            wide = Expression(ctx, ctx.emit("Reshape", joined, [0, 0, 0, -1], special_zero=True)) - 8.0
+        return (wide * Expression(ctx, self.scale)).to(ctx.element(like)).value
+
+
+def _resident(total: Expression, capacity: Expression, window: int) -> Expression:
+    """The number of tokens that a windowed cache holds after ``total`` of them."""
+    dropped = capacity - (window - 1)
+    return total - dropped * (((total - capacity).maximum(0) + dropped - 1) / dropped)
+
+
+def _windowed(
+    ctx: TranslationContext, caches: list[_Cache], lengths: _Lengths, window: int
+) -> tuple[list[Value], list[Value], Expression]:
+    """All entries, past and new; the new caches; and the position of each entry, (batch, entries)."""
+    past, new = caches[0].past, caches[0].new
+    if past is None or caches[1].past is None:
+        raise OpError("sliding_window_cache 1 needs past_key and past_value")
+    size = ctx.sizes(past)[2]
+    if isinstance(size, int) and size < window:
+        raise OpError(f"the cache {ctx.fact(past)} is smaller than local_window_size {window}")
+    capacity = Expression(ctx, ctx.size(past, 2))
+    before, after = lengths.before.column(), (lengths.before + lengths.count).column()
+    held = _resident(before, capacity, window)
+    slots = positions(ctx, past, 2).unsqueeze(0)
+    old = (slots < held).select(before - held + slots, Expression(ctx, ctx.constant(_HIDDEN)))
+    columns = ctx.emit("Concat", old.value, (before + positions(ctx, new, 2).unsqueeze(0)).value, axis=1)
+    kept = after - _resident(after, capacity, window) + slots
+    index = (kept < before).select(kept - before + held, kept - before + capacity)
+    last = capacity + Expression(ctx, ctx.size(new, 2)) - 1
+    raws = [ctx.emit("Concat", cache.past, cache.new, axis=2) for cache in caches]
+    index = index.maximum(0).minimum(last)
+    presents = [ctx.emit("Gather", raw, index.value, ctx.constant(2), batch_dims=1) for raw in raws]
+    return raws, presents, Expression(ctx, columns)
+
+
+def _mask(
+    ctx: TranslationContext, query: Value, columns: Expression, lengths: _Lengths, given: GroupedAttributes
+) -> Mask:
+    """The keys that a query sees: itself and those before it, within the window; all tokens without ``causal``."""
+    mask, places = Mask(), columns.unsqueeze(1, 2)
+    if not given.causal:
+        mask.restrict(places < lengths.after.unsqueeze(1, 2, 3), sees=True)
+        return mask
+    own = lengths.before.unsqueeze(1, 2, 3) + positions(ctx, query, 2).column()
+    seen = places <= own
+    if given.local_window_size > 0:
+        seen = seen & (places > own - given.local_window_size)
+    mask.restrict(seen, sees=True)
+    return mask
+
+
+def _columns_of(ctx: TranslationContext, bias: Value, columns: Expression, keys: Value, windowed: bool) -> Value:
+    """The columns of a bias that belong to the entries of the cache; zeros after the last token."""
+    if windowed:
+        last = Expression(ctx, ctx.size(bias, 3)) - 1
+        index = columns.minimum(last).maximum(0).unsqueeze(1, 2)
+        samples = ctx.emit("Concat", ctx.unsqueeze(ctx.size(index.value, 0), [0]), [1, 1, 1], axis=0)
+        whole = ctx.emit("Broadcast", bias, samples, mode="bidirectional")
+        rows = ctx.emit("Slice", ctx.shape_of(whole), [0], [3], [1], [0])
+        shape = ctx.emit("Concat", rows, ctx.unsqueeze(ctx.size(index.value, 3), [0]), axis=0)
+        return cast("Value", ctx.emit("GatherElements", whole, ctx.full(index.value, shape), axis=3))
+    if are_equal(ctx.sizes(bias, "attention_bias")[-1], ctx.sizes(keys)[2]):
+        return bias
+    missing = Expression(ctx, ctx.size(keys, 2)) - Expression(ctx, ctx.size(bias, 3))
+    ends = ctx.emit("Concat", [0, 0, 0], missing.unsqueeze(0).value, axis=0)
+    return cast("Value", ctx.emit("Pad", bias, [0] * 4, ends, ctx.constant(0, bias), pad_mode="constant"))
