@@ -11,6 +11,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,12 +37,15 @@ class Network:
 
     Attributes:
         smooth: whether Swish and Tanh may follow a product, whose bits depend on the instruction set.
+        multiplied, multiplier: the last product in f64, as a function of data and weights, and its weights.
     """
 
     seed: int
     smooth: bool = True
     builder: Builder = field(default_factory=lambda: Builder("quantised"))
     feeds: dict[str, np.ndarray] = field(default_factory=dict)
+    multiplied: Callable[[np.ndarray, np.ndarray], np.ndarray] = field(init=False)
+    multiplier: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng([41, self.seed])
@@ -101,8 +105,7 @@ class Network:
         }
         made, values = self.weights((exact.shape[1], outputs, *kernel), (1,))
         result = self.builder.emit("ConvolutionBackpropData", x, made, **attributes)
-        definition = resolve("ConvolutionBackpropData", "opset1")
-        return result, definition.kernel(exact, values, **definition.arguments(attributes))
+        return result, self._applied("ConvolutionBackpropData", attributes, exact, values)
 
     def convolution(self, x: Value, exact: np.ndarray) -> tuple[Value, np.ndarray]:
         if self.pick(0, 0, 0, 1):
@@ -128,15 +131,19 @@ class Network:
         else:
             type, shape, axes = "GroupConvolution", (groups, outputs, channels // groups, *kernel), (0, 1)
         made, values = self.weights(shape, axes)
-        result = self.builder.emit(type, x, made, **attributes)
+        return self.builder.emit(type, x, made, **attributes), self._applied(type, attributes, exact, values)
+
+    def _applied(self, type: str, attributes: Mapping[str, Any], data: np.ndarray, weights: np.ndarray) -> np.ndarray:
         definition = resolve(type, "opset1")
-        return result, definition.kernel(exact, values, **definition.arguments(attributes))
+        arguments = definition.arguments(attributes)
+        self.multiplied, self.multiplier = lambda x, y: definition.kernel(x, y, **arguments), weights
+        return self.multiplied(data, weights)
 
     def matmul(self, x: Value, exact: np.ndarray) -> tuple[Value, np.ndarray]:
         inner, columns, transposed = exact.shape[-1], int(self.pick(1, 5, 16, 50)), bool(self.pick(0, 1))
         made, values = self.weights((columns, inner) if transposed else (inner, columns), (0,) if transposed else (1,))
-        result = self.builder.emit("MatMul", x, made, transpose_b=transposed)
-        return result, np.matmul(exact, values.T if transposed else values)
+        attributes = {"transpose_b": transposed}
+        return self.builder.emit("MatMul", x, made, **attributes), self._applied("MatMul", attributes, exact, values)
 
     def after(self, x: Value, exact: np.ndarray, channel_axis: int) -> tuple[Value, np.ndarray]:
         """A bias and an activation, each or neither."""

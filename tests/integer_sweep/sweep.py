@@ -1,0 +1,84 @@
+"""Random quantised networks, on 1 to 4 threads, in this process and in one for each other build of the C library.
+
+Values are held to f64; the bits of networks whose products are all computed in integers are the same everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from irexec.native.library import library
+from tests.integer_sweep.networks import check
+from tests.sweep.kind import Case, Kind, Outcome
+
+_LEVELS = ("portable", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+
+
+class Sweep(Kind):
+    """Networks, one name."""
+
+    cases = 200
+
+    def __init__(self, options: Any) -> None:
+        super().__init__(options)
+        self._others: dict[str, subprocess.Popen[str]] = {}
+
+    def names(self) -> list[str]:
+        """All networks are of one name."""
+        return ["layers"]
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[Case]:
+        """A process for each build that this processor can run lives as long as the name."""
+        loaded = library()
+        assert loaded is not None, "the C library is not built"
+        for level in _LEVELS:
+            other = subprocess.Popen(
+                [sys.executable, "-m", __name__], env={**os.environ, "IREXEC_NATIVE": level}, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            assert other.stdout is not None
+            if other.stdout.readline().strip() == level:
+                self._others[level] = other
+            else:
+                other.kill()
+        yield self._compared
+
+    def _compared(self, number: int) -> Iterator[Outcome]:
+        for i, other in enumerate(self._others.values()):
+            assert other.stdin is not None
+            other.stdin.write(f"{number} {1 + (number // 3 + i) % 4}\n")
+            other.stdin.flush()
+        found = {level: other.stdout.readline().strip() for level, other in self._others.items() if other.stdout}
+        if wrong := {level: text for level, text in found.items() if " " in text and text != "in floats"}:
+            yield Outcome("differs", str(wrong), fails=True)
+        elif len(set(found.values())) > 1:
+            yield Outcome("other bits", str(found), fails=True)
+        else:
+            yield Outcome("in floats" if "in floats" in found.values() else "in integers")
+
+    def close(self) -> None:
+        """End the processes."""
+        for other in self._others.values():
+            other.kill()
+            other.wait()
+
+
+def _serve() -> None:
+    """Answer numbers of networks and of threads with digests, or with what is wrong, until the input ends."""
+    loaded = library()
+    print("none" if loaded is None else loaded.level.name, flush=True)
+    for line in sys.stdin:
+        try:
+            print(check(*map(int, line.split())), flush=True)
+        except Exception as error:
+            print(type(error).__name__, " ".join(str(error).split())[:300], flush=True)
+
+
+if __name__ == "__main__":
+    _serve()
