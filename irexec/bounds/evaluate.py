@@ -90,7 +90,9 @@ def _of_node(
     ]
     try:
         if node.bodies:
-            given = [unknown if one is None else one for one in inputs]
+            # A runtime may hold them in its own type before the body, which may pass them on, begins.
+            read = Algebra(arithmetic).read
+            given = [unknown if one is None else read(one) if isinstance(one, Interval) else one for one in inputs]
             found = body_bounds(node, given, _Body(facts, arithmetic))
             return found if UNDEFINED.isdisjoint(codes) else anything(found)
         for bound in inputs:

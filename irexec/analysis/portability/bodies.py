@@ -15,19 +15,18 @@ if TYPE_CHECKING:
 
 @difference(
     "IR941", "slices that are not read", ("TensorIterator",), "CPU plugin", "values",
-    does="the CPU plugin runs the body once where none of its layers reads a sliced input, whatever the number of "
-    "slices, and gives outputs of other shapes than it infers itself",
+    does="the CPU plugin runs the body once where none of its results is computed from a sliced input, whatever the "
+    "number of slices, and gives outputs of other shapes than it infers itself",
     example='<port_map>\n  <input axis="0" external_port_id="0" internal_layer_id="0" part_size="1"/>\n</port_map>',
-    repair="Let a layer of the body read the sliced input.",
+    repair="Let a result of the body be computed from the sliced input.",
 )  # fmt: skip
 def _unread_slices(layer: ExaminedLayer) -> bool:
     body = layer.node.bodies.get("body")
     if body is None:
         return False
-    read = {value.node.id for node in body.graph.nodes for value in node.inputs if value is not None}
     sliced = [edge for edge in body.port_maps if "axis" in edge.attributes]
     internal = {edge.internal for edge in sliced if edge.kind == "input"}
-    return bool(internal) and internal.isdisjoint(read) and any(edge.kind == "output" for edge in sliced)
+    return bool(internal) and internal.isdisjoint(_read(layer, body)) and any(edge.kind == "output" for edge in sliced)
 
 
 @difference(

@@ -77,13 +77,10 @@ class Step:
         self._require(value for value in self.runs.values if value in seen)
         return seen
 
-    @cached_property
+    @property
     def plain(self) -> Tensors:
         """The results while no inner tensor is observed."""
-        plain = self.runs.plain[self.index]
-        if not self.outside:
-            self._require(value for value in self.runs.results if value in plain)
-        return plain
+        return self.runs.plain[self.index]
 
     @property
     def ours(self) -> Tensors:
@@ -107,13 +104,27 @@ class Step:
     def judged(self) -> tuple[JudgedLayer, ...]:
         """The judgement of each tensor; of a variable beside what the step before wrote."""
         found = judged(self.evidence, self.seen, [value for value in self.runs.values if value in self.seen])
-        if not self.index:
-            return tuple(found)
-        before, of_tensor = self.runs.seen[self.index - 1], {one.layer.tensor: one for one in found}
-        for value, source in self.runs.variables.items():
-            if value in self.seen and source in before:
-                of_tensor[value.name] = _kept(value, before[source], self.seen[value], self.arithmetic)
-        return tuple(of_tensor.values())
+        of_tensor = {one.layer.tensor: one for one in found}
+        if self.index:
+            before = self.runs.seen[self.index - 1]
+            for value, source in self.runs.variables.items():
+                if value in self.seen and source in before:
+                    of_tensor[value.name] = _kept(value, before[source], self.seen[value], self.arithmetic)
+        return tuple(map(self._of_the_copy, of_tensor.values()))
+
+    def _of_the_copy(self, one: JudgedLayer) -> JudgedLayer:
+        """The judgement of a tensor; no accusation where only the copy with observed tensors is known to be wrong.
+
+        The copy is another model than the user's: it may be fused otherwise, and lose state. An accusation needs a run
+        of the layer alone, or else a copy with the results of the model itself, which differ from irexec's.
+        """
+        if one.state != "outside" or one.alone or self.runs.opponent.runtime is None:
+            return one
+        if self.differing and not self.changed:
+            return one
+        shown = "whose results are not those of the model" if self.changed else "and the results of the model are right"
+        reason = f"it is outside in a copy with observed tensors alone, {shown}"
+        return replace(one, state="unconfirmed", reason=reason, visible=bool(self.differing))
 
     @property
     def outside(self) -> list[JudgedLayer]:
@@ -122,29 +133,38 @@ class Step:
 
     @cached_property
     def fused(self) -> tuple[JudgedLayer, ...]:
-        """Tensors outside of their intervals in runs that observe less; empty unless the results then differ."""
+        """Tensors outside of their intervals in runs that observe less.
+
+        Empty unless the results of the model differ from irexec's, and change with what is observed.
+        """
         changed = self.changed
         inner = [value for value in self.runs.values if value in self.seen and value not in self.runs.results]
-        if not changed or not inner:
+        if not changed or not self.differing or not inner:
             return ()
 
         def is_wrong(given: Tensors) -> bool:
             return any(self.differs(value, given, self.seen) for value in changed)
 
+        def is_the_model(given: Tensors) -> bool:
+            return not self._apart(self.plain, given)
+
         def observe(values: Sequence[Value]) -> Tensors:
             return self.runs.observed(values, self.index + 1)[self.index]
 
-        return tuple(_fused_fault(self.evidence, inner, observe, is_wrong))
+        return tuple(_fused_fault(self.evidence, inner, observe, is_wrong, is_the_model))
 
     @cached_property
     def changed(self) -> list[Value]:
         """The results that differ visibly as soon as inner tensors are observed."""
-        return [value for value in self.runs.results if self.differs(value, self.plain, self.seen)]
+        return self._apart(self.plain, self.seen)
 
     @cached_property
     def differing(self) -> list[Value]:
         """The results that differ visibly from irexec's."""
-        return [value for value in self.runs.results if self.differs(value, self.plain, self.ours)]
+        return self._apart(self.plain, self.ours)
+
+    def _apart(self, one: Tensors, other: Tensors) -> list[Value]:
+        return [value for value in self.runs.results if self.differs(value, one, other)]
 
     def differs(self, value: Value, one: Tensors, other: Tensors) -> bool:
         """Whether a tensor is visibly another one in two runs that both have it."""
@@ -160,6 +180,10 @@ class Step:
         values = [value for value in self.runs.values if value.name in names and value in self.seen]
         return self.evidence.alone(values, self.seen, "irexec")
 
+    def require_results(self) -> None:
+        """Raise IrexecError if the runtime gives no result while no inner tensor is observed, for its reason."""
+        self._require(value for value in self.runs.results if value in self.plain)
+
     def _require(self, given: Iterable[Value]) -> None:
         errors: Sequence[IrexecError] = self.runs.opponent.errors
         if errors and next(iter(given), None) is None:
@@ -167,7 +191,11 @@ class Step:
 
 
 def _fused_fault(
-    evidence: Evidence, inner: Sequence[Value], observe: Observe, is_wrong: Callable[[Tensors], bool]
+    evidence: Evidence,
+    inner: Sequence[Value],
+    observe: Observe,
+    is_wrong: Callable[[Tensors], bool],
+    is_the_model: Callable[[Tensors], bool],
 ) -> list[JudgedLayer]:
     """The tensors outside of their intervals while the layers around them are not observed.
 
@@ -180,6 +208,7 @@ def _fused_fault(
             they are wrong.
         observe: runs the model with these tensors observed.
         is_wrong: whether a run has other results than the one with all tensors observed.
+        is_the_model: whether a run has the results of the model itself; no other one accuses.
     """
     low, high = 0, len(inner)
     while high - low > 1:
@@ -189,6 +218,8 @@ def _fused_fault(
         around = _around(evidence, inner[high - 1].node, radius)
         seen = [value for value in inner if value.node not in around]
         given = observe(seen)
+        if not is_the_model(given):
+            continue
         later = [value for value in given if value.node.type not in ("Parameter", "Constant")]
         wide = [value for value in later if around & set(evidence.region(value, given))]
         if found := [one for one in judged(evidence, given, wide) if one.state == "outside"]:

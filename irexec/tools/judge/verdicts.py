@@ -90,6 +90,7 @@ def _notes(step: Step) -> tuple[str, ...]:
 def _outside(step: Step) -> Found | None:
     """A layer outside of its interval."""
     if not step.outside:
+        step.require_results()
         return None
     return Found("bug", f"bug of the runtime: {described(step.outside[0], step.arithmetic)}", step.outside)
 

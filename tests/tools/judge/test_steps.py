@@ -64,6 +64,23 @@ def test_a_state_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found.at[0].value, found.at[0].outside) == (0, 2)
 
 
+def _loses_state_when_observed(model: Model, values: Sequence[Value]) -> None:
+    """The sum is written as zeros if more than the result is asked for."""
+    if len(values) > 1:
+        edit = Editing(model)
+        write = next(node for node in model.nodes if node.type == "Assign")
+        write.ports[0].source = edit.constant(np.zeros(2, np.float32), F32)
+
+
+def test_a_state_that_only_the_observed_copy_loses_accuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = judge(counter(), X, runtime=plant(monkeypatch, _loses_state_when_observed), steps=3)
+    assert found.verdict == "agrees"
+    apart = [one for one in found.layers if one.state == "unconfirmed"]
+    assert {(one.layer.name, one.reason) for one in apart} == {
+        ("read", "it is outside in a copy with observed tensors alone, whose results are not those of the model")
+    }
+
+
 def test_inputs_of_each_step_and_a_state_before_the_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     np.savez(tmp_path / "state.npz", sum=np.array([8, 0], np.float32))
     runtime = plant(monkeypatch, change=lambda v, a: a + (a > 23) if v.node.name == "double" else a)
