@@ -156,7 +156,8 @@ class Evidence:
 
     def opened(self, runtime: str) -> Callable[[Model], Runtime]:
         """Opens a model in a runtime with the options of the comparison."""
-        return lambda model: opened_runtime(self.options, runtime, model)
+        beside = next((one for one in (self.run_b, self.run_a) if one is not None and one.name == runtime), None)
+        return lambda model: opened_runtime(self.options, runtime, model, beside)
 
     def sources(self, pairs: Pairs) -> dict[Value, Tensor]:
         """The observable tensor of A for each value of B, or the name of a recorded tensor."""

@@ -100,8 +100,13 @@ class CompareOptions:
         return self.properties if runtime_kind(runtime) == "openvino" else None
 
 
-def opened_runtime(options: CompareOptions, name: str, model: Model) -> Runtime:
-    """A model in a runtime, with the threads, memory and time of the options."""
+def opened_runtime(options: CompareOptions, name: str, model: Model, beside: Runtime | None = None) -> Runtime:
+    """A model in a runtime, with the threads, memory and time of the options.
+
+    It runs in the process of another model of this runtime, if there is one: to start a process takes longer than most
+    runs.
+    """
+    shared = {} if beside is None else {"worker": beside.worker}
     return open_runtime(
         name,
         model,
@@ -111,6 +116,7 @@ def opened_runtime(options: CompareOptions, name: str, model: Model) -> Runtime:
         max_memory=options.max_memory,
         timeout=options.timeout,
         environments=options.environments,
+        **shared,
     )
 
 

@@ -234,8 +234,9 @@ class Evidence:
         alone = Alone(self.side, given, self.facts)
         seen = Observed({source: [array] for source, array in given.items()})
         running = self.opponent.options.running
+        beside = self.opponent.runtime if runtime is None else None
         chosen = [value for value in values if not alone.refusal(value)]
-        found = alone.observed_each(chosen, seen, 1, lambda model: opened_runtime(running, name, model)).arrays
+        found = alone.observed_each(chosen, seen, 1, lambda model: opened_runtime(running, name, model, beside)).arrays
         return {value: found[value][0] for value in values if value in found}
 
     def _held(self, value: Value, array: np.ndarray, rough: bool) -> Interval:

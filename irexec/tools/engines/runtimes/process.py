@@ -131,29 +131,29 @@ class ProcessRuntime(Runtime):
         super().__init__(name, model)
         self._threads = threads
         self._is_shared = worker is not None
-        self._worker = worker or Worker(runtime_kind(name), timeout, release_of(name), environments)
+        self.worker: Worker = worker or Worker(runtime_kind(name), timeout, release_of(name), environments)
 
     @property
     def version(self) -> str:
         """That of the engine's package."""
-        return self._worker.version
+        return self.worker.version
 
     @property
     def precision(self) -> str:
-        return self._worker.precision
+        return self.worker.precision
 
     def _ask(self, path: Path, runs: Sequence[Arrays], what: str, **settings: Any) -> list[list[np.ndarray]]:
         """The outputs of the model in a file, for each run; ``what`` is its name in messages.
 
         ``settings`` are further ones of the EngineJob.
         """
-        engine = self._worker.engine
-        return self._worker.run(EngineJob(engine, str(path), "", threads=self._threads, **settings), runs, what)
+        engine = self.worker.engine
+        return self.worker.run(EngineJob(engine, str(path), "", threads=self._threads, **settings), runs, what)
 
     def close(self) -> None:
         """End the process, unless it is shared."""
         if not self._is_shared:
-            self._worker.close()
+            self.worker.close()
 
 
 def _outputs(path: str) -> list[np.ndarray]:

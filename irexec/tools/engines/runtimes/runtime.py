@@ -6,6 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from irexec.ir.graph import Input, Node, Value
 from irexec.ir.order import Names
 from irexec.messages import counted
 from irexec.runtime.inputs import bind_inputs
+
+if TYPE_CHECKING:
+    from irexec.tools.engines.runtimes.process import Worker
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,10 @@ class Runtime(ABC):
 
     Attributes:
         inputs: of the model.
+        worker: the process of the engine, in which other models may run too; None for a runtime without one.
     """
+
+    worker: Worker | None = None
 
     def __init__(self, name: str, model: Model) -> None:
         self.name, self.model = name, model
