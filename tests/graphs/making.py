@@ -23,8 +23,8 @@ class Made:
     runs: list[list[np.ndarray]]
 
 
-def make(seed: int) -> Made:
-    """The graph of a seed."""
+def make(seed: int, steps: tuple[int, int] | None = None) -> Made:
+    """The graph of a seed, of 3 to 25 steps unless other limits are given."""
     rng = np.random.default_rng(seed)
     g = Growth(rng)
     for _ in range(g.gen.size(1, 3)):
@@ -32,7 +32,7 @@ def make(seed: int) -> Made:
     if g.gen.chance(0.15):
         x = g.gen.tensor(_shape(g), ("i32", "i64", "u8", "i8", "boolean", "u32", "i16"), 0, 9)
         g.pool.append(g.parameter(x.array, x.element.name))
-    grow(g, g.gen.size(3, 25))
+    grow(g, g.gen.size(*(steps or (3, 25))))
     return made_of(g)
 
 

@@ -1,0 +1,47 @@
+"""Accusations of OpenVINO's CPU plugin by random graphs that are true: each was looked at, and has a row here.
+
+All were seen in 2026.4, in the file itself or in the accused layer alone, beside NumPy in f64. A difference of the
+portability table that is named beside the accusation is known there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from irexec.analysis.model import Model
+from irexec.tools.judge import JudgedLayer, Judgement
+
+
+def _is_decompressed_product(one: JudgedLayer) -> bool:
+    return bool(one.region)
+
+
+def _is_shape(one: JudgedLayer) -> bool:
+    return one.reason.startswith("shape [")
+
+
+KNOWN: Mapping[str, tuple[str, Callable[[JudgedLayer], bool]]] = {
+    "SoftPlus": ("from -4 on downwards inexact, below -10 negative (openvino#23673)", lambda one: True),
+    "MatMul": ("compressed weights whose scales vary along the rows of the sum: the first scale is that of all",
+               _is_decompressed_product),
+    "SparseFillEmptyRows": ("results of an empty tensor are what the memory holds", lambda one: True),
+    "Transpose": ("of a tensor without elements: sizes of another axis", _is_shape),
+    "Maximum": ("of u32 from 2^31 on: compared as i32", lambda one: (one.high or 0) >= 2**31),
+    "Minimum": ("of u32 from 2^31 on: compared as i32", lambda one: (one.value or 0) >= 2**31),
+}  # fmt: skip
+"""By type of the layer: what the plugin does, and whether an accusation is of this kind."""
+
+
+def is_known(found: Judgement, model: Model) -> bool:
+    """Whether all layers that a judgement accuses have a row, or a code of the portability table.
+
+    A variable of open shape that keeps a tensor of a static one is lost, and memory that nobody wrote is read: every
+    accusation in a model that has one is known.
+    """
+    states = (node.attributes.get("variable_shape", "") for node in model.walk() if node.type == "ReadValue")
+    return any("?" in shape for shape in states) or all(one.codes or _has_row(one) for one in found.at)
+
+
+def _has_row(one: JudgedLayer) -> bool:
+    row = KNOWN.get(one.layer.type)
+    return row is not None and row[1](one)
