@@ -82,8 +82,7 @@ if TYPE_CHECKING:
     from irexec.runtime.session import Session
     from irexec.schema.extension import Operation, operation, translates
     from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
-    from irexec.tools.arrays.histogram import Histogram, constant_histogram, histogram
-    from irexec.tools.arrays.statistics import Statistics
+    from irexec.tools.arrays.statistics import Histogram, Statistics, constant_histogram, histogram
     from irexec.tools.batch.batch import batch
     from irexec.tools.batch.columns import ColumnPredictor
     from irexec.tools.batch.predictor import Batching, Predictor, PredictorOptions
@@ -106,19 +105,16 @@ if TYPE_CHECKING:
     from irexec.tools.graph import Drawing, GraphFile, graph_fragment, graph_page, write_graph
     from irexec.tools.graph.draw import draw as graph
     from irexec.tools.graph.drawing import DrawnFrame, DrawnLayer
-    from irexec.tools.images.images import ImageOptions
+    from irexec.tools.images import ImageOptions
     from irexec.tools.inspect.cost import CostReport, LayerCost, TypeCost, cost
-    from irexec.tools.inspect.liveness import LiveTensor
-    from irexec.tools.inspect.memory import MemoryReport, PlannedMemory, memory
+    from irexec.tools.inspect.memory import LiveTensor, MemoryReport, PlannedMemory, memory
     from irexec.tools.inspect.precision import LayerPrecision, PrecisionReport, precision
-    from irexec.tools.inspect.summary import Summary
+    from irexec.tools.inspect.summary import Summary, TreeBranch, TreeReport, tree
     from irexec.tools.inspect.summary import summarize as inspect
-    from irexec.tools.inspect.tree import TreeBranch, TreeReport, tree
     from irexec.tools.inspect.weights import StoredWeights
     from irexec.tools.joining import join
     from irexec.tools.judge import JudgedLayer, Judgement, JudgeOptions, StepOptions, judge
-    from irexec.tools.measure.bench import BenchOptions, BenchReport, EngineResult, bench
-    from irexec.tools.measure.profile import ProfileOptions, profile
+    from irexec.tools.measure import BenchOptions, BenchReport, EngineResult, ProfileOptions, bench, profile
     from irexec.tools.reduce import (
         Blame,
         Candidate,
@@ -149,9 +145,8 @@ if TYPE_CHECKING:
         SensitivityOptions,
         sensitivity,
     )
-    from irexec.tools.trapping.ranges import Ranges
-    from irexec.tools.trapping.report import Trap, TrappedTensor, TrapReport
-    from irexec.tools.trapping.trapped_run import record_ranges, trap
+    from irexec.tools.trapping.report import Ranges, Trap, TrappedTensor, TrapReport
+    from irexec.tools.trapping.trap import record_ranges, trap
 
 __version__ = "0.1.0"
 
@@ -370,10 +365,9 @@ _MODULES: dict[str, str] = {
     "irexec.analysis.shape_inference": "Inference",
     "irexec.authoring.editor": "Editor",
     "irexec.conformance": "CaseResult, ConformOptions, Conformance, Corpus, build_corpus, conform",
-    "irexec.tools.inspect.summary": "Summary, summarize as inspect",
+    "irexec.tools.inspect.summary": "Summary, TreeBranch, TreeReport, summarize as inspect, tree",
     "irexec.tools.joining": "join",
-    "irexec.tools.measure.bench": "BenchOptions, BenchReport, EngineResult, bench",
-    "irexec.tools.measure.profile": "ProfileOptions, profile",
+    "irexec.tools.measure": "BenchOptions, BenchReport, EngineResult, ProfileOptions, bench, profile",
     "irexec.tools.sensitivity": "LayerSensitivity, MixedPrecision, Sensitivity, SensitivityOptions, sensitivity",
     "irexec.tools.judge": "JudgeOptions, JudgedLayer, Judgement, StepOptions, judge",
     "irexec.api": "Core, compile_model, infer, save_model, to_onnx, validate",
@@ -403,8 +397,7 @@ _MODULES: dict[str, str] = {
     "irexec.runtime.session": "Session",
     "irexec.schema.extension": "Operation, operation, translates",
     "irexec.tools.arrays.agreement": "Agreement, Tolerance, agreement_of",
-    "irexec.tools.arrays.histogram": "Histogram, constant_histogram, histogram",
-    "irexec.tools.arrays.statistics": "Statistics",
+    "irexec.tools.arrays.statistics": "Histogram, Statistics, constant_histogram, histogram",
     "irexec.tools.batch.batch": "batch",
     "irexec.tools.batch.columns": "ColumnPredictor",
     "irexec.tools.batch.predictor": "Batching, Predictor, PredictorOptions",
@@ -419,12 +412,10 @@ _MODULES: dict[str, str] = {
     "irexec.tools.graph": "Drawing, GraphFile, graph_fragment, graph_page, write_graph",
     "irexec.tools.graph.drawing": "DrawnFrame, DrawnLayer",
     "irexec.tools.graph.draw": "draw as graph",
-    "irexec.tools.images.images": "ImageOptions",
+    "irexec.tools.images": "ImageOptions",
     "irexec.tools.inspect.cost": "CostReport, LayerCost, TypeCost, cost",
-    "irexec.tools.inspect.liveness": "LiveTensor",
-    "irexec.tools.inspect.memory": "MemoryReport, PlannedMemory, memory",
+    "irexec.tools.inspect.memory": "LiveTensor, MemoryReport, PlannedMemory, memory",
     "irexec.tools.inspect.precision": "LayerPrecision, PrecisionReport, precision",
-    "irexec.tools.inspect.tree": "TreeBranch, TreeReport, tree",
     "irexec.tools.inspect.weights": "StoredWeights",
     "irexec.tools.reduce": (
         "Blame, Candidate, Check, CommandCheck, DoesNotFail, Failure, FindingCheck, OtherModelCheck, "
@@ -436,9 +427,8 @@ _MODULES: dict[str, str] = {
     "irexec.tools.report": "ReportOptions, WrittenReport, page_of as report_page, report",
     "irexec.tools.run.input_sources": "InputSource",
     "irexec.tools.script": "Script, script",
-    "irexec.tools.trapping.ranges": "Ranges",
-    "irexec.tools.trapping.report": "TrappedTensor, Trap, TrapReport",
-    "irexec.tools.trapping.trapped_run": "record_ranges, trap",
+    "irexec.tools.trapping.report": "Ranges, Trap, TrapReport, TrappedTensor",
+    "irexec.tools.trapping.trap": "record_ranges, trap",
 }
 _PUBLIC: dict[str, tuple[str, str]] = {
     entry.rpartition(" ")[2]: (module, entry.partition(" ")[0])

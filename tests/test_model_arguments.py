@@ -18,13 +18,12 @@ from irexec.tools.engines.runtimes import open_runtime
 from irexec.tools.inspect.cost import cost
 from irexec.tools.inspect.memory import memory
 from irexec.tools.inspect.precision import precision
-from irexec.tools.inspect.summary import layers, summarize
-from irexec.tools.inspect.tree import tree
-from irexec.tools.measure.bench import BenchOptions, bench
+from irexec.tools.inspect.summary import layers, summarize, tree
+from irexec.tools.measure import BenchOptions, bench
 from irexec.tools.operations import unsupported
 from irexec.tools.reduce import CommandCheck, reduce
 from irexec.tools.run.input_sources import InputSource
-from irexec.tools.trapping.trapped_run import record_ranges, trap
+from irexec.tools.trapping.trap import record_ranges, trap
 from tests.support.fake_releases import fake_releases
 from tests.support.paths import DIGITS
 

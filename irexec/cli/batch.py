@@ -21,7 +21,7 @@ from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchWatch, MakeEngine, PartDone
 from irexec.tools.batch.run import batch as run_job
-from irexec.tools.images.images import ImageOptions
+from irexec.tools.images import ImageOptions
 from irexec.tools.run.results import read_labels
 
 _FAILURES_SHOWN = 20

@@ -10,8 +10,8 @@ from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOp
 from irexec.cli.render import progress_bar
 from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.values import FilePath
-from irexec.tools.measure.bench import OTHERS, BenchOptions
-from irexec.tools.measure.bench import bench as measure
+from irexec.tools.measure import OTHERS, BenchOptions
+from irexec.tools.measure import bench as measure
 
 
 @command()

@@ -16,7 +16,7 @@ from irexec.cli.values import FilePath, Parsed
 from irexec.tools.generating import GenerateOptions, Generation
 from irexec.tools.generating import generate as generated
 from irexec.tools.generating.exported import MODEL
-from irexec.tools.generating.result import generation_sections, text_sections
+from irexec.tools.generating.run import generation_sections, text_sections
 
 
 def _ids(text: str) -> tuple[int, ...]:

@@ -26,9 +26,8 @@ from irexec.cli.run_options import COMPUTE, IMAGE, TRAP, ComputeOptions, show_tr
 from irexec.cli.values import ALTERNATIVE, FilePath
 from irexec.messages import counted
 from irexec.runtime.weight_packing import WeightsMode
-from irexec.tools.arrays.histogram import BINS, histogram
-from irexec.tools.images.files import IMAGE_SUFFIXES
-from irexec.tools.images.images import ImageOptions
+from irexec.tools.arrays.statistics import BINS, histogram
+from irexec.tools.images import IMAGE_SUFFIXES, ImageOptions
 from irexec.tools.run.infer import Notifier
 from irexec.tools.run.infer import infer as run_once
 from irexec.tools.run.infer_options import InferOptions

@@ -19,14 +19,13 @@ from irexec.cli.values import FilePath
 from irexec.display import Content, sections_of
 from irexec.ir.findings import Finding
 from irexec.records import Report
-from irexec.tools.arrays.histogram import BINS, Histogram, constant_histogram, find_constant
+from irexec.tools.arrays.statistics import BINS, Histogram, constant_histogram, find_constant
 from irexec.tools.inspect.cost import cost
 from irexec.tools.inspect.precision import precision
-from irexec.tools.inspect.summary import Summary, edges, layers, operations_table, summarize
-from irexec.tools.inspect.tree import tree
+from irexec.tools.inspect.summary import Summary, edges, layers, operations_table, summarize, tree
 from irexec.tools.inspect.weights import weights, weights_table
 from irexec.tools.run.shapes import read_with_shapes, reshape_for_display
-from irexec.tools.sections.executed import executed_table, execution_summary, times_table
+from irexec.tools.sections.models import executed_table, execution_summary, times_table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,10 @@ from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.values import FilePath
 from irexec.runtime.profile import Grouping, Profile, SortKey
 from irexec.tools.inspect.cost import cost
-from irexec.tools.measure.profile import ProfileOptions
-from irexec.tools.measure.profile import profile as measure
+from irexec.tools.measure import ProfileOptions
+from irexec.tools.measure import profile as measure
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape_for_display
-from irexec.tools.sections.profiles import grouped
+from irexec.tools.sections.plans import grouped
 
 _FOR_RUNNING = (
     "given", "mmap", "seed", "runs", "threads", "precision", "optimize", "native", "trace", "max_memory", "timeout",

@@ -12,7 +12,7 @@ from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, flag, is_given, option, refuse_without
 from irexec.cli.values import FilePath, Parsed, finite_values
 from irexec.messages import counted
-from irexec.tools.images.images import ImageOptions
+from irexec.tools.images import ImageOptions
 from irexec.tools.trapping.options import KINDS, MARGIN, Kind, TrapOptions
 
 if TYPE_CHECKING:

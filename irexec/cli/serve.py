@@ -18,7 +18,7 @@ from irexec.cli.streams import leave_to_command
 from irexec.integrations import open_inference
 from irexec.integrations.open_inference import ServeOptions
 from irexec.tools.batch.predictor import PredictorOptions
-from irexec.tools.serving.served_model import ServedModel
+from irexec.tools.serving import ServedModel
 
 
 def _server(

@@ -22,13 +22,13 @@ from irexec.tools.validation import (
     Baseline,
     FileReport,
     find_files,
+    gone_text,
     parse_codes,
     read_baseline,
     report,
     report_always,
     reports_sections,
 )
-from irexec.tools.validation.baseline import gone_text
 
 _FILES_A_JOB = 8
 """Files whose validation takes as long as the start of a process."""
@@ -209,7 +209,7 @@ def _many(paths: Sequence[str], files: WeightsOptions, jobs: int | None, options
         name = "shape" if files.weights is None else "bin"
         raise click.UsageError(f"--{name} is for a single model, here are {len(paths)}")
     # A single file needs no processes, whose modules take as long to import as validation itself.
-    from irexec.tools.validation.processes import reports
+    from irexec.tools.validation import reports
 
     found = []
     with progress_bar("validating", len(paths), "files") as advance:
@@ -230,19 +230,19 @@ def _document(found: Sequence[FileReport]) -> dict[str, Any]:
 
 
 def _sarif(found: Sequence[FileReport]) -> None:
-    from irexec.tools.finding_formats.reports import sarif_log
+    from irexec.tools.finding_formats import sarif_log
 
     render.json_document(sarif_log(found, irexec.__version__))
 
 
 def _github(found: Sequence[FileReport]) -> None:
-    from irexec.tools.finding_formats.reports import github_lines
+    from irexec.tools.finding_formats import github_lines
 
     render.lines(github_lines(found))
 
 
 def _junit(found: Sequence[FileReport]) -> None:
-    from irexec.tools.finding_formats.reports import junit_xml
+    from irexec.tools.finding_formats import junit_xml
 
     render.verbatim(junit_xml(found))
 

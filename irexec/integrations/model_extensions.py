@@ -13,7 +13,7 @@ from typing import Any
 from irexec.analysis.model import Port
 from irexec.errors import InputError
 from irexec.integrations.tensors import datatype_of, sizes_of
-from irexec.tools.serving.served_model import ModelStatistics, ServedModel
+from irexec.tools.serving import ModelStatistics, ServedModel
 
 PLATFORM = "irexec"
 VERSION = "1"

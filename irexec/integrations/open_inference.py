@@ -45,7 +45,7 @@ from irexec.integrations.model_extensions import (
 from irexec.integrations.pages import add_pages
 from irexec.integrations.tensors import array_of, datatype_of, infer_request, is_text, sizes_of
 from irexec.messages import cut
-from irexec.tools.serving.served_model import Batcher, ModelStatistics, ServedModel, TooManyRequestsError
+from irexec.tools.serving import Batcher, ModelStatistics, ServedModel, TooManyRequestsError
 
 Ran = Callable[[int, int, float], None]
 """Receives the requests, items and seconds of each run."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
@@ -17,6 +16,8 @@ def begin_worker() -> None:
 
 
 def _end_with_parent() -> None:
+    import multiprocessing  # when a process starts: what validates one file needs none of it
+
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

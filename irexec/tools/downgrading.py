@@ -16,7 +16,7 @@ from irexec.ir.dims import PartialShape
 from irexec.records import Shown
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
-from irexec.tools.sections.graphs import findings_table
+from irexec.tools.sections.models import findings_table
 from irexec.tools.verify import Verification, sized_inputs
 
 

@@ -25,7 +25,7 @@ from irexec.records import Record, Records, Report
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.arrays.files import open_arrays
-from irexec.tools.validation.files import find_files
+from irexec.tools.validation import find_files
 
 Verdict = Literal["passed", "failed", "error", "no test"]
 _INPUTS, _OUTPUTS = ".inputs.npz", ".outputs.npz"

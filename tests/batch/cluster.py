@@ -12,7 +12,7 @@ from pathlib import Path
 from irexec.integrations.ray_data import RayActors, load_ray
 from irexec.tools.batch.parts import BatchJob
 from irexec.tools.batch.run import BatchOptions, BatchWatch, PartDone, batch
-from irexec.tools.images.images import ImageOptions
+from irexec.tools.images import ImageOptions
 from tests.batch import data
 
 _NODES = 2

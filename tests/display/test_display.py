@@ -27,7 +27,7 @@ from irexec.tools.inspect.precision import precision
 from irexec.tools.report import WrittenReport
 from irexec.tools.run import results
 from irexec.tools.run.infer_report import Assertion, InferReport
-from irexec.tools.validation.processes import reports
+from irexec.tools.validation import reports
 from tests.display.test_markup import HOSTILE
 from tests.support.markup import Element, parse
 

@@ -20,7 +20,7 @@ import irexec  # noqa: E402
 from irexec import Builder  # noqa: E402
 from irexec.integrations import open_inference  # noqa: E402
 from irexec.tools.batch.predictor import PredictorOptions  # noqa: E402
-from irexec.tools.serving.served_model import ServedModel  # noqa: E402
+from irexec.tools.serving import ServedModel  # noqa: E402
 from tests.tools.batch import models  # noqa: E402
 
 Ask = Callable[..., Any]

@@ -160,7 +160,7 @@ def test_grpc_refuses_as_http_does(server: Server) -> None:
 
 _HOLDS_THE_LOCK = """
 import re, threading
-from irexec.tools.serving.served_model import ServedModel
+from irexec.tools.serving import ServedModel
 ServedModel.run = lambda self, requests: re.search("(a+)+$", "a" * 60 + "!")
 """
 

@@ -7,7 +7,7 @@ import pytest
 
 import irexec
 from irexec.errors import NodeError
-from irexec.tools.trapping.trapped_run import trap
+from irexec.tools.trapping.trap import trap
 
 
 def _cache(shape: str) -> irexec.Model:

@@ -20,9 +20,9 @@ from lxml import etree
 from irexec.analysis.codes import CODES
 from irexec.cli.main import run
 from irexec.ir.findings import Finding
-from irexec.tools.finding_formats.reports import github_lines, junit_xml
-from irexec.tools.finding_formats.reports import sarif_log as log_of
-from irexec.tools.validation.files import FileReport
+from irexec.tools.finding_formats import github_lines, junit_xml
+from irexec.tools.finding_formats import sarif_log as log_of
+from irexec.tools.validation import FileReport
 
 ROOT = Path(__file__).parent.parent.parent
 DIGITS = ROOT / "samples" / "digits"

@@ -11,8 +11,7 @@ from hypothesis.extra import numpy as arrays
 import irexec
 from irexec import display
 from irexec.errors import InputError
-from irexec.tools.arrays.histogram import Histogram, constant_histogram, find_constant, histogram
-from irexec.tools.arrays.statistics import BLOCK
+from irexec.tools.arrays.statistics import BLOCK, Histogram, constant_histogram, find_constant, histogram
 
 FLOATS = st.sampled_from([np.float16, np.float32, np.float64])
 INTEGERS = st.sampled_from([np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64])

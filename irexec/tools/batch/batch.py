@@ -11,7 +11,7 @@ from irexec.tools.batch.parts import FORMATS, BatchJob, Format
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchReport, BatchWatch, ErrorMode
 from irexec.tools.batch.run import batch as run_job
-from irexec.tools.images.images import ImageOptions
+from irexec.tools.images import ImageOptions
 
 
 def batch(

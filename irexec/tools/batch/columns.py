@@ -15,7 +15,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
 from irexec.tools.batch.items import ItemReader
 from irexec.tools.batch.predictor import Predictor, PredictorOptions, stacked
-from irexec.tools.images.images import ImageOptions
+from irexec.tools.images import ImageOptions
 
 Item = dict[str, np.ndarray]
 

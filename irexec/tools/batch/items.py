@@ -22,10 +22,9 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, UnsupportedError
 from irexec.io.reading import open_regular, reading
 from irexec.messages import silent
-from irexec.tools.arrays.items import ArrayItems
+from irexec.tools.arrays.files import ArrayItems
 from irexec.tools.batch.predictor import Predictor
-from irexec.tools.images.files import IMAGE_SUFFIXES, Notify
-from irexec.tools.images.images import ImageOptions, read_image
+from irexec.tools.images import IMAGE_SUFFIXES, ImageOptions, Notify, read_image
 
 
 def load_pyarrow() -> Any:

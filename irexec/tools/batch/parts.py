@@ -30,7 +30,7 @@ from irexec.ir.dims import shape_text
 from irexec.tools.arrays.files import storable, write_npz
 from irexec.tools.batch.items import Item, ItemReader, load_pyarrow
 from irexec.tools.batch.predictor import Predictor, PredictorOptions
-from irexec.tools.images.images import ImageOptions
+from irexec.tools.images import ImageOptions
 from irexec.tools.run.results import has_classes, ranking
 
 Format = Literal["npz", "npy", "parquet", "jsonl", "csv"]

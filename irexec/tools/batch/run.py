@@ -23,7 +23,7 @@ from irexec.tools.batch.manifest import Manifest
 from irexec.tools.batch.parts import FORMATS, BatchJob, PartResult, PartTask, difference, model_hash
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import Described, described
-from irexec.tools.images.files import load_pillow
+from irexec.tools.images import load_pillow
 
 _PARTS, _LARGEST_PART = 64, 256
 """Approximate number of parts of a job, so that processes end at about the same time, and maximum number of items in a

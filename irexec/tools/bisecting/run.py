@@ -1,19 +1,20 @@
-"""The search for the release with which the results of a model change."""
+"""The search for the release with which the results of a model change, and the verdict about each release."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
 
 from irexec.api import ModelLike, as_model
-from irexec.errors import EngineError, InputError, RunTimeoutError
+from irexec.errors import EngineError, InputError, IrexecError, RunTimeoutError
 from irexec.messages import silent
 from irexec.records import Records
-from irexec.tools.bisecting.judging import judged_release
-from irexec.tools.bisecting.options import BisectOptions, range_of
+from irexec.tools.bisecting.releases import BisectOptions, InstalledReleases, PublishedReleases, Releases, range_of
 from irexec.tools.bisecting.result import (
     AGREES,
     DIFFERS,
+    NOT_JUDGED,
     REFUSED,
     SKIPPED,
     Bisection,
@@ -21,12 +22,74 @@ from irexec.tools.bisecting.result import (
     ReleaseChange,
     ReleaseRun,
 )
-from irexec.tools.bisecting.search import Boundary, boundary, ends
-from irexec.tools.bisecting.sources import InstalledReleases, PublishedReleases, Releases
 from irexec.tools.compare import CompareOptions, Comparison, compare
 from irexec.tools.compare.inputs import Given
 from irexec.tools.engines.releases.environments import Release, environments_folder
+from irexec.tools.judge import JudgeOptions, judge
 from irexec.tools.run.input_sources import InputSource
+
+T = TypeVar("T")
+Verdict = Callable[[int], "str | None"]
+"""The verdict on an item by its position; None if it cannot be had. It is asked for again, and must be remembered."""
+
+
+class Boundary(NamedTuple):
+    """Two items with different verdicts, by position; no item between them has one."""
+
+    before: int
+    after: int
+
+
+def boundary(low: int, high: int, verdict: Verdict) -> Boundary:
+    """Two neighbours between two items with different verdicts: the first of them has the verdict of ``low``.
+
+    Verdicts are assumed to change once. Items without a verdict are passed over.
+    """
+    base = verdict(low)
+    while True:
+        middle = (low + high) / 2
+        between = sorted(range(low + 1, high), key=lambda item: abs(item - middle))
+        found = next((item for item in between if verdict(item) is not None), None)
+        if found is None:
+            return Boundary(low, high)
+        if verdict(found) == base:
+            low = found
+        else:
+            high = found
+
+
+def ends(items: Sequence[T], verdict: Verdict) -> tuple[int, int] | None:
+    """The first and the last item with a verdict; None if no item has one."""
+    first = next((i for i in range(len(items)) if verdict(i) is not None), None)
+    if first is None:
+        return None
+    return first, next(i for i in reversed(range(len(items))) if verdict(i) is not None)
+
+
+def judged_release(
+    release: Release,
+    model: ModelLike,
+    inputs: Given | Sequence[Given] | None,
+    sources: Sequence[InputSource],
+    options: BisectOptions,
+    folder: str,
+) -> JudgedRelease:
+    """The verdict about a release; arguments as for ``bisect``, with the folder of the environments."""
+    asked = JudgeOptions(
+        runtime=release.runtime,
+        environments=folder,
+        shapes=options.shapes,
+        seed=options.seed,
+        steps=options.runs,
+        threads=options.threads,
+        timeout=options.timeout,
+    )
+    try:
+        found = judge(model, inputs, asked, sources=sources)
+    except IrexecError as error:
+        return JudgedRelease(release.version, NOT_JUDGED, str(error))
+    return JudgedRelease(release.version, found.verdict, found.sentence, tuple(one.layer for one in found.at))
+
 
 Advance = Callable[[float], object]
 Say = Callable[[str], object]

@@ -21,7 +21,7 @@ from irexec.tools.arrays.files import open_arrays
 from irexec.tools.compare.options import CompareOptions, Side
 from irexec.tools.compare.scopes import input_names
 from irexec.tools.engines.runtimes import Arrays, Runtime
-from irexec.tools.images.files import Notify
+from irexec.tools.images import Notify
 from irexec.tools.observing.observe import observe
 from irexec.tools.observing.sides import AnySide, ModelSide, RecordedSide, as_declared
 from irexec.tools.run.input_sources import STEP_SEED, GivenInputs, InputSource, sample_inputs, sources_of_step

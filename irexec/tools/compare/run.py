@@ -24,7 +24,7 @@ from irexec.tools.compare.pairs import Pairs, first_pairs
 from irexec.tools.compare.rows import Found, Rows, compared
 from irexec.tools.compare.summary import summary
 from irexec.tools.engines.runtimes import require_runtime
-from irexec.tools.images.files import Notify
+from irexec.tools.images import Notify
 from irexec.tools.observing.sides import AnySide, ModelSide, RecordedSide, open_side
 from irexec.tools.run.input_sources import GivenInputs, InputSource, given_runs
 from irexec.tools.run.result_files import read_state, with_state

@@ -9,9 +9,18 @@ from dataclasses import dataclass, field, replace
 from irexec.analysis.matching import Matching, Pair
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, PortMap, Value
-from irexec.tools.diff.own import fact_text, facts_differ, output_changes, own_changes
+from irexec.tools.diff.changes import (
+    ReadAs,
+    constant_changes,
+    fact_text,
+    facts_differ,
+    is_damaged,
+    output_changes,
+    own_changes,
+    same_bytes,
+    value_change,
+)
 from irexec.tools.diff.result import Change, Following, LayerDiff, LayerRef
-from irexec.tools.diff.value_changes import ReadAs, constant_changes, is_damaged, same_bytes, value_change
 
 _Entry = tuple[str, str]
 """Ends of an entry of a port map or of a back edge, and its attributes."""

@@ -9,7 +9,7 @@ from irexec.display import Column, Content, Table, Text, sections_of
 from irexec.display.document import Style
 from irexec.messages import counted, cut, listed, visible
 from irexec.tools.diff.result import Change, Diff, Following, LayerDiff, LayerRef, ValueChange, groups, total
-from irexec.tools.finding_formats.reports import relative, workflow_command
+from irexec.tools.finding_formats import relative, workflow_command
 
 _HEAD: Style = "change"
 _OLD: Style = "old"

@@ -1,7 +1,5 @@
 """Text from a language model, token by token, beside another runtime if wanted."""
 
-from irexec.tools.generating.options import GenerateOptions
-from irexec.tools.generating.result import Generation, Token
-from irexec.tools.generating.run import generate
+from irexec.tools.generating.run import GenerateOptions, Generation, Token, generate
 
 __all__ = ["GenerateOptions", "Generation", "Token", "generate"]

@@ -20,9 +20,9 @@ from irexec.runtime.profile import Profile
 from irexec.tools.graph.content import Content, content_of, drawn_in, neighbours, select
 from irexec.tools.graph.drawing import Drawing, DrawnEdge, DrawnLayer, family_of
 from irexec.tools.graph.frames import FrameBuilder
-from irexec.tools.images.files import Notify
+from irexec.tools.images import Notify
 from irexec.tools.inspect.weights import weight_line
-from irexec.tools.measure.profile import ProfileOptions, profile
+from irexec.tools.measure import ProfileOptions, profile
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.run.shapes import read_with_shapes, reshape
 

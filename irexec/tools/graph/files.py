@@ -19,7 +19,7 @@ from irexec.tools.graph.drawing import FONTS, PNG_SIDE, Drawing
 from irexec.tools.graph.html import graph_page
 from irexec.tools.graph.svg import svg_and_size
 from irexec.tools.graph.text_formats import MAX_EDGES, MAX_TEXT, dot, mermaid
-from irexec.tools.images.files import Notify
+from irexec.tools.images import Notify
 
 Format = Literal["svg", "html", "png", "mmd", "dot"]
 

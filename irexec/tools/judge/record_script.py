@@ -14,7 +14,7 @@ from irexec.io.writer import check_file
 from irexec.messages import silent
 from irexec.records import Record
 from irexec.tools.arrays.files import write_npz
-from irexec.tools.images.files import Notify
+from irexec.tools.images import Notify
 from irexec.tools.judge.options import JudgeOptions
 from irexec.tools.judge.run import with_inputs
 from irexec.tools.observing.sides import ARITHMETIC

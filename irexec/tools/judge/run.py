@@ -25,7 +25,7 @@ from irexec.ir.writable import refuse_damage
 from irexec.messages import counted, silent
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.engines.runtimes import Arrays
-from irexec.tools.images.files import Notify
+from irexec.tools.images import Notify
 from irexec.tools.judge.judgement import Judgement
 from irexec.tools.judge.opponent import Opponent, Runs
 from irexec.tools.judge.options import JudgeOptions, StepOptions

@@ -1,18 +1,271 @@
-"""A report as one page that needs no other file; it begins with a verdict and four figures."""
+"""A report as one page that needs no other file: a verdict, four figures, and the parts of the report, each with its
+heading.@only
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
 
-from irexec.analysis.execution_graph import executed_layers
-from irexec.display.markup import Content, Html, element, joined
+from irexec.analysis.execution_graph import executed_layers, times_by_type
+from irexec.analysis.model import Model
+from irexec.display import Bar, Column, Content, Definitions, HistogramChart, Table, Text, bars, html
+from irexec.display.markup import Content as Markup
+from irexec.display.markup import Html, element, joined
 from irexec.display.page import page
-from irexec.ir.findings import count_text
+from irexec.io.onnx_bytes import is_onnx_file
+from irexec.ir.dims import shape_text
+from irexec.ir.findings import Finding, count_text
 from irexec.ir.garbage import collection_paused
+from irexec.ir.graph import Node
 from irexec.messages import amount, counted, metric
-from irexec.tools.report.contents import Contents
-from irexec.tools.report.sections import page_sections
+from irexec.runtime.profile import Profile
+from irexec.tools.arrays.statistics import Histogram as ConstantHistogram
+from irexec.tools.inspect import precision as precision_report
+from irexec.tools.inspect.cost import CostReport
+from irexec.tools.inspect.memory import MemoryReport, PlannedMemory
+from irexec.tools.inspect.precision import PrecisionReport
+from irexec.tools.report.contents import Contents, Index, executed_table, file_size, layers_table
+from irexec.tools.sections.models import findings_table, ports_table
+from irexec.tools.sections.plans import profile_totals, rows_table
+
+_FINDINGS = 2_000
+"""Findings that are listed; a file with more of them has something wrong that the first ones show."""
+
+
+@dataclass(frozen=True)
+class ReportPart:
+    """A part of the report.
+
+    Attributes:
+        id: of its heading, to which the list of contents leads.
+        title: the heading.
+        content: the content below it.
+    """
+
+    id: str
+    title: str
+    content: Content
+
+    def html(self) -> Html:
+        """The section."""
+        return element("section", element("h2", self.title, id=self.id), html(self.content), aria_labelledby=self.id)
+
+
+def page_sections(found: Contents, graph: Content) -> list[ReportPart]:
+    """All sections of a report, without those that would be empty."""
+    index = Index.of(found.nodes)
+    planned = None if found.measured is None else found.measured.memory
+    first = [
+        ReportPart("summary", "Summary", summary(found)),
+        ReportPart("findings", "Findings", findings(found.findings, index)),
+    ]
+    last = ReportPart(
+        "notes",
+        "Not in this report",
+        element("ul", [element("li", note) for note in found.notes]) if found.notes else None,
+    )
+    if not found.nodes:
+        return [*first, last]
+    all_sections = [
+        ReportPart("graph", "Graph", graph),
+        *first,
+        ReportPart("ports", "Inputs and outputs", None if found.is_execution_graph else ports(found)),
+        ReportPart(
+            "operations", "Operations", executed_operations(found) if found.is_execution_graph else operations(found)
+        ),
+        ReportPart("time", "Time", None if found.measured is None else times(found.measured.profile)),
+        ReportPart(
+            "layers", "Layers", executed_table(found, index) if found.is_execution_graph else layers_table(found, index)
+        ),
+        ReportPart("types", "Element types", None if found.precision is None else element_types(found.precision)),
+        ReportPart("memory", "Memory", None if found.memory is None else memory(found.memory, planned)),
+        ReportPart("weights", "Weights", weights(found, index)),
+        last,
+    ]
+    return [section for section in all_sections if section.content]
+
+
+def summary(found: Contents) -> Definitions:
+    """The model at a glance."""
+    model, whole = found.model, found.cost.known if found.cost is not None else None
+    return Definitions(
+        [
+            ("name", model.name),
+            ("file", _file_text(model)),
+            ("format", "execution graph of OpenVINO" if found.is_execution_graph else _format(model)),
+            ("findings", element("a", count_text(found.findings), href="#findings") if found.findings else "none"),
+            ("layers", _layers_text(found)),
+            ("parameters", None if whole is None else metric(whole.parameters)),
+            ("weights", _weights_text(found)),
+            ("cost", None if found.cost is None else _macs(found.cost)),
+            ("memory", None if found.memory is None else _peak(found.memory)),
+            ("time", None if found.measured is None else profile_totals(found.measured.profile)[0]),
+            ("measured time", _executed_time(found) if found.is_execution_graph else None),
+        ]
+    )
+
+
+def _file_text(model: Model) -> str | None:
+    paths = [path for path in (model.path, model.bin_path) if path is not None]
+    sizes = [(path.name, file_size(path)) for path in paths]
+    return ", ".join(f"{name} ({amount(size)})" if size is not None else name for name, size in sizes) or None
+
+
+def _format(model: Model) -> str:
+    if model.path is not None and is_onnx_file(model.path):
+        return "ONNX, converted to IR" if model.nodes else "ONNX"
+    return f"OpenVINO IR, version {model.version}"
+
+
+def _layers_text(found: Contents) -> str | None:
+    if not found.nodes:
+        return None
+    types, bodies = {node.type for node in found.nodes}, sum(len(node.bodies) for node in found.nodes)
+    inside = f", {counted(bodies, 'body')}" if bodies else ""
+    return f"{len(found.nodes):,}, of {len(types):,} operations{inside}"
+
+
+def _weights_text(found: Contents) -> str | None:
+    count = sum(node.constant is not None for node in found.nodes)
+    if not count:
+        return None
+    average = None if found.precision is None else found.precision.bits_per_weight
+    bits = "" if average is None else f", {average:.3g} bits per weight"
+    return f"{amount(found.weight_bytes)} in {counted(count, 'constant')}{bits}"
+
+
+def _macs(report: CostReport) -> str:
+    """The multiply-accumulates of a run; where some are not known, those that are, if there are any."""
+    is_exact = report.cost.macs is not None
+    known = report.known.macs or 0
+    if not is_exact and not known:
+        return "depends on sizes of inputs that are not known" if report.open_inputs else "not known"
+    return f"{'' if is_exact else 'at least '}{metric(known)}{'' if known > 999 else ' '}MACs"
+
+
+def _peak(report: MemoryReport) -> str:
+    """The peak of the tensors between layers."""
+    if report.unknown and report.open_inputs:
+        return "depends on sizes of inputs that are not known"
+    return f"{'at least ' if report.unknown else ''}{amount(report.peak)} in tensors between layers at once"
+
+
+def _executed_time(found: Contents) -> str | None:
+    times = [layer.microseconds for layer in executed_layers(found.model) if layer.microseconds is not None]
+    return f"{sum(times) / 1e3:,.3f} ms in {counted(len(times), 'layer')}" if times else None
+
+
+def findings(found: Sequence[Finding], index: Index) -> Content:
+    """The findings, with links to their layers."""
+    if not found:
+        return "No findings: every port, attribute, edge and weight range is as it should be."
+    shown = findings_table(
+        found,
+        limit=_FINDINGS,
+        link=lambda finding, text: index.link_to_place(finding.layer_id, finding.layer_name, text),
+    )
+    return [count_text(found), shown]
+
+
+def ports(found: Contents) -> Content:
+    """Inputs, outputs and variables."""
+    variables = dict.fromkeys(
+        node.attributes.get("variable_id", "") for node in found.nodes if node.type in ("ReadValue", "Assign")
+    )
+    state = f"variables, whose state is kept between runs: {', '.join(variables)}" if variables else None
+    summary, model = found.summary, found.model
+    inputs, outputs = (summary.inputs, summary.outputs) if summary is not None else (model.inputs, model.outputs)
+    return [ports_table({"input": inputs, "output": outputs}), state]
+
+
+def operations(found: Contents) -> Table:
+    """The number of layers of each operation, and their cost."""
+    counts: dict[str, int] = {}
+    for node in found.nodes:
+        counts[node.type] = counts.get(node.type, 0) + 1
+    report = found.cost
+    costs = {} if report is None else {row.type: row for row in report.types}
+
+    def share(type: str) -> Bar | None:
+        part = report.share(costs[type].macs) if report is not None and type in costs else None
+        return Bar(part, f"{part:.1%} of the MACs") if part else None
+
+    columns = [
+        Column("operation", lambda type: type),
+        Column("layers", counts.__getitem__, "number"),
+        Column("MACs", lambda type: costs[type].macs if type in costs else "", "count"),
+        Column("params", lambda type: costs[type].parameters if type in costs else "", "count"),
+        Column("bytes", lambda type: costs[type].bytes if type in costs else "", "bytes"),
+        Column("share of MACs", share, "chart"),
+    ]
+    rows = sorted(counts, key=lambda type: (-(costs[type].macs or 0) if type in costs else 0, -counts[type]))
+    return Table(columns, rows, style="sortable", label="operations")
+
+
+def executed_operations(found: Contents) -> Table:
+    """The time of each type of layer in an execution graph."""
+    types = times_by_type(executed_layers(found.model))
+    rows = [(row.type, row.microseconds, f"{row.microseconds:,.0f} µs in {row.layers:,}") for row in types]
+    return bars(rows, ("operation", "time"))
+
+
+def times(profile: Profile) -> Content:
+    """Where the time of a run goes."""
+    return [
+        profile_totals(profile),
+        element("h3", "By type of operation"),
+        rows_table(profile.rows("type", "time"), "type"),
+        element("h3", "By step"),
+        rows_table(profile.rows("step", "time"), "step", 100),
+    ]
+
+
+def element_types(report: PrecisionReport) -> Content:
+    """How weights are stored, and of which types the tensors between layers are."""
+    return [precision_report.totals(report), report.by_type()]
+
+
+def memory(report: MemoryReport, planned: PlannedMemory | None) -> Content:
+    """The memory of the tensors between layers, over the layers in the order in which they run."""
+    return replace(report, plan=planned, no_plan="").sections()
+
+
+def weights(found: Contents, index: Index) -> Table | None:
+    """Each constant with its statistics and histogram; None if weights were not read."""
+    if not found.histograms:
+        return None
+    columns = [
+        Column("constant", lambda row: index.link(row[0], row[0].name)),
+        Column("type", lambda row: row[0].constant.element.name, "code", width=5),
+        Column("shape", lambda row: shape_text(row[0].constant.shape), "code", width=9),
+        Column("bytes", lambda row: row[0].constant.size, "bytes", width=6.5),
+        *(
+            Column(title, _statistic_of(name), "figure", width=6.5)
+            for title, name in (("minimum", "min"), ("maximum", "max"), ("mean", "mean"), ("std", "std"))
+        ),
+        Column("zeros", lambda row: _zeros(row[1]), "share", width=6.5),
+        Column("NaN, inf", lambda row: _statistic_of("not_finite")(row) or None, "number", width=6.5),
+        Column("histogram", lambda row: _chart(row[1]), "chart", width=10),
+    ]
+    rows = list(found.histograms.items())
+    return Table(columns, rows, style="fixed sortable searchable", label="weights")
+
+
+def _statistic_of(name: str) -> Callable[[tuple[Node, ConstantHistogram | str]], float | None]:
+    return lambda row: None if isinstance(row[1], str) else getattr(row[1].statistics, name)
+
+
+def _zeros(found: ConstantHistogram | str) -> float | None:
+    statistics = None if isinstance(found, str) else found.statistics
+    return statistics.zeros / statistics.count if statistics is not None and statistics.zeros else None
+
+
+def _chart(found: ConstantHistogram | str) -> Content:
+    if isinstance(found, str):
+        return Text(found, "error")
+    return HistogramChart(found.counts, found.edges[0], found.edges[-1]) if len(found.counts) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -24,7 +277,7 @@ class Page:
 
 
 @collection_paused()
-def report_page(found: Contents, title: str, origin: str, graph: Content = None) -> Page:
+def report_page(found: Contents, title: str, origin: str, graph: Markup = None) -> Page:
     """The page.
 
     Args:

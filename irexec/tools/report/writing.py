@@ -25,7 +25,7 @@ from irexec.reading import read_tolerant
 from irexec.records import Report
 from irexec.runtime.profile import Profile
 from irexec.tools.graph import draw, graph_fragment
-from irexec.tools.images.files import Notify
+from irexec.tools.images import Notify
 from irexec.tools.inspect.memory import PlannedMemory, planned_memory
 from irexec.tools.report.contents import Contents, contents_of, measure, read_weights
 from irexec.tools.report.page import Page, report_page

@@ -256,7 +256,7 @@ def _run(
         found = compiled.values(inputs, wanted.values, timeout=options.timeout, progress=progress)
         return None, dict(zip(wanted.values, found, strict=True))
     # Few runs have a trap, and what sets one takes long to load.
-    from irexec.tools.trapping.trapped_run import run_with_trap
+    from irexec.tools.trapping.trap import run_with_trap
 
     trapped, found = run_with_trap(
         compiled, inputs, wanted.values, options.trap, read=read, timeout=options.timeout, progress=progress

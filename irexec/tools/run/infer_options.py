@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from irexec.runtime.weight_packing import WeightsMode
-from irexec.tools.images.images import ImageOptions
+from irexec.tools.images import ImageOptions
 from irexec.tools.run.shapes import SessionOptions
 from irexec.tools.trapping.options import TrapOptions
 

@@ -24,8 +24,7 @@ from irexec.ir.shape_text import parse_shape
 from irexec.messages import counted
 from irexec.reference.limits import SMALL
 from irexec.tools.arrays.files import STDIN, ArrayFile, open_arrays
-from irexec.tools.images.files import IMAGE_SUFFIXES, Notify
-from irexec.tools.images.images import ImageOptions, read_image
+from irexec.tools.images import IMAGE_SUFFIXES, ImageOptions, Notify, read_image
 from irexec.tools.run.results import read_lines
 
 if TYPE_CHECKING:

@@ -29,8 +29,7 @@ from irexec.ir.order import Names
 from irexec.ir.shape_text import write_shape
 from irexec.runtime.variables import VariableStates, variables_of
 from irexec.tools.arrays.files import open_arrays, storable, write_npz
-from irexec.tools.images.files import Notify, load_pillow, write_png
-from irexec.tools.images.images import ImageOptions, result_pixels
+from irexec.tools.images import ImageOptions, Notify, load_pillow, result_pixels, write_png
 
 _SUFFIXES = (".npz", ".png")
 

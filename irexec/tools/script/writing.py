@@ -18,7 +18,7 @@ from irexec.errors import InputError, IrexecError, ModelError
 from irexec.io.files import replacing
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.records import Record
-from irexec.tools.diff.own import metadata_changes
+from irexec.tools.diff.changes import metadata_changes
 from irexec.tools.script.expressions import quoted
 from irexec.tools.script.source import Functions, in_lines
 from irexec.tools.script.statements import Weights, check_graph, creation_order, fact_text

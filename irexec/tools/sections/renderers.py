@@ -2,7 +2,11 @@
 
 from irexec.display import plain, sections_of
 from irexec.display.page import notebook
-from irexec.tools.sections import graphs, plans, profiles, runs  # noqa: F401 - they register sections
+from irexec.tools.sections import (  # noqa: F401 - they register sections
+    models,
+    plans,
+    runs,
+)
 
 
 def text(value: object) -> str:

@@ -14,7 +14,7 @@ from irexec.runtime.inputs import NamedArrays, Outputs
 from irexec.runtime.observation import StepRun
 from irexec.runtime.session import Session
 from irexec.runtime.variables import VariableStates
-from irexec.tools.sections.graphs import ports_table
+from irexec.tools.sections.models import ports_table
 
 _BINS = 30
 _SAMPLE = 1_000_000

@@ -49,7 +49,7 @@ class _Served:
     def __init__(self) -> None:
         from irexec.integrations import open_inference as server
         from irexec.tools.batch.predictor import PredictorOptions
-        from irexec.tools.serving.served_model import ServedModel
+        from irexec.tools.serving import ServedModel
 
         server.load_kserve()
         # The folder of a case, which none has yet.

@@ -21,7 +21,7 @@ TOOLS = (
     ),
     Mutation(
         "a histogram has the range of the last block",
-        "irexec/tools/arrays/histogram.py",
+        "irexec/tools/arrays/statistics.py",
         "low, high = (lowest, highest) if low is None or high is None else (min(low, lowest), max(high, highest))",
         "low, high = lowest, highest",
         ("tests/tools/test_histogram.py",),
@@ -56,7 +56,7 @@ TOOLS = (
     ),
     Mutation(
         "one request more waits than may",
-        "irexec/tools/serving/served_model.py",
+        "irexec/tools/serving.py",
         "if self.waiting >= self._max_waiting:",
         "if self.waiting > self._max_waiting:",
         ("tests/tools/serving/test_batcher.py",),

@@ -12,7 +12,7 @@ import irexec
 import irexec.ray
 from irexec import InputError, ModelError
 from irexec.tools.batch.columns import ColumnPredictor
-from irexec.tools.images.images import ImageOptions
+from irexec.tools.images import ImageOptions
 from tests.support.paths import DIGITS
 from tests.tools.batch import models
 

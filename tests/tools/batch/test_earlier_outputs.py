@@ -15,7 +15,7 @@ from irexec.tools.batch.items import EarlierOutputs
 from irexec.tools.batch.parts import BatchJob
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchWatch, batch
-from irexec.tools.images.images import ImageOptions
+from irexec.tools.images import ImageOptions
 from tests.tools.batch import models
 from tests.tools.batch.engines import InThisProcess
 from tests.tools.batch.running import Stopped, run

@@ -12,8 +12,8 @@ import irexec
 from irexec.errors import InputError, UnsupportedError
 from irexec.opset import add, parameter, relu
 from irexec.tools.bisecting import BisectOptions, bisect
+from irexec.tools.bisecting.releases import InstalledReleases
 from irexec.tools.bisecting.run import bisecting
-from irexec.tools.bisecting.sources import InstalledReleases
 from irexec.tools.engines.releases.environments import Release
 from tests.support.fake_releases import fake_releases
 

@@ -6,8 +6,8 @@ import pytest
 
 from irexec.errors import InputError
 from irexec.tools.bisecting import BisectOptions
-from irexec.tools.bisecting.options import parse_range, range_of
-from irexec.tools.bisecting.search import Boundary, boundary, ends
+from irexec.tools.bisecting.releases import parse_range, range_of
+from irexec.tools.bisecting.run import Boundary, boundary, ends
 from irexec.tools.engines.releases.environments import Release
 
 

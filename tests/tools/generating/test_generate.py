@@ -14,7 +14,7 @@ from irexec.errors import InputError, ModelError
 from irexec.tools.engines.runtimes import open_runtime
 from irexec.tools.generating import GenerateOptions, generate
 from irexec.tools.generating import run as running
-from irexec.tools.generating.choice import next_token
+from irexec.tools.generating.run import next_token
 from tests.support.language_model import language_model
 
 PROMPT = "Once upon a time"

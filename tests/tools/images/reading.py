@@ -11,7 +11,7 @@ from PIL import Image
 from irexec.analysis.model import Port
 from irexec.dtypes.elements import F32, Element
 from irexec.ir.graph import Node
-from irexec.tools.images.images import ImageOptions, read_image, result_pixels
+from irexec.tools.images import ImageOptions, read_image, result_pixels
 
 
 def port(*shape: int, element: Element = F32) -> Port:

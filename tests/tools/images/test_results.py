@@ -13,8 +13,7 @@ from PIL import Image
 
 from irexec.cli.main import run
 from irexec.errors import InputError
-from irexec.tools.images.files import write_png
-from irexec.tools.images.images import ImageOptions, result_pixels
+from irexec.tools.images import ImageOptions, result_pixels, write_png
 from tests.support.paths import DIGITS
 from tests.tools.images.reading import pixels
 

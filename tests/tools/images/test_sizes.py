@@ -11,7 +11,7 @@ from PIL import Image
 
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
-from irexec.tools.images.images import ImageOptions, read_image
+from irexec.tools.images import ImageOptions, read_image
 from tests.tools.images.reading import WIDE, port, read, saved
 
 

@@ -15,7 +15,7 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import InputError
 from irexec.tools.inspect.cost import cost
 from irexec.tools.inspect.precision import precision
-from irexec.tools.inspect.tree import TreeBranch, tree
+from irexec.tools.inspect.summary import TreeBranch, tree
 from tests.benchmarks.models import NETWORKS, graph
 from tests.support.networks import unpacked
 

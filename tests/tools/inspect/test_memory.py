@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import irexec
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.display import Curve, TextFormat, lines
-from irexec.tools.inspect.liveness import liveness
-from irexec.tools.inspect.memory import memory
+from irexec.tools.inspect.memory import liveness, memory
 
 
 @st.composite

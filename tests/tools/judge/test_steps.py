@@ -14,7 +14,7 @@ from irexec.dtypes.elements import F32, I64
 from irexec.errors import InputError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
-from irexec.tools.bundling.bundle import judge_into
+from irexec.tools.bundling import judge_into
 from irexec.tools.judge import JudgeOptions, judge
 from tests.reduce_sweep import Editing
 from tests.tools.judge.faulty import plant

@@ -13,7 +13,7 @@ import pytest
 
 from irexec import InputError, IrexecError
 from irexec.tools.batch.predictor import PredictorOptions
-from irexec.tools.serving.served_model import Batcher, ServedModel, TooManyRequestsError
+from irexec.tools.serving import Batcher, ServedModel, TooManyRequestsError
 from tests.tools.batch import models
 
 Ran = list[tuple[int, int]]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from irexec.tools.validation import FileReport, processes, report_always
-from irexec.tools.validation.processes import reports
+from irexec.tools import validation
+from irexec.tools.validation import FileReport, report_always, reports
 from tests.support.paths import DIGITS, IRS
 
 FILES = [str(DIGITS / "classifier.xml"), str(DIGITS / "damaged.xml"), str(IRS / "loop.xml"), "missing.xml"]
@@ -42,7 +42,7 @@ def test_a_process_that_dies_does_not_hide_the_others(tmp_path: Path, monkeypatc
     for name in ("a", "dies", "z"):
         for suffix in (".xml", ".bin"):
             shutil.copy(DIGITS / f"damaged{suffix}", tmp_path / f"{name}{suffix}")
-    monkeypatch.setattr(processes, "_validated", _die)
+    monkeypatch.setattr(validation, "_validated", _die)
     found = list(reports([str(tmp_path / f"{name}.xml") for name in ("a", "dies", "z")], 2))
     assert [len(one.findings) for one in found] == [10, 0, 10]
     assert found[1].error is not None
@@ -53,5 +53,5 @@ def test_one_file_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(count: int) -> Any:
         raise BrokenProcessPool
 
-    monkeypatch.setattr(processes, "_pool", refuse)
+    monkeypatch.setattr(validation, "_pool", refuse)
     assert isinstance(next(iter(reports(FILES[:1], 4))), FileReport)

@@ -1,13 +1,18 @@
-"""Validation of files: folders are searched, codes can be ignored, and an unreadable file has a report as well."""
+"""Validation of many files, in several processes, against a baseline of known findings."""
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import time
-from collections.abc import Callable, Collection, Sequence
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from importlib.util import find_spec
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
 
 from irexec.analysis.codes import find_code
 from irexec.analysis.execution_graph import is_execution_graph
@@ -15,6 +20,7 @@ from irexec.analysis.model import Model, blocking_constant
 from irexec.analysis.validate import validate
 from irexec.display import Content
 from irexec.errors import ConversionError, InputError, ModelError, UnsupportedError
+from irexec.io.worker_process import begin_worker
 from irexec.ir import codes
 from irexec.ir.findings import Finding, count_text, counts_of
 from irexec.ir.graph import ModelGraph
@@ -22,7 +28,11 @@ from irexec.messages import counted
 from irexec.reading import read_tolerant
 from irexec.records import Shown
 from irexec.tools.run.shapes import Shapes, reshape
-from irexec.tools.sections.graphs import findings_table
+from irexec.tools.sections.models import findings_table
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ProcessPoolExecutor
+
 
 STDIN = "-"
 
@@ -185,3 +195,160 @@ def report_always(path: str, **options: Any) -> FileReport:
         return report(path, **options)
     except (ConversionError, ModelError, UnsupportedError) as error:
         return FileReport(path, (), error=str(error), seconds=time.perf_counter() - start)
+
+
+Key = tuple[str, str, str, int | None]
+"""File, code, layer and port of a finding. Lines, ids of layers with a name and texts change with edits elsewhere."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Known findings.
+
+    Attributes:
+        path: the file.
+        known: the number of known findings by key.
+    """
+
+    path: str
+    known: Mapping[Key, int]
+
+    def apply(self, reports: Iterable[FileReport], ignore: Collection[str] = ()) -> tuple[list[FileReport], int]:
+        """The reports without known findings, and the number of known findings of these files that no longer occur.
+
+        Args:
+            reports: the reports of a run.
+            ignore: the codes that the run leaves out.
+        """
+        left = Counter(self.known)
+        found = []
+        files = set()
+        for report in reports:
+            new = []
+            files.add(_file(report.path))
+            for finding in report.findings:
+                key = _key(report.path, finding.code, finding.layer_name, finding.layer_id, finding.port)
+                if left[key] > 0:
+                    left[key] -= 1
+                else:
+                    new.append(finding)
+            known = len(report.findings) - len(new)
+            found.append(replace(report, findings=tuple(new), known=report.known + known))
+        gone = {key: count for key, count in left.items() if key[0] in files and key[1] not in ignore}
+        return found, sum(gone.values())
+
+
+def read_baseline(path: str) -> Baseline:
+    """Read the document that ``irexec validate --json`` prints.
+
+    Raises:
+        ModelError: the file cannot be read.
+        InputError: it is not such a document.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.load(file)
+    except OSError as error:
+        reason = error.strerror or error
+        raise ModelError(f"{path}: {reason}; irexec validate --json > {path} writes a baseline") from None
+    except ValueError as error:
+        raise InputError(f"{path}: not a document of irexec validate --json: {error}") from None
+    rows = document.get("findings") if isinstance(document, dict) else None
+    if not isinstance(rows, list) or document.get("schema") != 1:
+        raise InputError(f"{path}: not a document of irexec validate --json, which has 'schema': 1 and 'findings'")
+    return Baseline(path, Counter(_row_key(path, row) for row in rows))
+
+
+def _row_key(path: str, row: Any) -> Key:
+    names: tuple[tuple[str, type | tuple[type, ...]], ...] = (
+        ("model", str), ("code", str), ("layer_name", (str, type(None))), ("layer_id", (int, type(None))),
+        ("port", (int, type(None))),
+    )  # fmt: skip
+    for name, kind in names:
+        if not isinstance(row, dict) or name not in row or not isinstance(row[name], kind):
+            raise InputError(f"{path}: a finding has no valid {name!r}")
+    return _key(row["model"], row["code"], row["layer_name"], row["layer_id"], row["port"])
+
+
+def _key(model: str, code: str, layer_name: str | None, layer_id: int | None, port: int | None) -> Key:
+    layer = layer_name if layer_name is not None else "" if layer_id is None else str(layer_id)
+    return _file(model), code, layer, port
+
+
+def _file(path: str) -> str:
+    return PurePath(os.path.normpath(path)).as_posix()
+
+
+def gone_text(baseline: Baseline, gone: int) -> str:
+    """The note about known findings that no longer occur."""
+    return f"{counted(gone, 'finding')} of {baseline.path} no longer {'occurs' if gone == 1 else 'occur'}"
+
+
+_DIED = "the process that validated it ended: there may be not enough memory, or it crashed"
+
+_Warned = tuple[FileReport, list[Warning]]
+
+
+def reports(files: Sequence[str], jobs: int = 1, **options: Any) -> Iterator[FileReport]:
+    """Validate files, in their order.
+
+    A process that dies does not hide the other files: its files are validated again, each in a process of its own.
+
+    Args:
+        files: paths, or "-" for standard input.
+        jobs: the number of processes; 1 is this process, which validates where there are no others (Pyodide).
+        options: as for ``report``.
+
+    Raises:
+        InputError: this process cannot start others.
+    """
+    inside = [path for path in files if path != STDIN]
+    if jobs == 1 or len(inside) < 2 or find_spec("_multiprocessing") is None:
+        yield from (report_always(path, **options) for path in files)
+        return
+    import multiprocessing
+
+    if multiprocessing.current_process().daemon:
+        raise InputError("jobs cannot be started from a daemonic process: start this one with daemon=False")
+    pool = _pool(min(jobs, len(inside)))
+    try:
+        futures = {path: pool.submit(_validated, path, options) for path in dict.fromkeys(inside)}
+        for path in files:
+            yield report_always(path, **options) if path == STDIN else _result(path, futures[path], options)
+    except BaseException:
+        # The files under way may take minutes.
+        for process in list((pool._processes or {}).values()):
+            process.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _pool(count: int) -> ProcessPoolExecutor:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # Processes are spawned, not forked: a fork of a process with threads may hang.
+    return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"), begin_worker)
+
+
+def _validated(path: str, options: dict[str, Any]) -> _Warned:
+    with warnings.catch_warnings(record=True) as caught:
+        found = report_always(path, **options)
+    return found, [one.message for one in caught if isinstance(one.message, Warning)]
+
+
+def _result(path: str, future: Future[_Warned], options: dict[str, Any]) -> FileReport:
+    from concurrent.futures import BrokenExecutor
+
+    try:
+        found, warned = future.result()
+    except BrokenExecutor:
+        with _pool(1) as pool:
+            try:
+                found, warned = pool.submit(_validated, path, options).result()
+            except BrokenExecutor:
+                return FileReport(path, (), error=f"{path}: {_DIED}")
+    for warning in warned:
+        warnings.warn(warning, stacklevel=2)
+    return found

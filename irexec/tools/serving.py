@@ -1,4 +1,7 @@
-"""A served model: requests in batches, and their statistics."""
+"""Models that answer requests; requests of about the same time run as one batch.
+
+No module of this package knows a protocol or a server; irexec.integrations has both.
+"""
 
 from __future__ import annotations
 

@@ -1,37 +1,208 @@
-"""Files for an issue tracker: the smallest model with the verdict, its inputs, their interval, a script, a report."""
+"""Judgements with the files that show them: the smallest model with the verdict, its inputs, their interval, a script,
+a report.
+"""
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from irexec.analysis.builder import packed
+from irexec.analysis.evaluate import rounded
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import ModelLike
-from irexec.bounds import Interval, Unbounded
-from irexec.errors import InputError
+from irexec.bounds import Interval, Unbounded, arithmetic
+from irexec.errors import InputError, IrexecError, RunTimeoutError
 from irexec.io import write
+from irexec.ir.constants import constant_value
+from irexec.ir.graph import Node, Value
 from irexec.messages import counted, listed, silent
 from irexec.tools.arrays.files import write_npz
-from irexec.tools.bundling.criterion import OutsideCheck, VerdictCheck, results_beside
-from irexec.tools.bundling.stripping import without_weights
+from irexec.tools.commands import irexec_command
 from irexec.tools.engines.runtimes import Arrays, runtime_kind
-from irexec.tools.images.files import Notify
-from irexec.tools.judge.judgement import Bundle, JudgedLayer, Judgement
-from irexec.tools.judge.opponent import Tensors
+from irexec.tools.images import Notify
+from irexec.tools.judge.evidence import Evidence
+from irexec.tools.judge.judgement import Bundle, JudgedLayer, Judgement, Verdict
+from irexec.tools.judge.opponent import Opponent, Tensors
 from irexec.tools.judge.options import JudgeOptions
-from irexec.tools.judge.run import judged_case
+from irexec.tools.judge.run import judge, judged_case
 from irexec.tools.judge.step import Case
 from irexec.tools.observing.alone import Alone
+from irexec.tools.observing.sides import ModelSide
 from irexec.tools.reduce import Candidate, Check, DoesNotFail, reduce
+from irexec.tools.reduce.checks.check import Failure, Files
 from irexec.tools.reduce.recording import BOUNDARY
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.run.result_files import with_state
+
+
+def results_beside(
+    candidate: Candidate, options: JudgeOptions, arithmetic_name: str, seen: Tensors | None = None
+) -> list[tuple[np.ndarray | None, Interval | Unbounded]]:
+    """The results of a model in the runtime, each beside its interval from the inputs of the model.
+
+    Args:
+        candidate: the model and its inputs.
+        options: the runtime.
+        arithmetic_name: the arithmetic that it is held to.
+        seen: the results if they were recorded; they are not computed then.
+    """
+    model = candidate.model
+    results = [value for node in model.results for value in node.inputs if value is not None]
+    with ExitStack() as stack:
+        opponent = Opponent(model, options, stack)
+        given = opponent.observed([candidate.inputs], results)[0] if seen is None else seen
+        facts = infer_shapes(model, tolerant=True).facts
+        held = arithmetic(arithmetic_name, opponent.functions)
+        evidence = Evidence(opponent, ModelSide("part", model, options.runtime), facts, held)
+        inputs = {port.node.outputs[0]: candidate.inputs[port.name] for port in model.inputs}
+        return [(given.get(value), evidence.bound(value, inputs)[0]) for value in results]
+
+
+class OutsideCheck(Check):
+    """Whether a result lies outside of its interval from the inputs of the candidate.
+
+    Args:
+        options: the runtime.
+        arithmetic_name: the arithmetic that it is held to.
+    """
+
+    def __init__(self, options: JudgeOptions, arithmetic_name: str) -> None:
+        self._options, self._arithmetic = options, arithmetic_name
+
+    @property
+    def identity(self) -> Sequence[object]:
+        return ("outside", self._options.runtime, self._arithmetic)
+
+    def __call__(self, candidate: Candidate) -> Failure | None:
+        try:
+            found = results_beside(candidate, self._options, self._arithmetic)
+        except RunTimeoutError:
+            raise
+        except IrexecError:
+            # The runtime does not take this part.
+            return None
+        for actual, bound in found:
+            if actual is None or isinstance(bound, Unbounded) or bound.exact.shape != actual.shape:
+                continue
+            if bound.outside(actual).any():
+                return Failure("outside", f"a result is outside of the interval of {self._arithmetic}")
+        return None
+
+    def command(self, files: Files) -> list[str]:
+        return _command(self._options, files)
+
+
+class VerdictCheck(Check):
+    """Whether the judgement of a candidate has the same verdict, about a layer of the same type.
+
+    Args:
+        options: the runtime.
+        wanted: the judgement of the whole model.
+    """
+
+    def __init__(self, options: JudgeOptions, wanted: Judgement) -> None:
+        self._options = replace(options, arithmetic=wanted.arithmetic)
+        self._verdict: Verdict = wanted.verdict
+        self._types = tuple(sorted({one.layer.type for one in wanted.at[:1]}))
+        self._names = {one.layer.name for one in wanted.at} | {name for one in wanted.at for name in one.region}
+        self._starts: list[Node] = []
+
+    @property
+    def identity(self) -> Sequence[object]:
+        return ("judge", self._options.runtime, self._verdict, *self._types)
+
+    def reference(self, model: Model, inputs: Sequence[np.ndarray]) -> Mapping[Value, np.ndarray]:
+        self._starts = [node for node in model.nodes if node.name in self._names]
+        return {}
+
+    def starts(self, reference: Collection[Value]) -> Sequence[Sequence[Node]]:
+        return [self._starts] if self._starts else []
+
+    def __call__(self, candidate: Candidate) -> Failure | None:
+        try:
+            found = judge(candidate.model, candidate.inputs, self._options)
+        except RunTimeoutError:
+            raise
+        except IrexecError:
+            return None
+        types = tuple(sorted({one.layer.type for one in found.at[:1]}))
+        return (
+            Failure(found.verdict, found.sentence) if (found.verdict, types) == (self._verdict, self._types) else None
+        )
+
+    def command(self, files: Files) -> list[str]:
+        return _command(self._options, files)
+
+
+def _command(options: JudgeOptions, files: Files) -> list[str]:
+    properties = [f"-p={name}={value}" for name, value in (options.properties or {}).items()]
+    held = [f"--arithmetic={options.arithmetic}"] if options.arithmetic else []
+    held += [f"--functions={options.functions}"] if options.functions else []
+    return irexec_command("judge", files.model, *files.input_options, "--runtime", options.runtime, *properties, *held)
+
+
+_SEEDS = 3
+_SMALL = 8
+"""Constants of fewer elements are scales, shapes and axes, and stay."""
+
+
+def without_weights(candidate: Candidate, check: Check) -> tuple[Candidate, tuple[str, ...]]:
+    """The candidate with random weights, if it fails with them.
+
+    All weights are replaced together; if that does not fail, each for itself.
+
+    Returns:
+        The candidate, and the names of the constants that keep their values, since the failure needs them.
+    """
+    names = [node.name for node in candidate.model.nodes if _is_weight(node)]
+    for seed in range(_SEEDS):
+        made = _with_random(candidate, names, seed)
+        if check(made) is not None:
+            return made, ()
+    replaced: list[str] = []
+    for name in names:
+        if check(_with_random(candidate, [*replaced, name], 0)) is not None:
+            replaced.append(name)
+    return _with_random(candidate, replaced, 0), tuple(name for name in names if name not in replaced)
+
+
+def _is_weight(node: Node) -> bool:
+    constant = node.constant
+    return (
+        constant is not None and constant.count >= _SMALL and (constant.element.is_float or constant.element.bits <= 8)
+    )
+
+
+def _with_random(candidate: Candidate, names: Sequence[str], seed: int) -> Candidate:
+    model = copy.copy(candidate.model)
+    rng = np.random.default_rng(seed)
+    for node in model.nodes:
+        if node.name in names and node.constant is not None:
+            array = constant_value(node.constant)
+            node.constant = packed(rounded(_random_like(array, rng), node.constant.element), node.constant.element)
+    return Candidate(model, candidate.inputs, candidate.expected)
+
+
+def _random_like(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Normal values of the same mean and standard deviation; integers evenly from the same range."""
+    if array.dtype.kind in "iub":
+        low, high = int(array.min()), int(array.max())
+        return rng.integers(low, high + 1, array.shape).astype(array.dtype)
+    finite = array[np.isfinite(array)].astype(np.float64)
+    mean, deviation = (float(finite.mean()), float(finite.std())) if finite.size else (0.0, 1.0)
+    limits = (finite.min(), finite.max()) if finite.size else (-1.0, 1.0)
+    # Variances stay positive, and scales in their range.
+    values = np.clip(rng.normal(mean, deviation, array.shape), *limits)
+    return np.asarray(values, array.dtype)
 
 
 def judge_into(

@@ -1,11 +1,7 @@
-"""Findings for other tools: annotations of GitHub, JUnit, SARIF.
+"""Findings of validation in the formats of other programs: SARIF, workflow commands of GitHub, and JUnit XML.
 
-Source: GitHub's documentation, "Workflow commands for GitHub Actions".
-
-The elements and attributes are those of the schema of Jenkins' xUnit plugin (junit-10.xsd), which other programs read
-too.
-
-Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
+Sources: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0; GitHub's documentation, "Workflow
+commands for GitHub Actions"; the schema of Jenkins' xUnit plugin (junit-10.xsd), which other programs read too.
 """
 
 from __future__ import annotations
@@ -24,7 +20,7 @@ from irexec.analysis.codes import CODES
 from irexec.ir.codes import Code, Severity
 from irexec.ir.findings import Finding, layer_text
 from irexec.messages import cut, visible
-from irexec.tools.validation.files import STDIN, FileReport
+from irexec.tools.validation import STDIN, FileReport
 
 UNREADABLE = "unreadable"
 """The code of a file that cannot be read at all; no finding has this code."""

@@ -1,1 +1,0 @@
-"""Image files as inputs and results."""
