@@ -177,7 +177,7 @@ def matmul_n_bits(
         raise OpError(f"K is {K}, N {N} and block_size {block_size}, expected positive numbers")
     blocks = -(-K // block_size)
     kind = ctx.element(x)
-    unscaled = ctx.convert(_packed(ctx, y, element(f"u{bits}"), (N, blocks, block_size)), kind)
+    unscaled = ctx.convert(packed_bits(ctx, y, element(f"u{bits}"), (N, blocks, block_size)), kind)
     zero = ctx.constant(2.0 ** (bits - 1), kind)
     if zero_points is not None:
         zero = _zero_points(ctx, zero_points, element(f"u{bits}"), N, blocks, kind)
@@ -211,19 +211,19 @@ def _column_groups(ctx: TranslationContext, g_idx: Value, columns: int, blocks: 
     return ctx.emit("Pad", used, [0], [padded - columns], ctx.constant(0, g_idx), pad_mode="constant")
 
 
-def _packed(ctx: TranslationContext, value: Value, kind: Element, shape: tuple[int, ...]) -> Value:
+def packed_bits(ctx: TranslationContext, value: Value, kind: Element, shape: tuple[int, ...]) -> Value:
     """Bytes as values of fewer bits, lowest bits first: packed if the bytes are a constant, else computed as u8."""
     if ctx.element(value) is not U8:
         raise OpError(f"the packed values are {ctx.fact(value)}, expected u8")
     constant = value.node.constant
     if constant is None:
-        return _computed_bits(ctx, value, kind.bits, shape)
+        return computed_bits(ctx, value, kind.bits, shape)
     if constant.size * 8 != math.prod(shape) * kind.bits:
         raise OpError(f"{constant.size} bytes are not {kind}{list(shape)}")
     return ctx.builder.raw_constant(Constant(kind, shape, constant.fetch, constant.size), value.node.name)
 
 
-def _computed_bits(ctx: TranslationContext, value: Value, bits: int, shape: tuple[int, ...]) -> Value:
+def computed_bits(ctx: TranslationContext, value: Value, bits: int, shape: tuple[int, ...]) -> Value:
     shifts = ctx.constant(np.arange(0, 8, bits), U8)
     column = ctx.reshape(value, [math.prod(shape) * bits // 8, 1])
     values = ctx.emit("BitwiseAnd", ctx.emit("BitwiseRightShift", column, shifts), ctx.constant((1 << bits) - 1, U8))
@@ -238,7 +238,7 @@ def _zero_points(
         return ctx.convert(ctx.reshape(zero_points, [rows, blocks, 1]), wide)
     per_byte = 8 // kind.bits
     padded = -(-blocks // per_byte) * per_byte
-    found = ctx.convert(_packed(ctx, zero_points, kind, (rows, padded, 1)), wide)
+    found = ctx.convert(packed_bits(ctx, zero_points, kind, (rows, padded, 1)), wide)
     return found if padded == blocks else ctx.emit("Slice", found, [0], [blocks], [1], [1])
 
 
@@ -323,7 +323,7 @@ def _unpacked(ctx: TranslationContext, data: Value, bits: int, shape: tuple[int,
     if bits == 8:
         return data
     *leading, last = ctx.static(data, "packed data")
-    whole = _packed(ctx, data, element(f"u{bits}"), (*leading, last * 8 // bits))
+    whole = packed_bits(ctx, data, element(f"u{bits}"), (*leading, last * 8 // bits))
     if shape is None or shape[-1] == last * 8 // bits:
         return whole
     return ctx.emit("Slice", ctx.convert(whole, U8), [0], [shape[-1]], [1], [len(leading)])

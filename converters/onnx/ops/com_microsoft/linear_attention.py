@@ -1,0 +1,430 @@
+"""com.microsoft: linear attention and the causal convolution before it, of padded and of packed sequences.
+
+Source: onnxruntime ``docs/ContribOperators.md``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal, cast
+
+from converters.onnx.algorithms.expression import Expression, arange, positions
+from converters.onnx.algorithms.linear_attention import (
+    Tokens,
+    UpdateRule,
+    needed,
+    packed_linear_attention,
+    recurrence,
+    repeat_along,
+)
+from converters.onnx.context import TranslationContext
+from converters.onnx.graphs import check_unrolled
+from converters.onnx.registry import COM_MICROSOFT, translates
+from irexec.dtypes.elements import F32, I64
+from irexec.errors import ConversionError, OpError
+from irexec.ir.graph import Value
+from irexec.schema.opdef import Rank
+
+Activation = Literal["none", "silu", "swish"]
+
+
+@translates("LinearAttention", domain=COM_MICROSOFT)
+def linear_attention(
+    ctx: TranslationContext, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3)],
+    value: Annotated[Value, Rank(3)], past_state: Annotated[Value, Rank(4, 5)] | None = None,
+    decay: Annotated[Value, Rank(3)] | None = None, beta: Annotated[Value, Rank(3)] | None = None, *, q_num_heads: int,
+    kv_num_heads: int, scale: float = 0.0, update_rule: UpdateRule = "gated_delta", chunk_size: int = 64,
+    state_window: int = 0,
+) -> tuple[Value, ...]:  # fmt: skip
+    """LinearAttention of ai.onnx, also with more key heads than query heads, and with the last states in a window."""
+    smaller, larger = sorted((q_num_heads, kv_num_heads))
+    if smaller < 1 or larger % smaller:
+        raise OpError(f"q_num_heads is {q_num_heads} and kv_num_heads {kv_num_heads}, expected multiples")
+    _check_window(state_window)
+    if past_state is not None and state_window:
+        past_state = _last(ctx, past_state)
+    y, last, states = packed_linear_attention(
+        ctx, query, key, value, past_state, decay, beta, (q_num_heads, kv_num_heads), scale, update_rule,
+        with_states=state_window > 0,
+    )  # fmt: skip
+    if states is not None:
+        last = _tail(ctx, states, state_window)
+    return y, ctx.convert(last, ctx.element(query if past_state is None else past_state))
+
+
+def _check_window(window: int) -> None:
+    if not 0 <= window <= 8:
+        raise OpError(f"state_window is {window}, expected 0 to 8")
+
+
+def _last(ctx: TranslationContext, window: Value) -> Value:
+    """The last slot of a window."""
+    return cast("Value", ctx.emit("Gather", window, ctx.constant(-1), ctx.constant(0)))
+
+
+def _tail(ctx: TranslationContext, steps: Value, window: int) -> Value:
+    """The last steps along the first axis, after zeros where there are too few."""
+    rank = ctx.rank(steps)
+    begins = [window, *[0] * (rank - 1)]
+    padded = ctx.emit("Pad", steps, begins, [0] * rank, ctx.constant(0, steps), pad_mode="constant")
+    return cast("Value", ctx.emit("Slice", padded, [-window], [1 << 31], [1], [0]))
+
+
+@translates("LinearAttentionGate", domain=COM_MICROSOFT)
+def linear_attention_gate(
+    ctx: TranslationContext, a: Value, dt_bias: Value, decay_scale: Value, b: Value | None = None
+) -> tuple[Value | None, ...]:
+    """decay_scale * softplus(a + dt_bias) and sigmoid(b), in f32."""
+    wide = Expression(ctx, ctx.convert(a, F32)) + Expression(ctx, dt_bias)
+    decay = Expression(ctx, ctx.emit("SoftPlus", wide.value)) * Expression(ctx, decay_scale)
+    beta = None if b is None else ctx.convert(ctx.emit("Sigmoid", ctx.convert(b, F32)), ctx.element(b))
+    return decay.to(ctx.element(a)).value, beta
+
+
+@translates("CausalConvWithState", domain=COM_MICROSOFT)
+def causal_conv_with_state(
+    ctx: TranslationContext, x: Value, w: Annotated[Value, Rank(3, 5)], bias: Annotated[Value, Rank(1)] | None = None,
+    past_state: Value | None = None, *, activation: Activation = "none", ndim: int = 1, dilation: int = 1,
+    channels_last: int = 0, state_window: int = 0, state_channels_last: int = -1, state_length: int = 0,
+    state_update_capacity: int = 0, input_channel_offset: int = 0, input_channels: int = 0,
+) -> tuple[Value, ...]:  # fmt: skip
+    """CausalConvWithState of ai.onnx, also dilated, channels last, and with the last states in a window.
+
+    The attributes that only ONNX Runtime's CUDA kernel has are refused, and more than one spatial axis: the document
+    does not say how the axes that are not causal are padded.
+    """
+    others = {
+        "state_channels_last": state_channels_last + 1, "state_length": state_length, "input_channels": input_channels,
+        "state_update_capacity": state_update_capacity, "input_channel_offset": input_channel_offset, "ndim": ndim - 1,
+    }  # fmt: skip
+    for name, changed in others.items():
+        if changed:
+            raise ConversionError(f"another {name} than the default cannot be converted", unsupported=True)
+    _check_window(state_window)
+    if dilation < 1:
+        raise OpError(f"dilation is {dilation}, expected 1 or more")
+    if past_state is not None and state_window:
+        past_state = _last(ctx, past_state)
+    shape, trailing = None, ctx.rank(x) - 2
+    if channels_last:
+        shape = ctx.emit("Slice", ctx.shape_of(x), [2], [2 + trailing], [1], [0])
+        x = _channels_first(ctx, x)
+        past_state = None if past_state is None else _channels_first(ctx, past_state)
+    if ctx.rank(x) != 3:
+        raise OpError("the data has more axes than batch, channels and time")
+    y, padded = _convolved(ctx, x, w, bias, past_state, activation, dilation)
+    states = _states(ctx, x, padded, w, dilation, state_window)
+    if shape is None:
+        return y, states
+    return _channels_last(ctx, y, shape, 0), _channels_last(ctx, states, shape, 1 if state_window else 0)
+
+
+def _channels_first(ctx: TranslationContext, x: Value) -> Value:
+    """(batch, time, channels...) as (batch, channels, time)."""
+    flat = ctx.emit("Reshape", x, [0, 0, -1], special_zero=True) if ctx.rank(x) != 3 else x
+    return ctx.transpose(flat, [0, 2, 1])
+
+
+def _channels_last(ctx: TranslationContext, x: Value, channels: Value, leading: int) -> Value:
+    """(..., channels, time) as (..., time, channels...); ``leading`` axes precede the batch."""
+    rank = 3 + leading
+    moved = ctx.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
+    front = ctx.emit("Slice", ctx.shape_of(moved), [0], [rank - 1], [1], [0])
+    return cast("Value", ctx.emit("Reshape", moved, ctx.emit("Concat", front, channels, axis=0), special_zero=False))
+
+
+def _state_length(ctx: TranslationContext, w: Value, dilation: int) -> Expression:
+    return ((Expression(ctx, ctx.size(w, 2)) - 1) * dilation).unsqueeze(0).settled()
+
+
+def _convolved(
+    ctx: TranslationContext, x: Value, w: Value, bias: Value | None, past: Value | None, activation: Activation,
+    dilation: int,
+) -> tuple[Value, Value]:  # fmt: skip
+    """The convolution of (batch, channels, time), and the data after the past state or zeros."""
+    if past is not None:
+        padded = ctx.emit("Concat", past, x, axis=2)
+    else:
+        begins = Expression(ctx, ctx.emit("Concat", [0, 0], _state_length(ctx, w, dilation).value, axis=0)).settled()
+        padded = ctx.emit("Pad", x, begins.value, [0, 0, 0], ctx.constant(0, x), pad_mode="constant")
+    y = ctx.emit(
+        "GroupConvolution", padded, ctx.unsqueeze(w, [1]), strides=[1], pads_begin=[0], pads_end=[0],
+        dilations=[dilation], auto_pad="explicit",
+    )  # fmt: skip
+    if bias is not None:
+        y = ctx.emit("Add", y, ctx.along_channels(bias, 3))
+    return y if activation == "none" else ctx.emit("Swish", y), padded
+
+
+def _states(ctx: TranslationContext, x: Value, padded: Value, w: Value, dilation: int, window: int) -> Value:
+    """The last values of the padded data, or those after each of the last ``window`` steps, zeros before the first."""
+    length = _state_length(ctx, w, dilation)
+    if not window:
+        total = Expression(ctx, ctx.size(padded, 2)).unsqueeze(0)
+        return cast("Value", ctx.emit("Slice", padded, (total - length).value, total.value, [1], [2]))
+    step = Expression(ctx, ctx.size(x, 2)) - window + arange(ctx, 0, Expression(ctx, ctx.constant(window)), I64)
+    offsets = arange(ctx, 0, Expression(ctx, ctx.scalar(length.value)), I64)
+    index = ((step + 1).maximum(0)).column() + offsets
+    slots = ctx.transpose(ctx.emit("Gather", padded, index.value, ctx.constant(2)), [2, 0, 1, 3])
+    return (step < 0).unsqueeze(1, 2, 3).select(0, Expression(ctx, slots)).value
+
+
+@translates("VarlenCausalConvWithState", domain=COM_MICROSOFT)
+def varlen_causal_conv_with_state(
+    ctx: TranslationContext, x: Annotated[Value, Rank(2)], w: Annotated[Value, Rank(3)],
+    cumulative_sequence_length: Annotated[Value, Rank(1)], bias: Annotated[Value, Rank(1)] | None,
+    initial_state: Annotated[Value, Rank(3)], capture_count: Annotated[Value, Rank(1)] | None = None,
+    kernel_delta: Value | None = None, previous_mask: Value | None = None, *, activation: Activation = "none",
+    dilation: int = 1, state_update_capacity: int = 0, delta_offset: int = 0, group_size: int = 1,
+) -> tuple[Value, ...]:  # fmt: skip
+    """A causal convolution of packed sequences, each after its own state: one product per tap of the kernel."""
+    if kernel_delta is not None or previous_mask is not None:
+        raise ConversionError("kernel_delta and previous_mask, of CUDA alone, cannot be converted", unsupported=True)
+    if (capture_count is None) != (state_update_capacity == 0) or not 0 <= state_update_capacity <= 8:
+        raise OpError(f"state_update_capacity is {state_update_capacity}, and capture_count must agree with it")
+    taps = ctx.static(w, "the weights")[2]
+    check_unrolled(taps, "the taps of the kernel")
+    bounds = Expression(ctx, ctx.convert(cumulative_sequence_length, I64))
+    sequences = _Sequences(ctx, x, bounds)
+    length = (taps - 1) * dilation
+    states = ctx.transpose(initial_state, [0, 2, 1])
+    total: Expression | None = None
+    for tap in range(taps):
+        # The value that far before each token: of the sequence, or of its state.
+        before = (taps - 1 - tap) * dilation
+        value = sequences.at(sequences.local - before, states, length)
+        weight = Expression(ctx, ctx.emit("Gather", w, ctx.constant(tap), ctx.constant(2)))
+        product = value * Expression(ctx, ctx.transpose(weight.value, [1, 0]))
+        total = product if total is None else total + product
+    if total is None:
+        raise OpError("the kernel has no taps")
+    y = total if bias is None else total + Expression(ctx, bias)
+    result = y.value if activation == "none" else ctx.emit("Swish", y.value)
+    ends = sequences.lengths.column() - length + arange(ctx, 0, Expression(ctx, ctx.constant(length)), I64)
+    last = ctx.transpose(sequences.of_each(ends, states, length).value, [0, 2, 1])
+    if not state_update_capacity or capture_count is None:
+        return result, last
+    slots = arange(ctx, 0, Expression(ctx, ctx.constant(state_update_capacity)), I64).unsqueeze(0)
+    counts = Expression(ctx, ctx.convert(capture_count, I64)).minimum(sequences.lengths).column()
+    captured = sequences.of_each(slots.minimum(sequences.lengths.column() - 1), states, length)
+    zero = Expression(ctx, ctx.constant(0, x))
+    return result, last, (slots < counts).unsqueeze(2).select(captured, zero).value
+
+
+class _Sequences:
+    """Packed sequences (tokens, channels) with bounds (batch + 1).
+
+    Attributes:
+        starts, lengths: of each sequence, (batch).
+        owner: the sequence of each token, (tokens).
+        local: the position of each token in its sequence, (tokens).
+    """
+
+    def __init__(self, ctx: TranslationContext, tokens: Value, bounds: Expression) -> None:
+        self.ctx, self.tokens = ctx, tokens
+        count = Expression(ctx, ctx.size(bounds.value, 0)) - 1
+        inner = [
+            Expression(ctx, ctx.emit("Gather", bounds.value, _from(ctx, i, count).value, ctx.constant(0)))
+            for i in (0, 1)
+        ]
+        self.starts, self.lengths = inner[0], inner[1] - inner[0]
+        index = positions(ctx, tokens, 0)
+        ended = (inner[1].unsqueeze(0) <= index.column()).to(I64)
+        self.owner = Expression(ctx, ctx.emit("ReduceSum", ended.value, [1], keep_dims=False)).minimum(count - 1)
+        self.local = index - Expression(ctx, ctx.emit("Gather", self.starts.value, self.owner.value, ctx.constant(0)))
+
+    def at(self, local: Expression, states: Value, length: int) -> Expression:
+        """Values at positions of the sequence of each token; negative ones are in states (batch, time, channels)."""
+        ctx = self.ctx
+        first = Expression(ctx, ctx.emit("Gather", self.starts.value, self.owner.value, ctx.constant(0)))
+        fresh = self._token((first + local).maximum(0))
+        if not length:
+            return fresh
+        flat = ctx.emit("Reshape", states, [-1, _width(ctx, states)], special_zero=False)
+        place = (self.owner * length + (local + length).maximum(0)).minimum(Expression(ctx, ctx.size(flat, 0)) - 1)
+        old = Expression(ctx, ctx.emit("Gather", flat, place.value, ctx.constant(0)))
+        return (local >= 0).column().select(fresh, old)
+
+    def of_each(self, local: Expression, states: Value, length: int) -> Expression:
+        """The values at positions (batch, count) of each sequence, as (batch, count, channels)."""
+        ctx = self.ctx
+        fresh = self._token((self.starts.column() + local).maximum(0))
+        if not length:
+            return fresh
+        index = (local + length).maximum(0).minimum(length - 1)
+        old = Expression(ctx, ctx.emit("Gather", states, index.value, ctx.constant(1), batch_dims=1))
+        return (local >= 0).unsqueeze(2).select(fresh, old)
+
+    def _token(self, index: Expression) -> Expression:
+        last = Expression(self.ctx, self.ctx.size(self.tokens, 0)) - 1
+        return Expression(
+            self.ctx, self.ctx.emit("Gather", self.tokens, index.minimum(last).value, self.ctx.constant(0))
+        )
+
+
+def _from(ctx: TranslationContext, start: int, count: Expression) -> Expression:
+    return arange(ctx, 0, count, I64) + start
+
+
+def _width(ctx: TranslationContext, x: Value) -> int:
+    width = ctx.sizes(x)[-1]
+    if not isinstance(width, int):
+        raise OpError(f"the last size of {ctx.fact(x)} is not known")
+    return width
+
+
+@translates("GatedDeltaNet", domain=COM_MICROSOFT)
+def gated_delta_net(
+    ctx: TranslationContext, query: Annotated[Value, Rank(2, 4)], key: Annotated[Value, Rank(3, 4)] | None = None,
+    value: Annotated[Value, Rank(3, 4)] | None = None, cu_seqlens: Annotated[Value, Rank(1)] | None = None,
+    decay: Value | None = None, beta: Value | None = None, initial_state: Annotated[Value, Rank(4)] | None = None,
+    a_log: Value | None = None, dt_bias: Value | None = None, capture_count: Value | None = None,
+    state_update_active: Value | None = None, *, update_rule: UpdateRule = "gated_delta", scale: float = 0.0,
+    qk_l2_norm: int = 0, gate_activation: Literal["none", "softplus", "qwen", "sigmoid", "kda"] = "none",
+    beta_activation: Literal["none", "sigmoid"] = "none", gate_lower_bound: float = -5.0, chunk_size: int = 64,
+    state_update_capacity: int = 0,
+) -> tuple[Value | None, ...]:  # fmt: skip
+    """Linear attention of packed tokens; the states are (batch, heads, value size, key size).
+
+    Sequences of several lengths are padded: the steps after the end of one leave its state as it is. Keys and queries
+    are divided by the root of their sum of squares plus 1e-6, as in ONNX Runtime.
+    """
+    if state_update_capacity or ctx.needs_output(2):
+        raise ConversionError("state_update_capacity and state_update cannot be converted", unsupported=True)
+    if key is None or value is None:
+        query, key, value = _unpacked(ctx, query, initial_state)
+    spelled = ctx.rank(query) == 4
+    if not spelled and cu_seqlens is None and initial_state is None:
+        raise OpError("initial_state is missing, which has the number of sequences without cu_seqlens")
+    if spelled and cu_seqlens is not None:
+        raise OpError("cu_seqlens needs tokens of rank 3")
+    heads, key_size = (_static_size(ctx, query, axis) for axis in (-2, -1))
+    states, value_size = (_static_size(ctx, value, axis) for axis in (-2, -1))
+    if heads < 1 or states % heads:
+        raise OpError(f"{states} heads of values are not a multiple of {heads} heads of queries")
+    decay, beta = needed(update_rule, decay, beta)
+    layout = _Layout(ctx, query, None if spelled else cu_seqlens, initial_state, spelled)
+    q, k = (layout.padded(ctx.convert(x, F32), [heads, key_size]) for x in (query, key))
+    if qk_l2_norm:
+        q, k = (_normalized(ctx, x) for x in (q, k))
+    q, k = (repeat_along(ctx, x, 2, states) for x in (q, k))
+    gate = None
+    if decay is not None:
+        width = key_size if ctx.rank(decay) == ctx.rank(query) else 1
+        raw = layout.padded(ctx.convert(decay, F32), [states, width])
+        gate = ctx.unsqueeze(_gate(ctx, raw, a_log, dt_bias, gate_activation, gate_lower_bound), [4])
+    rate = None
+    if beta is not None:
+        rate = layout.padded(ctx.convert(beta, F32), [states, 1, 1])
+        rate = ctx.emit("Sigmoid", rate) if beta_activation == "sigmoid" else rate
+    tokens = Tokens(
+        ctx.unsqueeze(q, [3]), ctx.unsqueeze(k, [4]), layout.padded(ctx.convert(value, F32), [states, 1, value_size]),
+        gate, rate, layout.active,
+    )  # fmt: skip
+    if initial_state is None:
+        sizes = ctx.emit("Concat", layout.batch.value, ctx.constant([states, key_size, value_size]), axis=0)
+        initial = ctx.full(ctx.constant(0.0), sizes)
+    else:
+        initial = ctx.transpose(initial_state, [0, 1, 3, 2])
+    done = recurrence(ctx, tokens, initial, scale or 1 / math.sqrt(key_size))
+    y = layout.packed(ctx.convert(done.read, ctx.element(query)), [states, value_size])
+    return y, ctx.transpose(done.last, [0, 1, 3, 2]), None
+
+
+def _static_size(ctx: TranslationContext, x: Value, axis: int) -> int:
+    size = ctx.sizes(x)[axis]
+    if not isinstance(size, int):
+        raise OpError(f"the sizes of the heads of {ctx.fact(x)} must be known")
+    return size
+
+
+def _unpacked(ctx: TranslationContext, packed: Value, state: Value | None) -> list[Value]:
+    """Queries, keys and values of the packed last axis, split into heads."""
+    if state is None:
+        raise OpError("initial_state is missing, which packed queries, keys and values need")
+    heads, value_size, key_size = ctx.static(state, "initial_state")[1:]
+    width = ctx.sizes(packed)[-1]
+    rest = width - heads * value_size if isinstance(width, int) else -1
+    if rest < 0 or not key_size or rest % (2 * key_size):
+        raise OpError(f"the packed queries, keys and values {ctx.fact(packed)} do not fit the state {ctx.fact(state)}")
+    lengths = [rest // 2, rest // 2, heads * value_size]
+    lead = ctx.rank(packed) - 1
+    parts = ctx.emit("VariadicSplit", packed, ctx.constant(lead), lengths)
+    shapes = [(-1, key_size), (-1, key_size), (heads, value_size)]
+    return [
+        ctx.emit("Reshape", part, [*[0] * lead, *shape], special_zero=True)
+        for part, shape in zip(parts, shapes, strict=True)
+    ]
+
+
+def _normalized(ctx: TranslationContext, x: Value) -> Value:
+    """Vectors along the last axis divided by their length."""
+    wide = Expression(ctx, x)
+    squares = Expression(ctx, ctx.emit("ReduceSum", (wide * wide).value, [-1], keep_dims=True))
+    return (wide / (squares + 1e-6).sqrt()).value
+
+
+def _gate(
+    ctx: TranslationContext, raw: Value, a_log: Value | None, dt_bias: Value | None, activation: str, bound: float
+) -> Value:
+    """The factor of the state from (batch, time, heads, 1 or key size)."""
+    if activation == "none":
+        return cast("Value", ctx.emit("Exp", raw))
+    if a_log is None or dt_bias is None:
+        raise OpError(f"gate_activation {activation} needs a_log and dt_bias")
+    heads = _static_size(ctx, raw, -2)
+    x = Expression(ctx, raw) + Expression(ctx, ctx.reshape(dt_bias, [heads, -1]))
+    rate = Expression(ctx, ctx.reshape(a_log, [heads, 1])).exp()
+    if activation in ("softplus", "qwen"):
+        return (-rate * Expression(ctx, ctx.emit("SoftPlus", x.value))).exp().value
+    return (Expression(ctx, ctx.emit("Sigmoid", (rate * x).value)) * bound).exp().value
+
+
+class _Layout:
+    """Tokens of sequences, and the same padded to (batch, time).
+
+    Attributes:
+        batch: the number of sequences, of shape (1).
+        active: whether a padded position has a token, (batch, time, 1, 1, 1); None if all have.
+    """
+
+    def __init__(
+        self, ctx: TranslationContext, query: Value, bounds: Value | None, state: Value | None, spelled: bool
+    ) -> None:
+        self.ctx, self.spelled, self.active = ctx, spelled, cast("Value | None", None)
+        self._sequences: _Sequences | None = None
+        source, axis = (query, 0) if spelled else (state, 0)
+        if bounds is None:
+            self.batch = Expression(ctx, ctx.unsqueeze(ctx.size(cast("Value", source), axis), [0]))
+            return
+        self._sequences = _Sequences(ctx, query, Expression(ctx, ctx.convert(bounds, I64)))
+        lengths = self._sequences.lengths
+        self.batch = Expression(ctx, ctx.unsqueeze(ctx.size(lengths.value, 0), [0]))
+        longest = Expression(ctx, ctx.emit("ReduceMax", lengths.value, [0], keep_dims=False))
+        self._steps = arange(ctx, 0, longest, I64)
+        self.active = (self._steps < lengths.column()).unsqueeze(2, 3, 4).value
+        self._longest = longest
+
+    def padded(self, x: Value, sizes: list[int]) -> Value:
+        """(tokens, ...) as (batch, time, *sizes)."""
+        ctx = self.ctx
+        if self.spelled:
+            return cast("Value", ctx.emit("Reshape", x, [0, 0, *sizes], special_zero=True))
+        if self._sequences is None:
+            shape = ctx.emit("Concat", self.batch.value, [-1, *sizes], axis=0)
+            return cast("Value", ctx.emit("Reshape", x, shape, special_zero=False))
+        flat = ctx.emit("Reshape", x, [0, *sizes], special_zero=True)
+        index = self._sequences.starts.column() + self._steps
+        last = Expression(ctx, ctx.size(flat, 0)) - 1
+        return cast("Value", ctx.emit("Gather", flat, index.minimum(last).value, ctx.constant(0)))
+
+    def packed(self, x: Value, sizes: list[int]) -> Value:
+        """(batch, time, ...) as the tokens were."""
+        ctx = self.ctx
+        if self.spelled:
+            return cast("Value", ctx.emit("Reshape", x, [0, 0, *sizes], special_zero=True))
+        flat: Value = ctx.emit("Reshape", x, [-1, *sizes], special_zero=False)
+        if self._sequences is None:
+            return flat
+        index = self._sequences.owner * self._longest + self._sequences.local
+        return cast("Value", ctx.emit("Gather", flat, index.value, ctx.constant(0)))
