@@ -188,7 +188,15 @@ class _Renaming:
                     raise InputError(f"{kind} {old!r} would have no name")
                 other = owners.setdefault(new, old)
                 if other != old:
-                    raise InputError(_clash(kind, *((old, other) if other == new else (other, old)), new))
+                    raise InputError(self._clash(kind, *((old, other) if other == new else (other, old)), new))
+
+    def _clash(self, kind: str, one: str, other: str, new: str) -> str:
+        """The message for two names of which both would be ``new``."""
+        reason = f"a {kind} has that name" if other == new else f"{kind} {other!r} would have that name, too"
+        owner = next((node for node in self.graph.nodes for value in node.outputs if new in value.names), None)
+        if kind == "tensor" and other == new and owner is not None:
+            reason = f"a tensor of layer {owner.name!r} ({owner.type}) has that name; rename that first: {new}={new}_1"
+        return f"{kind} {one!r} cannot be called {new!r}: {reason}"
 
     def apply(self, change: Renamed) -> None:
         for node in self.graph.nodes:
@@ -199,9 +207,3 @@ class _Renaming:
             for value in node.outputs:
                 if value.names:
                     value.names = list(map(change, value.names))
-
-
-def _clash(kind: str, one: str, other: str, new: str) -> str:
-    """The message for two names of which both would be ``new``."""
-    reason = f"a {kind} has that name" if other == new else f"{kind} {other!r} would have that name, too"
-    return f"{kind} {one!r} cannot be called {new!r}: {reason}"

@@ -406,7 +406,9 @@ def _show(editor: Editor, output: str | None, found: Diff, as_json: bool) -> Non
         render.as_json({"model": output, "layers": count, "steps": steps, "notes": notes, "changes": changes})
         return
     written = "nothing is written" if output is None else f"{output}: {counted(count, 'layer')}"
-    render.show([*diff_sections(found), *_notes(notes), f"{counted(len(steps), 'step')}; {written}"])
+    # A compression changes the same few layers at each of hundreds of weights: its note counts them.
+    changes = [found.summary()] if all(step.startswith("compress ") for step in steps) else diff_sections(found)
+    render.show([*changes, *_notes(notes), f"{counted(len(steps), 'step')}; {written}"])
 
 
 def _notes(notes: list[str]) -> list[str]:

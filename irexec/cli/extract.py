@@ -18,7 +18,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 @command()
 @click.argument("model", type=FilePath())
-@option("--layers", "Layers by name or id; may be repeated.", multiple=True, required=True, type=Parsed("A,B", _names))
+@option("--layers", "Layers by name or id; may be repeated.", multiple=True, type=Parsed("A,B", _names))
+@option("--from", "starts", "This layer and all that depend on it; may be repeated.", multiple=True, metavar="LAYER")
+@option("--to", "ends", "This layer and all on which it depends; may be repeated.", multiple=True, metavar="LAYER")
 @option("-o", "--output", "The .xml to write; .bin and .npz are beside it.", required=True, type=FilePath())
 @flag("--keep-shapes", "Leave sizes open that are not known before a run; default: those of the run.")
 @json_option
@@ -27,6 +29,8 @@ def _names(text: str) -> tuple[str, ...]:
 def extract(
     model: str,
     layers: tuple[tuple[str, ...], ...],
+    starts: tuple[str, ...],
+    ends: tuple[str, ...],
     output: str,
     keep_shapes: bool,
     as_json: bool,
@@ -36,12 +40,15 @@ def extract(
     """Write layers of MODEL as a model of their own, with the inputs that they have in a run.
 
     What other layers give to the chosen ones becomes inputs, whose values of a run of the whole model are written to
-    the .npz; constants come along.
+    the .npz; constants come along. With --from and --to the layers are those on the way.
 
     \b
     irexec extract model.xml --layers conv1,relu1 -o part.xml -i cat.png
+    irexec extract model.xml --from conv1 --to relu5 -o part.xml
     irexec infer part.xml -i part.npz
     """
+    if not (layers or starts or ends):
+        raise click.UsageError("no layer is named: --layers, --from and --to do")
     # Not before: these run models.
     from irexec.tools.extracting import extract_files
 
@@ -50,6 +57,8 @@ def extract(
             model,
             [name for several in layers for name in several],
             output,
+            starts=starts,
+            ends=ends,
             weights=files.weights,
             mmap=files.mmap,
             sources=inputs.sources,

@@ -41,6 +41,7 @@ class _Asked:
     show_memory: bool
     show_plan: bool
     histograms: tuple[str, ...]
+    values: tuple[str, ...]
     depth: int
     bins: int
     verbose: bool
@@ -74,6 +75,12 @@ _REPORTS = OptionGroup(
         "show_memory": flag("--memory", "Peak of the tensors between layers, where it is, and what is then in memory."),
         "histograms": option(
             "--histogram", "The values of this constant as bars; may be repeated.", multiple=True, metavar="NAME"
+        ),
+        "values": option(
+            "--values",
+            "The numbers of this constant, of a large one the first and last; may be repeated.",
+            multiple=True,
+            metavar="NAME",
         ),
         "bins": option(
             "--bins", "For --histogram: maximum number of bars.", type=click.IntRange(1, 10_000), default=BINS
@@ -176,6 +183,10 @@ def _parts(model: Model, inference: Inference, summary: Summary, asked: _Asked) 
     if asked.histograms:
         found = _histograms(model, asked)
         yield _Part("histograms", found, [["" if i else None, one.sections()] for i, one in enumerate(found)])
+    if asked.values:
+        nodes = [find_constant(model, name) for name in asked.values]
+        texts = [[f"{node.name}: {node.outputs[0].fact}", *str(node.array).splitlines()] for node in nodes]
+        yield _Part("values", {node.name: node.array.tolist() for node in nodes}, texts)
 
 
 def _compiled(path: str, model: Model, inference: Inference, asked: _Asked, limits: LimitOptions) -> Iterator[_Part]:
@@ -208,7 +219,8 @@ def _executed(model: Model, asked: _Asked) -> Iterator[_Part]:
 def _refuse_for_execution_graph(path: str, asked: _Asked, shapes: bool) -> None:
     """Refuse what an execution graph does not have."""
     absent = {
-        "weights": asked.show_weights or bool(asked.histograms), "plan": asked.show_plan or asked.show_memory,
+        "weights": asked.show_weights or bool(asked.histograms or asked.values),
+        "plan": asked.show_plan or asked.show_memory,
         "costs": asked.show_cost or asked.show_tree, "precisions of weights": asked.show_precision,
         "inputs to reshape": shapes,
     }  # fmt: skip

@@ -23,9 +23,9 @@ from irexec.tools.run.shapes import reshape
 @option(
     "--map",
     "mapping",
-    "An output of A that becomes an input of B; may be repeated, with one output for several inputs.",
+    "An output of A that becomes an input of B; may be repeated, with one output for several inputs. Default: what has "
+    "the same name, or the only output and input.",
     multiple=True,
-    required=True,
     type=Parsed("OUTPUT=INPUT", pair, of_form=True),
     metavar="OUTPUT=INPUT",
 )
@@ -56,9 +56,9 @@ def join(
         one, other = read_model(a), read_model(b)
     check_model_files(output, read | external_files(one) | external_files(other), overwrite=overwrite)
     try:
-        joined = join_models(one, other, _sources(mapping))
+        joined = join_models(one, other, _sources(mapping) if mapping else None)
     except NodeError as error:
-        raise InputError(f"{b} does not take the outputs of --map: {error}") from error
+        raise InputError(f"{b} does not take the outputs of {a}: {error}") from error
     reshape(joined, shapes_by_input(shape, "--shape"))
     with render.progress(f"writing {output}"):
         save_model(joined, output, overwrite=overwrite)

@@ -159,6 +159,15 @@ def exit_code(error: IrexecError) -> int:
     return INVALID
 
 
+_OPTIONS_ELSEWHERE = {
+    "--batch": "--shape", "--batch-size": "--shape", "--input-shape": "--shape", "--inputs": "--input",
+    "--iterations": "--runs", "--niter": "--runs", "--nthreads": "--threads", "--jobs": "--threads",
+    "--out": "--output", "--output-dir": "--output", "--model": "--output", "--cut-from": "--from", "--cut-to": "--to",
+    "--batchsize": "--shape", "--opset-version": "--opset", "--tolerance": "--rtol", "--target": "--for",
+}  # fmt: skip
+"""Options of other commands and tools, and what irexec's commands call them, where they have such an option."""
+
+
 def _usage_message(error: click.ClickException) -> str:
     """The objection of click as one sentence in the style of all other errors, with the command that lists options."""
     message = " ".join(error.format_message().split()).removesuffix(".")
@@ -166,9 +175,13 @@ def _usage_message(error: click.ClickException) -> str:
         message = message.replace(f" is not a valid {name}", f" is not {kind}")
     if isinstance(error, click.BadOptionUsage):
         message = f"{message[:1].lower()}{message[1:]}"
-    if isinstance(error, click.NoSuchOption) and error.possibilities:
-        message = f"{error.message.removesuffix('.')}; similar options are {', '.join(error.possibilities)}"
     context = getattr(error, "ctx", None)
+    if isinstance(error, click.NoSuchOption):
+        usual = _OPTIONS_ELSEWHERE.get(error.option_name, "")
+        if context is not None and any(usual in parameter.opts for parameter in context.command.params):
+            message = f"{error.message.removesuffix('.')}; {usual} is the option for that"
+        elif error.possibilities:
+            message = f"{error.message.removesuffix('.')}; similar options are {', '.join(error.possibilities)}"
     return message if context is None else f"{message[:1].lower()}{message[1:]} (see {context.command_path} --help)"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from irexec.analysis.model import Model
 from irexec.errors import InputError
 from irexec.ir.graph import Node
-from irexec.ir.order import find_layer
+from irexec.ir.order import ancestors, find_layer, find_node, topological
 from irexec.tools.reduce.candidate import Candidate, Whole
 from irexec.tools.reduce.checks.check import Files
 from irexec.tools.reduce.output import ReductionFiles
@@ -56,6 +56,30 @@ def extract(
     return whole.candidate(whole.part_of([positions[node] for node in wanted]))
 
 
+def layers_between(model: Model, starts: Sequence[str], ends: Sequence[str]) -> list[str]:
+    """The ids of the layers that compute on the way from some layers to others, these included.
+
+    Args:
+        model: the model.
+        starts: names or ids; without any, everything that the last layers depend on.
+        ends: names or ids; without any, everything that depends on the first layers.
+
+    Raises:
+        InputError: there is no such layer, or no layer is on the way.
+    """
+    last = [find_node(model, name) for name in ends]
+    before = ancestors(last) if last else set(model.nodes)
+    reached = {find_node(model, name) for name in starts}
+    for node in topological(model)[0] if reached else ():
+        if any(value is not None and value.node in reached for value in node.inputs):
+            reached.add(node)
+    found = [node for node in model.nodes if node in before and (not starts or node in reached)]
+    found = [node for node in found if node.type not in BOUNDARY]
+    if not found:
+        raise InputError(f"no layer that computes is between {' and '.join(map(repr, (*starts, *ends)))}")
+    return [str(node.id) for node in found]
+
+
 def _wanted(model: Model, layers: Sequence[str]) -> list[Node]:
     """The named layers; raises InputError for one that cannot be extracted."""
     found = [find_layer(model, name) for name in layers]
@@ -69,8 +93,9 @@ def _wanted(model: Model, layers: Sequence[str]) -> list[Node]:
 
 
 def extract_files(
-    path: str, layers: Sequence[str], output: str, *, weights: str | None, mmap: bool, sources: Sequence[InputSource],
-    shapes: Shapes, seed: int, keep_shapes: bool, notify: Callable[[str], None],
+    path: str, layers: Sequence[str], output: str, *, starts: Sequence[str], ends: Sequence[str],
+    weights: str | None, mmap: bool, sources: Sequence[InputSource], shapes: Shapes, seed: int, keep_shapes: bool,
+    notify: Callable[[str], None],
 ) -> Extracted:  # fmt: skip
     """Extract layers of a file, and write the model and its inputs.
 
@@ -83,6 +108,8 @@ def extract_files(
     model = read_with_shapes(path, weights, shapes, mmap=mmap, given=GivenInputs(sources))
     target.check(read | external_files(model))
     # Before inputs are made.
+    if starts or ends:
+        layers = [*layers, *layers_between(model, starts, ends)]
     _wanted(model, layers)
     reshape(model, shapes)
     arrays = sample_inputs(sources, model.inputs, seed, notify)

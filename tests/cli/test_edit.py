@@ -86,6 +86,18 @@ def test_layers_that_keep_their_shapes_are_notes(tmp_path: Path, capsys: Capture
     assert lines[0].startswith("note: layer 'rows1' (Slice) keeps the shape [1,4], whatever the size of axis 0")
 
 
+def test_a_name_of_an_inner_tensor_is_refused_with_its_layer() -> None:
+    model = irexec.read_model(MODEL)
+    model["relu1"].outputs[0].names.append("input")
+    message = r"a tensor of layer 'relu1' \(Relu\) has that name; rename that first: input=input_1"
+    with pytest.raises(irexec.InputError, match=message), model.edit() as g:
+        g.rename("image", "input")
+    with model.edit() as g:
+        g.rename("input", "input_1")
+        g.rename("image", "input")
+    assert model.inputs[0].name == "input"
+
+
 def test_a_dry_run_writes_nothing(tmp_path: Path, capsys: Capture) -> None:
     text = stdout(capsys, "edit", MODEL, "-o", tmp_path / "m.xml", "--dry-run", "--rename", "image=x")
     assert "~ 0 image -> x (Parameter)" in text

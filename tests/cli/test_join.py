@@ -1,4 +1,4 @@
-"""irexec join: which outputs become which inputs, and what is refused."""
+"""irexec join and extract: which outputs become which inputs, which layers are taken, and what is refused."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import irexec
 from irexec import Model, opset
 from irexec.cli.main import run
+from tests.support.paths import DIGITS
 
 
 @pytest.fixture
@@ -39,6 +40,16 @@ def test_outputs_become_inputs(
     assert {name: array.tolist() for name, array in found.items()} == outputs
 
 
+def test_what_has_the_same_name_is_paired(models: tuple[str, str], tmp_path: Path) -> None:
+    """As do the only output and the only input."""
+    a, z = opset.parameter([3], "f32", "a"), opset.parameter([3], "f32", "z")
+    Model([(a + 1).named("b"), (a * 2).named("c")], [a]).save(tmp_path / "named.xml")
+    joined = irexec.join(tmp_path / "named.xml", models[1])
+    assert [port.name for port in joined.inputs] == ["a", "a_1"]
+    alone = irexec.join(Model([(z + 1).named("y")], [z]), Model([(a * 2).named("c")], [a]))
+    assert irexec.infer(alone, np.float32([0, 1, 2]))["c"].tolist() == [2, 4, 6]
+
+
 def test_an_input_that_is_not_mapped_stays_one(models: tuple[str, str], tmp_path: Path) -> None:
     joined = irexec.join(*models, {"b": "double"})
     assert [port.name for port in joined.inputs] == ["x", "a"]
@@ -52,6 +63,7 @@ def test_an_input_that_is_not_mapped_stays_one(models: tuple[str, str], tmp_path
         (["double=a", "negative=a"], "--map gives input 'a' twice: 'double' and 'negative'"),
         (["doubel=a"], "there is no output 'doubel'"),
         (["double=c"], "there is no input 'c'"),
+        ([], "has the name of an input of the second; outputs double: f32[3]; negative: f32[3]; inputs a: f32[3]; b"),
     ],
 )
 def test_refused(
@@ -63,6 +75,29 @@ def test_refused(
     assert not (tmp_path / "joined.xml").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "layers"),
+    [
+        (
+            ["--from", "relu1", "--to", "maxpool5"],
+            ["relu1", "maxpool2", "conv3/Convolution", "conv3", "relu4", "maxpool5"],
+        ),
+        (["--from", "dense6"], ["dense6", "probabilities"]),
+        (["--to", "conv0"], ["conv0/Convolution", "conv0"]),
+        (["--from", "dense6", "--to", "conv0"], "no layer that computes is between 'dense6' and 'conv0'"),
+    ],
+)
+def test_layers_on_the_way_are_extracted(
+    words: list[str], layers: list[str] | str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run(["extract", str(DIGITS / "classifier.xml"), *words, "-o", str(tmp_path / "part.xml")])
+    if isinstance(layers, str):
+        assert code == 2 and layers in capsys.readouterr().err
+        return
+    part = irexec.read_model(tmp_path / "part.xml")
+    assert [node.name for node in part.nodes if node.type not in ("Parameter", "Constant", "Result")] == layers
+
+
 def test_a_shape_that_the_second_model_does_not_take(
     models: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -72,7 +107,7 @@ def test_a_shape_that_the_second_model_does_not_take(
     second = str(tmp_path / "third.xml")
     words = ["--map", "double=y", "-o", str(tmp_path / "joined.xml")]
     assert run(["join", models[0], second, *words]) == 2
-    assert f"{second} does not take the outputs of --map: layer" in capsys.readouterr().err
+    assert f"{second} does not take the outputs of {models[0]}: layer" in capsys.readouterr().err
     assert not (tmp_path / "joined.xml").exists()
 
 

@@ -106,7 +106,13 @@ def test_wrong_usage_of_inspect(arguments: list[str], message: str, capsys: Capt
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--cost", "--tree", "--precision", "--memory", "--histogram=x"])
+def test_values_of_a_constant(capsys: Capture) -> None:
+    assert run(["inspect", MODEL, "--values", "conv0.w", "--json"]) == 0
+    values = json.loads(capsys.readouterr().out)["values"]["conv0.w"]
+    assert np.array_equal(np.float32(values), irexec.read_model(MODEL)["conv0.w"].array)
+
+
+@pytest.mark.parametrize("option", ["--cost", "--tree", "--precision", "--memory", "--histogram=x", "--values=x"])
 def test_an_execution_graph_has_none_of_it(option: str, capsys: Capture) -> None:
     assert run(["inspect", str(DIGITS.parent / "execution_graph.xml"), option]) == 2
     assert "is an execution graph, which has no" in capsys.readouterr().err
