@@ -407,8 +407,8 @@ def _show(editor: Editor, output: str | None, found: Diff, as_json: bool) -> Non
         return
     written = "nothing is written" if output is None else f"{output}: {counted(count, 'layer')}"
     # A compression changes the same few layers at each of hundreds of weights: its note counts them.
-    changes = [found.summary()] if all(step.startswith("compress ") for step in steps) else diff_sections(found)
-    render.show([*changes, *_notes(notes), f"{counted(len(steps), 'step')}; {written}"])
+    patch = [found.summary()] if all(step.startswith("compress ") for step in steps) else diff_sections(found)
+    render.show([*patch, *_notes(notes), f"{counted(len(steps), 'step')}; {written}"])
 
 
 def _notes(notes: list[str]) -> list[str]:

@@ -26,8 +26,9 @@ from irexec.dtypes.elements import F32, I4, I8, U4, U8
 from irexec.dtypes.packing import unpack
 from irexec.native.structures import Parameters, declared_in
 
-# Rows that use unpacked weights, at most. Weights of a column that are unpacked at once: few for one tile of rows, so
-# that they stay in the first-level cache; more for several, since the sums of each are read and written for each part.
+# The largest number of rows that use unpacked weights. The number of weights of a column that are unpacked at once:
+# few for one tile of rows, to stay in the first-level cache; more for several tiles, because the sums of each tile are
+# read and written for each part.
 _ROWS, _ONE_TILE, _SEVERAL = 1024, 128, 256
 # Products of so few rows do not unpack weights.
 _FEW = 4
