@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FindingCheck = Callable[[ModelGraph, Inference], Iterable[Finding]]
 
-CHECKS: tuple[FindingCheck, ...] = (
+_CHECKS_OF_ERRORS: tuple[FindingCheck, ...] = (
     layer_findings,
     port_findings,
     graph_findings,
@@ -42,8 +42,8 @@ CHECKS: tuple[FindingCheck, ...] = (
     body_findings,
     variable_findings,
     refused_findings,
-    frozen_findings,
 )
+CHECKS: tuple[FindingCheck, ...] = (*_CHECKS_OF_ERRORS, frozen_findings)
 
 PLUGIN_CHECKS: dict[tuple[str, str], FindingCheck] = {}
 """Checks of plug-ins by their plug-in and name; irexec.analysis.plugin_checks registers them."""
@@ -51,10 +51,10 @@ PLUGIN_CHECKS: dict[tuple[str, str], FindingCheck] = {}
 
 def validate(
     model: ModelGraph, *, weights: bool = False, portability: bool = False, release: str | None = None,
-    inference: Inference | None = None, progress: Callable[[float], None] | None = None,
+    inference: Inference | None = None, errors_alone: bool = False, progress: Callable[[float], None] | None = None,
 ) -> Findings:  # fmt: skip
     """All findings about a model, however damaged, by XML line; arguments and errors are those of
-    irexec.api.validate."""
+    irexec.api.validate, ``errors_alone`` leaves out a check that finds no errors and infers the model several times."""
     check_model(model)
     target = None if release is None else _target(release)
     if is_execution_graph(model):
@@ -66,7 +66,7 @@ def validate(
     with collection_paused():
         inference = inference or infer_all(model)
         findings = [*(finding for graph in graphs(model) for finding in graph.problems), *unwritten]
-        checks = (*CHECKS, *_of_plugins())
+        checks = (*(_CHECKS_OF_ERRORS if errors_alone else CHECKS), *_of_plugins())
         advance, part = progress or (lambda amount: None), 1 / (1 + len(checks))
         advance(part)
         for check in checks:

@@ -185,7 +185,7 @@ class Editing:
         return changed
 
     def _error_findings(self) -> Counter[Finding]:
-        found = validate(self.model, inference=self.facts.inference)
+        found = validate(self.model, inference=self.facts.inference, errors_alone=True)
         return Counter(finding for finding in found if finding.severity == "error")
 
 
