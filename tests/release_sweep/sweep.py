@@ -55,9 +55,10 @@ class Written:
     def _outcome(self, sample: Sample) -> tuple[str, str]:
         found = downgrade(sample.model, self._name)
         if found.findings:
-            return ("FALSE REFUSAL" if self._runs_all_the_same(sample, found.model) else "refused"), found.findings[
-                0
-            ].message
+            reason = found.findings[0].message
+            # Memory that nothing has written may hold the right values.
+            is_false = "nothing has written" not in reason and self._runs_all_the_same(sample, found.model)
+            return ("FALSE REFUSAL" if is_false else "refused"), reason
         try:
             expected = _results(sample.model, sample.runs)
         except IrexecError as error:
@@ -109,8 +110,7 @@ class Written:
             # Some releases free weights that are passed in memory.
             path = Path(folder) / "one.xml"
             save_model(model, path)
-            # As written: FakeQuantize is not computed in 8 bits, which gives quantised networks other values. 2022.3 takes
-            # the property and computes in 8 bits all the same.
+            # As written: FakeQuantize is not computed in 8 bits, which gives quantised networks other values.
             as_written = {"LP_TRANSFORMS_MODE": "NO"}
             preferred = {"INFERENCE_PRECISION_HINT": "f32", **as_written}
             options = as_written if self._name < "2022.1" else {}

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
+import pytest
 
 import irexec
 from irexec.opset import parameter, relu, split
+from irexec.tools.engines.releases import program
 from irexec.tools.engines.releases.program import OpenVINO, layer_outputs, precision_of
 
 
@@ -54,3 +57,36 @@ def test_scalars_are_written_into_the_tensors_of_a_request() -> None:
         scalar, pair = run({"scalar": np.array(number, np.float32), "pair": np.array([1, number], np.float32)})
         assert scalar == number
         assert pair.tolist() == [1, number]
+
+
+class _Core:
+    """A Core whose plugin looks for LP_TRANSFORMS_MODE among its own properties alone, as that of 2022.3."""
+
+    seen: ClassVar[list[tuple[dict[str, str], dict[str, str]]]] = []
+
+    def __init__(self) -> None:
+        self.properties: dict[str, str] = {}
+
+    def get_versions(self, device: str) -> None:
+        """Load the plugin."""
+
+    def set_property(self, device: str, properties: dict[str, str]) -> None:
+        if "LACKED" in properties:
+            raise RuntimeError("no such property")
+        self.properties.update(properties)
+
+    def read_model(self, path: str) -> SimpleNamespace:
+        return SimpleNamespace(inputs=[])
+
+    def compile_model(self, model: object, device: str, properties: dict[str, str]) -> SimpleNamespace:
+        self.seen.append((dict(self.properties), dict(properties)))
+        return SimpleNamespace(create_infer_request=lambda: None, outputs=[], get_property=lambda name: [])
+
+
+def test_a_release_is_told_twice_not_to_compute_in_8_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "openvino", lambda: (SimpleNamespace(Core=_Core), "2022.3"))
+    preferred = {"LP_TRANSFORMS_MODE": "NO", "LACKED": "1"}
+    OpenVINO({"model": "m.xml", "device": "CPU", "preferred": preferred, "options": {}, "threads": None})
+    of_plugin, of_model = _Core.seen[-1]
+    assert of_plugin == {"LP_TRANSFORMS_MODE": "NO"}
+    assert of_model == {**of_plugin, "PERFORMANCE_HINT": "LATENCY"}

@@ -29,6 +29,10 @@ class OpenVINO:
             for name in [*port.get_names(), port.get_node().get_friendly_name()]
         }
         properties = dict(known(module, job["device"], job["preferred"]), PERFORMANCE_HINT="LATENCY")
+        core.get_versions(job["device"])
+        if "LP_TRANSFORMS_MODE" in properties:
+            # 2022.3 looks for "NO" among the properties of the plugin alone, and computes in 8 bits without it.
+            core.set_property(job["device"], {"LP_TRANSFORMS_MODE": properties["LP_TRANSFORMS_MODE"]})
         properties.update(job["options"])
         if job["threads"]:
             properties["INFERENCE_NUM_THREADS"] = job["threads"]
