@@ -5,10 +5,12 @@ Source: the releases themselves (tests.release_sweep).
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from irexec import Model, opset
+from irexec import Model, opset, read_model, validate
 from irexec.analysis.builder import Builder, packed
 from irexec.authoring.downgrade import Downgraded, downgrade
 from irexec.dtypes.elements import element as element_named
@@ -18,6 +20,7 @@ from irexec.runtime.compiled_model import CompiledModel
 from irexec.testing import Case
 from irexec.testing.rows import model_of
 from tests.support.cases import families
+from tests.support.networks import unpacked
 
 _ROWS = {
     (row.type, row.name): row for rows in families().values() for row in rows if isinstance(row, Case) and row.inputs
@@ -68,6 +71,21 @@ def _results(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
         ("Reverse", "scalar", "2021.4", 1, "Maximum-1"),
         ("SoftSign", "bf16", "2022.3", None, "Convert-1,SoftSign-9,Convert-1"),
         ("Convert", "bf16 to boolean", "2022.3", None, "Convert-1,Convert-1"),
+        ("MaxPool", "a window beside the data, bf16", "2023.3", None, "Maximum-1"),
+        ("ReduceMean", "bf16", "2023.3", None, "Convert-1,ReduceMean-1,Convert-1"),
+        ("FakeQuantize", "256 levels, in bf16", "2022.3", None, "FakeQuantize-1,Convert-1"),
+        ("FakeConvert", "bf16", "2023.3", None, "FakeConvert-13,Convert-1"),
+        ("MatrixNms", "sorted by none, across true, in bf16", "2023.3", 1, "MatrixNms-8"),
+        ("FakeQuantize", "two levels", "2022.3", 1, "Greater-1,Select-1"),
+        ("Broadcast", "bidirectional, target of no axes", "2023.3", None, ""),
+        (
+            "NonMaxSuppression",
+            "threshold 0 keeps what does not overlap",
+            "2022.3",
+            None,
+            "StridedSlice-1,StridedSlice-1",
+        ),
+        ("NonMaxSuppression", "threshold 0 keeps what does not overlap", "2022.3", 1, "StridedSlice-1,StridedSlice-1"),
         ("MaxPool", "ceil_torch 1, 11, 1", "2022.3", None, "MaxPool-8"),
         ("AvgPool", "ceil_torch 1, 00, 1, exclude-pad false", "2021.4", None, "AvgPool-1"),
     ],
@@ -96,11 +114,12 @@ def test_a_form_that_the_plugin_computes_right(
         ("Reverse", "negative axes", "2022.3", None, "counted from the end"),
         ("ROIPooling", "bilinear, NaN", "2021.4", 1, "a box is NaN"),
         ("NMSRotated", "maximum 0", "2023.3", 1, "may select none"),
-        ("NonMaxSuppression", "threshold 0 keeps what does not overlap", "2022.3", None, "the last ones unwritten"),
+        ("NonMaxSuppression", "threshold 0 keeps what does not overlap", "2022.3", None, "overlap is the threshold"),
+        ("Interpolate", "linear of bytes", "2023.3", 1, "to the even one"),
+        ("BinaryConvolution", "2x2, with nothing along axis 0", "2023.3", 1, "without elements"),
         ("DetectionOutput", "no boxes", "2023.3", 1, "without elements"),
         ("SearchSorted", "no sequence, right false", "2024.6", None, "without elements"),
         ("ExperimentalDetectronPriorGridGenerator", "one cell", "2021.4", None, "unwritten"),
-        ("MaxPool", "a window beside the data, bf16", "2023.3", None, "lies in the padding"),
         ("Convert", "u64 to boolean", "2021.4", None, "beyond the range of i32"),
         ("Convert", "ties of f4e2m1", "2024.6", None, "half-way"),
         ("Broadcast", "to nothing", "2023.3", 1, "without elements"),
@@ -249,3 +268,21 @@ def test_variables_of_open_shape(release: str, first: str, says: str | None) -> 
     findings = downgrade(model, release).findings
     assert [finding.message for finding in findings if says is None or says not in finding.message] == []
     assert bool(findings) == (says is not None)
+
+
+def test_lengths_that_shapes_decide_are_constants_in_bodies_too(tmp_path: Path) -> None:
+    """The plugin of 2022.3 infers other lengths of the parts, by way of Mod, from a size that is known."""
+    model = read_model(unpacked("scripted_loop", tmp_path))
+    types = [{node.type for node in downgrade(model, release).model.walk()} for release in ("2022.3", "2023.3")]
+    assert ["Mod" in found for found in types] == [False, True]
+    assert all("VariadicSplit" in found for found in types)
+
+
+def test_unwritten_boxes_are_a_remark_until_they_are_cut_off() -> None:
+    """Validation asks about the model as it is, which a downgrade writes otherwise."""
+    boxes, scores = opset.parameter([1, 4, 4], "f32", "boxes"), opset.parameter([1, 1, 4], "f32", "scores")
+    selected = opset.non_max_suppression(boxes, scores, 3, 0.5, output_type="i64")[0]
+    model = Model([opset.gather(selected, [0, 2], 1)], [boxes, scores])
+    said = "the last ones unwritten"
+    assert any(said in finding.message for finding in validate(model, release="2022.3"))
+    assert not any(said in remark.message for remark in downgrade(model, "2022.3").require().remarks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from irexec.analysis.portability import DIFFERENCES, Difference
@@ -14,7 +14,7 @@ from irexec.analysis.shape_inference import Inference
 from irexec.errors import UnsupportedError
 from irexec.ir import codes
 from irexec.ir.findings import Finding, in_model
-from irexec.ir.graph import ModelGraph, Node
+from irexec.ir.graph import ModelGraph, Node, Value
 from irexec.messages import counted
 from irexec.schema.registry import OTHER_VERSIONS, opset_number, resolve
 
@@ -52,22 +52,32 @@ def differences(
     model: ModelGraph, inference: Inference, rows: Sequence[Difference]
 ) -> Iterator[tuple[Node, Difference]]:
     """Layers with a known difference, layers of bodies included, each with its difference."""
-    read = {value for node in model.walk() for value in node.inputs if value is not None}
-    own = set(model.nodes)
+    readers, own = _readers(model), set(model.nodes)
     for node in model.walk():
         for row in rows:
             if row.types and node.type not in row.types:
                 continue
-            layer = _layer(node, inference, read, node in own)
+            layer = _layer(node, inference, readers, node in own)
             if layer is not None and row.condition(layer):
                 yield node, row
 
 
-def _layer(node: Node, inference: Inference, read: set, is_of_the_model: bool) -> ExaminedLayer | None:
+def _readers(model: ModelGraph) -> dict[Value, list[Node]]:
+    found: dict[Value, list[Node]] = {}
+    for node in model.walk():
+        for value in node.inputs:
+            if value is not None:
+                found.setdefault(value, []).append(node)
+    return found
+
+
+def _layer(
+    node: Node, inference: Inference, readers: Mapping[Value, Sequence[Node]], is_of_the_model: bool
+) -> ExaminedLayer | None:
     if node in inference.failures:
         return None
     try:
-        return ExaminedLayer(node, inference.facts, resolve(node.type, node.version), read, is_of_the_model)
+        return ExaminedLayer(node, inference.facts, readers, resolve(node.type, node.version), is_of_the_model)
     except UnsupportedError:
         return None
 
@@ -90,12 +100,11 @@ def release_findings(model: ModelGraph, inference: Inference, release: Release) 
             codes.VERSION_NOT_IN_RELEASE, f"OpenVINO {release} does not read version {model.version} of IR{since}"
         )
     repeated: dict[str, list[Finding]] = {}
-    own = set(model.nodes)
-    read = {value for node in own for value in node.inputs}
+    own, readers = set(model.nodes), _readers(model)
     for node in model.walk():
         # Releases before 2022.1 leave out inputs that no layer reads.
-        layer = KnownLayer(node, inference.facts)
-        is_left_out = release < DYNAMIC_SHAPES and node.type == "Parameter" and node.outputs[0] not in read
+        layer = KnownLayer(node, inference.facts, readers)
+        is_left_out = release < DYNAMIC_SHAPES and node.type == "Parameter" and not layer.is_used(0)
         for finding in (
             *_operation(node, release),
             *_elements(node, inference, release),

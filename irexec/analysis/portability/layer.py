@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,10 +30,12 @@ class KnownLayer:
     Attributes:
         node: as written.
         facts: the facts of all values.
+        readers: the layers that read each value.
     """
 
     node: Node
     facts: Mapping[Value, Fact]
+    readers: Mapping[Value, Sequence[Node]]
 
     def says(self, name: str) -> str | None:
         """The text of an attribute, None where it is absent."""
@@ -120,6 +122,10 @@ class KnownLayer:
         value = self.input(index).value
         return self.is_signed(index) and (value is None or any(low(element) < 0 for element in value.ravel().tolist()))
 
+    def is_used(self, output: int) -> bool:
+        """Whether something reads an output."""
+        return output < len(self.node.outputs) and self.node.outputs[output] in self.readers
+
 
 @dataclass(frozen=True)
 class ExaminedLayer(KnownLayer):
@@ -127,12 +133,10 @@ class ExaminedLayer(KnownLayer):
 
     Attributes:
         definition: the version of the operation that it is.
-        read: the values that layers read.
         is_of_the_model: whether it is not in a body.
     """
 
     definition: OpDef
-    read: Set[Value]
     is_of_the_model: bool
 
     def __getitem__(self, name: str) -> Any:
@@ -183,10 +187,6 @@ class ExaminedLayer(KnownLayer):
             if not _varies(value.node) and not ends(value.node):
                 waiting += value.node.inputs
         return seen
-
-    def is_used(self, output: int) -> bool:
-        """Whether something reads an output."""
-        return output < len(self.node.outputs) and self.node.outputs[output] in self.read
 
 
 def _varies(node: Node) -> bool:

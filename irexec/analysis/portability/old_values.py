@@ -145,6 +145,14 @@ def _is_any_empty(layer: KnownLayer, values: Iterable[Value]) -> bool:
     return any(shape is not None and 0 in shape for shape in shapes)
 
 
+def _gives_all_boxes(layer: KnownLayer) -> bool:
+    """Sizes are known, and some reader of the boxes does not cut them at the number that is given beside them."""
+    boxes, count = layer.node.outputs[:2], layer.node.outputs[2:]
+    readers = [reader for value in boxes for reader in layer.readers.get(value, ())]
+    is_cut = all(reader.type == "StridedSlice" and [*reader.inputs[2:3]] == count for reader in readers)
+    return is_static(layer.sizes()) and is_static(layer.sizes(1)) and not (count and is_cut)
+
+
 def _may_select_none(layer: KnownLayer) -> bool:
     """The largest number of boxes may be 0 or less, or is not given."""
     known = layer.value(2)
@@ -163,7 +171,8 @@ _OF_ELEMENTS = (
     "NonMaxSuppression MulticlassNms MatrixNms MatMul ReduceMax ReduceMin ReduceProd ReduceSum ReduceMean ReduceL1 "
     "ReduceL2 Gather Einsum Convolution BatchNormInference MVN NormalizeL2 LSTMCell GRUCell RNNCell Unique AvgPool "
     "MaxPool ScaledDotProductAttention ScatterNDUpdate SearchSorted DetectionOutput "
-    "ReduceLogicalAnd ReduceLogicalOr NMSRotated LSTMSequence GRUSequence RNNSequence GenerateProposals"
+    "ReduceLogicalAnd ReduceLogicalOr NMSRotated LSTMSequence GRUSequence RNNSequence GenerateProposals "
+    "BinaryConvolution"
 )
 _ARITHMETIC = "Add Subtract Multiply Convolution ConvolutionBackpropData GroupConvolution MatMul ReduceMean ReduceL2"
 
@@ -204,6 +213,10 @@ _ROWS = (
         lambda layer: layer.says("mode") == "linear" and layer.says("antialias") in ("true", "1"),
         "weighs pixels otherwise with antialias",
     ),
+    _Row(
+        "Interpolate", NOT_ASKED, lambda layer: layer.says("mode") == "linear" and layer.is_of_bytes(),
+        "rounds a value half-way between two bytes to the even one if sizes are known",
+    ),
     _Row("DeformableConvolution", _NOT_DYNAMIC, _is_uneven, "gives other values where the axes of the windows differ"),
     _Row("BinaryConvolution", NOT_ASKED, always, "takes data other than 0 and 1 for one of them"),
     _Row("Select GridSample", NOT_ASKED, _of_large, "saturates integers beyond the range of i32"),
@@ -216,7 +229,7 @@ _ROWS = (
     _Row("Interpolate", NOT_ASKED, _has_computed_axes, "fails for axes that are counted from the end"),
     _Row("Unique", Release(2023, 0), _is_along_an_axis, "gives other values along an axis"),
     _Row(
-        "NonMaxSuppression", Release(2023, 0), lambda layer: is_static(layer.sizes()) and is_static(layer.sizes(1)),
+        "NonMaxSuppression", Release(2023, 0), _gives_all_boxes,
         "gives as many boxes as may be selected, the last ones unwritten, where a layer reads them and sizes are known",
     ),
     _Row("NonMaxSuppression", NOT_ASKED, _computed(3), "suppresses boxes whose overlap is the threshold"),

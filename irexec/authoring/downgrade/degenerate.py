@@ -167,6 +167,12 @@ def _aligned_with_the_first_axes(layer: Layer) -> Any:
     return ONE.broadcast(data, layer.inputs[1])
 
 
+@respells(NOT_ASKED, "Broadcast")
+def _to_no_axes(layer: Layer) -> Any:
+    """A bidirectional target without axes leaves the data as it is: shape inference refuses it."""
+    return layer.unchanged() if layer["mode"] == "bidirectional" and layer.static(1) == (0,) else None
+
+
 @respells(Release(2023, 0), "Eye")
 def _half_eye(layer: Layer) -> Any:
     """The plugin has no f16 and bf16 here."""

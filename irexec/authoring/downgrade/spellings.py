@@ -15,6 +15,7 @@ from irexec.analysis.portability.releases import NOT_ASKED, Release
 from irexec.authoring.downgrade.activations import attention
 from irexec.authoring.downgrade.layer import ONE, Layer, respells
 from irexec.authoring.tensor import Tensor, constant
+from irexec.ir.dims import is_static
 from irexec.schema.shape_rules import pdpd_start
 
 _UNMENDED = Release(2027, 0)
@@ -119,6 +120,20 @@ def _overlap_of_the_threshold(layer: Layer) -> Any:
     return layer.same(layer.since, *given[:3], layer.number(float(larger), 1), *given[4:])
 
 
+@respells(Release(2023, 0), "NonMaxSuppression", follows=True)
+def _boxes_that_are_selected(layer: Layer) -> Any:
+    """Where sizes are known, the plugin gives as many boxes as may be selected, the last ones unwritten.
+
+    The number that is selected, which version 5 and newer give, cuts them off.
+    """
+    if len(layer.outputs) < 3 or not layer.read & {0, 1} or not all(is_static(layer.sizes(i)) for i in (0, 1)):
+        return None
+    *boxes, count = layer.same(layer.since)
+    first, whole = constant([0], count.element), constant([1], count.element)
+    masks = {"begin_mask": [0], "end_mask": [0]}
+    return (*(ONE.strided_slice(one, first, count, whole, **masks) for one in boxes), count)
+
+
 @respells(Release(2022, 1), "NormalizeL2")
 def _normalized(layer: Layer) -> Any:
     """The plugin normalises over axis 1 alone, or over all but the batch."""
@@ -198,6 +213,27 @@ def _ranges_aligned_at_the_start(layer: Layer) -> Any:
         return None
     ranges = [_with_axes_at_the_end(layer, index) for index in range(1, 5)]
     return layer.same(layer.since, layer.inputs[0], *ranges, **_NUMPY)
+
+
+@respells(Release(2023, 0), "FakeQuantize")
+def _two_levels(layer: Layer) -> Any:
+    """The plugin fails for two levels with ranges of one number: values above the middle get the higher level."""
+    if layer["levels"] != 2 or layer["auto_broadcast"] != "numpy" or not all(map(layer.is_known, range(1, 5))):
+        return None
+    low, high = (np.asarray(layer.known(index, "ranges"), np.float64) for index in (1, 2))
+    if low.size != 1 or high.size != 1 or not low < high:
+        return None
+    x, *_, output_low, output_high = layer.inputs
+    return ONE.select(ONE.greater(x, constant((low + high) / 2, layer.element())), output_high, output_low)
+
+
+@respells(Release(2022, 1), "FakeQuantize")
+def _of_one_axis(layer: Layer) -> Any:
+    """The plugin takes two axes and more."""
+    if layer.rank() > 1 or layer["auto_broadcast"] != "numpy":
+        return None
+    missing = list(range(2 - layer.rank()))
+    return ONE.squeeze(layer.same(1, ONE.unsqueeze(layer.inputs[0], missing), *layer.inputs[1:]), missing)
 
 
 @respells(NOT_ASKED, *_PDPD)

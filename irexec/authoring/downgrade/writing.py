@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.collection import in_order
+from irexec.analysis.constant_layers import gives_the_same
 from irexec.analysis.model import Model
 from irexec.analysis.portability.devices import refusals
 from irexec.analysis.portability.findings import value_findings
@@ -18,7 +19,7 @@ from irexec.analysis.validate import infer_all
 from irexec.authoring.downgrade.layer import FOLLOWING, REASONS, RESPELLINGS, REWRITES, Inexact, Layer, Rewrite
 from irexec.authoring.editing import Editing
 from irexec.authoring.folding import fold, is_folded
-from irexec.authoring.tensor import Tensor
+from irexec.authoring.tensor import Tensor, constant
 from irexec.errors import ConversionError, OpError, UnsupportedError
 from irexec.ir import codes
 from irexec.ir.constants import constant_value
@@ -110,7 +111,8 @@ class _Writing:
     def __init__(self, found: Downgraded, target: Target) -> None:
         self._found, self._target, self._release = found, target, target.release
         inference = _folded(found.model) if target.release < _SIZES_COMPUTED else infer_all(found.model)
-        self._facts, self._failures = dict(inference.facts), dict(inference.failures)
+        self._inference, self._facts, self._failures = inference, dict(inference.facts), dict(inference.failures)
+        self._is_changed = False
         self._is_open = not all(is_static(port.shape) for port in found.model.inputs)
         # A device has a form of its own only for layers that it refuses.
         device = target.device
@@ -122,8 +124,8 @@ class _Writing:
         if first is not None and first > self._release:
             model.version = max(version for version, since in IR_VERSIONS.items() if since <= self._release)
         self._graph(model)
-        inference = infer_all(model)
         found = self._found
+        inference = infer_all(model) if self._is_changed else self._inference
         named = {(one.layer_id, one.layer_name) for one in found.findings}
         left = [one for one in self._target.findings(model, inference) if not _is_named(one, named)]
         found.findings += [finding for finding in left if finding.severity != "info"]
@@ -140,10 +142,13 @@ class _Writing:
         for node in list(graph.nodes):
             for body in node.bodies.values():
                 self._graph(body.graph)
+            if self._release < _SIZES_COMPUTED and graph is not self._found.model:
+                self._set_known_inputs(new, node)
             try:
                 self._layer(new, node)
             except Inexact as error:
                 self._found.findings.append(node.finding(codes.NOT_WRITTEN_FOR_RELEASE, str(error)))
+        self._is_changed |= bool(new.made)
         gone = before - needed(graph)
         nodes = (one for node in graph.nodes for one in (*new.made.get(node, ()), node))
         graph.nodes = [node for node in nodes if node not in gone or node.type == "Parameter"]
@@ -174,6 +179,23 @@ class _Writing:
         into = tuple(f"{one.type}-{opset_number(one.version)}" for one in made if one.constant is None)
         name = values[0].node.name if 0 in read and values[0].node in made else node.name
         self._found.changes.append(Change(name, node.line, f"{node.type}-{definition.since}", into))
+
+    def _set_known_inputs(self, graph: _Replacing, node: Node) -> None:
+        """Put constants in the place of inputs that follow from shapes, as folding does outside of bodies."""
+        if node.outputs and all(map(self._is_known, node.outputs)):
+            return
+        for value in dict.fromkeys(node.inputs):
+            if value is not None and self._is_known(value) and gives_the_same(value.node):
+                fact = self._facts[value]
+                made = constant(fact.known, fact.element).value
+                graph.adopt(node, [made.node])
+                graph.take_over(value, made)
+
+    def _is_known(self, value: Value) -> bool:
+        """Whether a layer computes integers that are known."""
+        fact = self._facts.get(value, UNKNOWN)
+        is_computed = value.node.constant is None and value.node.type != "Parameter"
+        return is_computed and fact.element is not None and fact.element.is_integer and fact.known is not None
 
     def _lacking(self, node: Node) -> OpDef | None:
         """The definition of a layer if the release lacks it; else the layer is written in an opset of the release."""
@@ -320,7 +342,7 @@ class _Replacing:
         for one in made:
             one.id, one.name = self._number, self._names.free(f"{node.name}/{one.name}")
             self._number += 1
-        self.made[node] = made
+        self.made[node] = [*self.made.get(node, ()), *made]
         self._read(made)
 
     def take_over(self, old: Value, new: Value) -> None:
