@@ -78,4 +78,9 @@ def test_is_complete(definition: OpDef) -> None:
 
 @pytest.mark.parametrize("definition", definitions(), ids=_id)
 def test_is_one_of_the_pairs_or_an_extension(definition: OpDef) -> None:
-    assert (definition.type, definition.since) in _PAIRS or definition.since in ("onednn", "irexec", "extension")
+    assert (definition.type, definition.since) in _PAIRS or definition.since in (
+        "onednn",
+        "irexec",
+        "extension",
+        "ie_internal_opset",
+    )

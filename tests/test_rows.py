@@ -30,8 +30,14 @@ for _rows in families().values():
 _FOURIER = "which sums of infinities are NaN is a matter of the order in which they are added"
 _IMAGES = "images hold neither NaN nor infinities"
 _SPELLED = "another spelling of sort_result_type, whose rows ask for every order"
+_REFUSED = "refused, and there is a row that says so"
 # What the rows of an operation leave out on purpose, and why.
 EXCEPT: dict[tuple[str, str], str] = {
+    **{(type, "linear_before_reset=True"): _REFUSED for type in ("AUGRUCell", "AUGRUSequence")},
+    **{
+        ("RoPE", f"config.{name}=True"): _REFUSED
+        for name in ("support_2d_rope", "support_3d_rope", "use_rope_cache", "is_ltx_video")
+    },
     **{(f"{image}toNV12", "NaN or infinity"): _IMAGES for image in ("BGR", "RGB")},
     **{(f"{layout}to{image}", "NaN or infinity"): _IMAGES for layout in ("NV12", "I420") for image in ("BGR", "RGB")},
     **{(type, "NaN or infinity"): _FOURIER for type in ("DFT", "IDFT", "RDFT", "IRDFT", "STFT", "ISTFT")},

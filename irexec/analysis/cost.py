@@ -8,6 +8,7 @@ Details:
 - a transposed convolution counts the products of every input element with the filter;
 - Einsum counts the product of the sizes of all labels once for each operand after the first;
 - sequences count every step up to the longest sequence;
+- attention to blocks of a cache counts the tokens of the run, as if each attended to all of them;
 - TensorIterator and Loop count their bodies times the number of iterations, If the larger of its branches.
 
 Parameters are the elements of the constants that a layer reads, of floating-point types or of at most 8 bits; indices,
@@ -286,6 +287,27 @@ def _attention(inputs: Shapes, output: Sizes, attributes: Any) -> int:
     return math.prod(output[:-1]) * key[-2] * (query[-1] + value[-1])
 
 
+def _paged_attention(inputs: Shapes, output: Sizes, attributes: Any) -> int:
+    """Every token attends to all new ones: those in the blocks are not known from shapes."""
+    query, key_cache, value_cache = inputs[0], inputs[3], inputs[4]
+    return query[0] * query[0] * (query[1] + query[1] // max(key_cache[3], 1) * value_cache[3])
+
+
+def _delta_rule(inputs: Shapes, output: Sizes, attributes: Any) -> int:
+    """Three products of each token's value with a state (K, V): what is held, what is added, and the output."""
+    return 3 * math.prod(output) * inputs[1][-1]
+
+
+def _selective_scan(inputs: Shapes, output: Sizes, attributes: Any) -> int:
+    """Two products of each token with a state: what is added, and the output."""
+    return 2 * math.prod(output) * inputs[2][-1]
+
+
+def _causal(inputs: Shapes, output: Sizes, attributes: Any) -> int:
+    """Weights (channels, channels of a group, kernel size)."""
+    return output[0] * math.prod(inputs[2])
+
+
 def _einsum(inputs: Shapes, output: Sizes, attributes: Any) -> int:
     sizes: dict[str, int] = {}
     for labels, shape in zip(parse_equation(attributes["equation"]).operands, inputs, strict=True):
@@ -322,12 +344,15 @@ class _Rule:
 
 
 _MACS: dict[str, _Rule] = {
+    "AUGRUCell": _Rule(4, _cell(1)),
+    "AUGRUSequence": _Rule(5, _sequence(1)),
     "BinaryConvolution": _Rule(2, _convolution),
     "ConvTranspose": _Rule(2, _conv_transpose),
     "Convolution": _Rule(2, _convolution),
     "ConvolutionBackpropData": _Rule(2, _backprop),
     "DeformableConvolution": _Rule(3, _deformable_convolution),
     "Einsum": _Rule(None, _einsum),
+    "GatedDeltaNet": _Rule(3, _delta_rule),
     "GRUCell": _Rule(4, _cell(1)),
     "GRUSequence": _Rule(5, _sequence(1)),
     "GroupConvolution": _Rule(2, _group_convolution),
@@ -336,7 +361,12 @@ _MACS: dict[str, _Rule] = {
     "LSTMCell": _Rule(5, _cell(2)),
     "LSTMSequence": _Rule(6, _sequence(2)),
     "MatMul": _Rule(2, _matmul),
+    "PagedAttentionExtension": _Rule(6, _paged_attention),
+    "PagedCausalConv1D": _Rule(3, _causal),
+    "PagedGatedDeltaNet": _Rule(3, _delta_rule),
+    "PagedSelectiveSSM": _Rule(4, _selective_scan),
     "RNNCell": _Rule(4, _cell(1)),
     "RNNSequence": _Rule(5, _sequence(1)),
     "ScaledDotProductAttention": _Rule(3, _attention),
+    "SelectiveSSM": _Rule(4, _selective_scan),
 }

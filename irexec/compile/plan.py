@@ -39,7 +39,7 @@ from irexec.dtypes.elements import Element
 from irexec.errors import NodeError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
-from irexec.schema.injected import Variables
+from irexec.schema.injected import Caches, Variables
 from irexec.schema.opdef import OpDef
 
 # Bytes that take longer to pack than threads to start.
@@ -291,6 +291,7 @@ class _Planner:
             check=_check_of(operation),
             bodies={name: self._body(body) for name, body in operation.bodies.items()},
             state=None if operation.definition is None else _state(operation.definition),
+            caches=None if operation.definition is None else _caches(operation.definition, operation.node),
             views=views,
         )
 
@@ -355,7 +356,11 @@ def _is_of_integers(operation: Operation) -> bool:
 
 
 def _state(definition: OpDef) -> str | None:
-    return next((name for name, kind in definition.injected.items() if kind is Variables), None)
+    return next((name for name, kind in definition.injected.items() if kind in (Variables, Caches)), None)
+
+
+def _caches(definition: OpDef, node: ir.Node) -> dict[str, str] | None:
+    return {name: value.node.name for name, value in definition.kept_inputs(node).items()} or None
 
 
 def _rounding(operation: Operation) -> tuple[Element | None, ...] | None:

@@ -84,6 +84,7 @@ class ReferenceCall:
         check: checks the inputs of a run, if they or the shapes of the outputs were not known before.
         bodies: by the parameter to which they are injected.
         state: the parameter to which variables are injected, if there is one.
+        caches: for one of the type Caches the variable that keeps each input, by the name of the input.
         views: whether the plan expects views of the inputs; other outputs are copied if they are views.
     """
 
@@ -92,6 +93,7 @@ class ReferenceCall:
     check: Check | None = None
     bodies: Mapping[str, BodyPlan] = field(default_factory=dict)
     state: str | None = None
+    caches: Mapping[str, str] | None = None
     views: bool = True
 
 

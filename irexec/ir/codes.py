@@ -213,6 +213,12 @@ OWN_OPERATION = add(
     '<layer id="3" name="text" type="StringSplit" version="irexec"/>',
     "Run the model with irexec, or replace the layer.",
 )
+UNREAD_OPERATION = add(
+    "IR110", "warning", "operation without a reader",
+    "OpenVINO's transformations write the layer, and its reader refuses the model",
+    '<layer id="9" name="attention" type="PagedAttentionExtension" version="extension"/>',
+    "Run the model with irexec. In OpenVINO, transform the original model again in the program that compiles it.",
+)
 WRONG_INPUTS = add(
     "IR107", "error", "inputs do not fit",
     "the inputs and attributes of a layer do not fit together, so its outputs cannot be inferred",

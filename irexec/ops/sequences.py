@@ -23,6 +23,7 @@ from irexec.schema.recurrent import (
     GRU_ACTIVATIONS,
     LSTM_ACTIVATIONS,
     RNN_ACTIVATIONS,
+    AUGRUSequenceAttributes,
     CellAttributes,
     GRUCellAttributes,
     GRUSequenceAttributes,
@@ -197,7 +198,9 @@ def _sequence(
     limits = np.minimum(lengths.astype(np.int64), x.shape[1])
     outputs, finals = [], []
     for d, reverse in enumerate(attributes.reversed_directions):
-        y, final = products.over_time(x, w[d], cell(d), tuple(state[:, d] for state in states), limits, reverse=reverse)
+        y, final = products.over_time(
+            x @ w[d].T, cell(d), tuple(state[:, d] for state in states), limits, reverse=reverse
+        )
         outputs.append(y)
         finals.append(final)
     return np.stack(outputs, 1), *(np.stack([final[k] for final in finals], 1) for k in range(len(states)))
@@ -269,6 +272,55 @@ def gru_sequence_5(
 @gru_sequence_5.shape_rule
 def _gru_sequence_5_shapes(*facts: Fact, attributes: GRUSequenceAttributes) -> tuple[Fact, Fact]:
     return _sequence_shapes(gru_sequence_5, facts, attributes, GRU_ACTIVATIONS, 3, attributes.bias_count)
+
+
+@op("AUGRUCell", since="ie_internal_opset", unread=True, widen=True, tolerance=TOLERANCE)
+def augru_cell(
+    x: Matrix, initial_hidden_state: Matrix, w: Matrix, r: Matrix, b: Vector, attention: Matrix, *,
+    attributes: GRUCellAttributes,
+) -> np.ndarray:  # fmt: skip
+    """One step of a GRU whose update gate is multiplied by 1 - attention [B, 1]: the hidden state [B, S]. Source:
+    AUGRUCell, arXiv:1809.03672."""
+    cell = products.gru(r, b, _functions(attributes, GRU_ACTIVATIONS), 0.0, False, attention=True)
+    return cell(np.concatenate([x @ w.T, attention], 1), (initial_hidden_state,))[0]
+
+
+@augru_cell.shape_rule
+def _augru_cell_shapes(*facts: Fact, attributes: GRUCellAttributes) -> Fact:
+    _check_attentional(attributes)
+    state, inputs = _cell_shapes(augru_cell, facts, attributes, GRU_ACTIVATIONS, 3, 3)
+    _expect(inputs, "attention", ANY if state.shape is None else state.shape[0], 1)
+    return state
+
+
+@op("AUGRUSequence", since="ie_internal_opset", unread=True, widen=True, tolerance=TOLERANCE)
+def augru_sequence(
+    x: Stack, initial_hidden_state: Stack, sequence_lengths: Lengths, w: Stack, r: Stack, b: Matrix, attention: Stack,
+    *, attributes: AUGRUSequenceAttributes,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """AUGRUCell over X [B, T, I] with attention [B, T, 1], each sequence of its own length: Y [B, 1, T, S] and the
+    final state. Source: AUGRUSequence."""
+    cell = products.gru(r[0], b[0], _functions(attributes, GRU_ACTIVATIONS), 0.0, False, attention=True)
+    gates = np.concatenate([x @ w[0].T, attention], 2)
+    limits = np.minimum(sequence_lengths.astype(np.int64), x.shape[1])
+    y, (final,) = products.over_time(gates, cell, (initial_hidden_state[:, 0],), limits, reverse=False)
+    return np.stack([y], 1), np.stack([final], 1)
+
+
+@augru_sequence.shape_rule
+def _augru_sequence_shapes(*facts: Fact, attributes: AUGRUSequenceAttributes) -> tuple[Fact, Fact]:
+    _check_attentional(attributes)
+    y, state = _sequence_shapes(augru_sequence, facts, attributes, GRU_ACTIVATIONS, 3, 3)
+    batch, _, steps, _ = sizes_of(y, 4, "y")
+    _expect({"attention": facts[6]}, "attention", batch, steps, 1)
+    return y, state
+
+
+def _check_attentional(attributes: GRUCellAttributes) -> None:
+    names = tuple(name.lower() for name in attributes.activations)
+    check(names == GRU_ACTIVATIONS, f"activations are {', '.join(names)}, expected sigmoid, tanh")
+    check(attributes.clip == 0, f"clip is {attributes.clip}, expected 0")
+    check(not attributes.linear_before_reset, "linear_before_reset is true, expected false")
 
 
 @op("RNNSequence", since=5, widen=True, tolerance=TOLERANCE)

@@ -218,22 +218,25 @@ def lstm(
 
 
 def gru(
-    recurrence: np.ndarray, bias: np.ndarray, functions: Sequence[Activation], clip: float, linear_before_reset: bool
-) -> Cell:
+    recurrence: np.ndarray, bias: np.ndarray, functions: Sequence[Activation], clip: float, linear_before_reset: bool,
+    *, attention: bool = False,
+) -> Cell:  # fmt: skip
     """A GRU cell: R (3 * S, S), B (3 * S,), or (4 * S,) with ``linear_before_reset``, which applies the reset gate
-    after the product."""
+    after the product. With ``attention`` the update gate is multiplied by 1 - the last column of the gates."""
     f_act, g_act = functions
     size = recurrence.shape[1]
-    update_reset, candidate = recurrence[: 2 * size], recurrence[2 * size :]
+    update_reset, candidate, own = recurrence[: 2 * size], recurrence[2 * size :], slice(2 * size, 3 * size)
 
     def step(gates: np.ndarray, state: State) -> State:
         (hidden,) = state
         both = f_act(clipped(gates[:, : 2 * size] + hidden @ update_reset.T + bias[: 2 * size], clip))
         z, r = both[:, :size], both[:, size:]
+        if attention:
+            z = z * (1 - gates[:, 3 * size :])
         if linear_before_reset:
-            inner = gates[:, 2 * size :] + r * (hidden @ candidate.T + bias[3 * size :]) + bias[2 * size : 3 * size]
+            inner = gates[:, own] + r * (hidden @ candidate.T + bias[3 * size :]) + bias[own]
         else:
-            inner = gates[:, 2 * size :] + (r * hidden) @ candidate.T + bias[2 * size : 3 * size]
+            inner = gates[:, own] + (r * hidden) @ candidate.T + bias[own]
         return ((1 - z) * g_act(clipped(inner, clip)) + z * hidden,)
 
     return step
@@ -249,17 +252,15 @@ def rnn(recurrence: np.ndarray, bias: np.ndarray, functions: Sequence[Activation
 
 
 def over_time(
-    x: np.ndarray, weights: np.ndarray, cell: Cell, state: State, lengths: np.ndarray, *, reverse: bool
+    gates: np.ndarray, cell: Cell, state: State, lengths: np.ndarray, *, reverse: bool
 ) -> tuple[np.ndarray, State]:
-    """Run a cell over X (B, T, I): every hidden state (B, T, S), zeros beyond a sequence's length, and the final
-    states.
+    """Run a cell over the projected inputs of all steps (B, T, G * S): every hidden state (B, T, S), zeros beyond a
+    sequence's length, and the final states.
 
-    One product projects the inputs of all steps. With ``reverse`` each sequence is read from its own last step to its
-    first.
+    With ``reverse`` each sequence is read from its own last step to its first.
     """
-    batch, steps, _ = x.shape
-    gates = x @ weights.T
-    outputs = np.zeros((batch, steps, state[0].shape[1]), x.dtype)
+    batch, steps, _ = gates.shape
+    outputs = np.zeros((batch, steps, state[0].shape[1]), gates.dtype)
     if (lengths >= steps).all():
         return _over_equal_lengths(gates, cell, state, outputs, reverse)
     rows = np.arange(batch)

@@ -21,7 +21,7 @@ from irexec.ir.graph import Body, Node
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas, PlacedPlan, Segment
 from irexec.runtime.limits import RunLimits
-from irexec.runtime.variables import State, VariableTransaction
+from irexec.runtime.variables import KeptInputs, State, VariableTransaction
 from irexec.schema.injected import Runner, T
 
 Observer = Callable[[Step, Sequence[Any], float], None]
@@ -205,7 +205,7 @@ class _Runner:
             name: PlanRunner(body, step.report.facts, self.of, name) for name, body in call.bodies.items()
         }
         if call.state is not None:
-            injected[call.state] = self.state
+            injected[call.state] = self.state if call.caches is None else KeptInputs(self.state, call.caches)
         return injected
 
 

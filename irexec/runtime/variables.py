@@ -9,11 +9,13 @@ import numpy as np
 
 from irexec.analysis.model import Port
 from irexec.analysis.shape_inference import UNKNOWN, Inference
-from irexec.errors import InputError, OpError
+from irexec.errors import InputError, OpError, UnsupportedError
 from irexec.ir.dims import admits, shape_text
-from irexec.ir.graph import Graph
+from irexec.ir.graph import Graph, Node, Value
 from irexec.records import Shown
 from irexec.runtime.inputs import arrays_text, checked
+from irexec.schema.injected import Caches
+from irexec.schema.registry import resolve
 
 
 class State(dict[str, np.ndarray]):
@@ -65,6 +67,33 @@ class VariableTransaction(MutableMapping[str, np.ndarray]):
         return len(self.state)
 
 
+class KeptInputs(Caches):
+    """The inputs that the kernels of a run write, in variables.
+
+    Args:
+        variables: of the run.
+        names: the variable of each input, by the name of the input.
+    """
+
+    def __init__(self, variables: VariableTransaction, names: Mapping[str, str]) -> None:
+        self._variables, self._names = variables, names
+
+    def read(self, name: str, given: np.ndarray) -> np.ndarray:
+        """See Caches; a layer before in the same run may have written the same variable."""
+        variable = self._names[name]
+        held = self._variables.written.get(variable, self._variables.state.get(variable, given))
+        if held.shape != given.shape:
+            raise OpError(
+                f"{name} has shape {shape_text(given.shape)}, variable {variable!r} holds {shape_text(held.shape)} of "
+                "the run before; reset the state"
+            )
+        return held.copy()
+
+    def keep(self, name: str, array: np.ndarray) -> None:
+        """See Caches; it is kept once the run has ended."""
+        self._variables[self._names[name]] = array
+
+
 class VariableStates(Shown, MutableMapping[str, np.ndarray]):
     """Arrays by variable_id; empty until something was assigned.
 
@@ -105,11 +134,23 @@ class VariableStates(Shown, MutableMapping[str, np.ndarray]):
 
 
 def variables_of(graph: Graph, inference: Inference) -> dict[str, Port]:
-    """The variables of a graph and its bodies by variable_id, with type and shape of the first ReadValue."""
+    """The variables of a graph and its bodies by variable_id, with type and shape of the first ReadValue, or of the
+    input that a layer keeps."""
     found: dict[str, Port] = {}
     for node in graph.walk():
+        for value in _kept(node):
+            fact = inference.facts.get(value, UNKNOWN)
+            found.setdefault(value.node.name, Port(value.node.name, (value.node.name,), fact.element, fact.shape, node))
         name = node.attributes.get("variable_id")
         if node.type == "ReadValue" and name is not None and name not in found and node.outputs:
             fact = inference.facts.get(node.outputs[0], UNKNOWN)
             found[name] = Port(name, (name,), fact.element, fact.shape, node)
     return found
+
+
+def _kept(node: Node) -> list[Value]:
+    """The inputs of a layer that a session keeps."""
+    try:
+        return [*resolve(node.type, node.version).kept_inputs(node).values()]
+    except UnsupportedError:
+        return []

@@ -39,8 +39,26 @@ class Variables(MutableMapping[str, np.ndarray]):
     """The state of a session by variable_id: an annotation for stateful kernels."""
 
 
+class Caches:
+    """Inputs that a kernel writes, such as tables of keys: an annotation for kernels whose inputs OpenVINO changes.
+
+    A session keeps what was written for its next run. Outside of one, nothing is kept.
+    """
+
+    def read(self, name: str, given: np.ndarray) -> np.ndarray:
+        """A copy of an input as the run before left it: of ``given`` in the first run."""
+        return given.copy()
+
+    def keep(self, name: str, array: np.ndarray) -> None:
+        """Keep what an input has become."""
+
+
+NOT_KEPT = Caches()
+"""The default of a kernel."""
+
+
 class ElementTypes(tuple[Element | None, ...]):
     """The element types of the inputs: an annotation where carriers are ambiguous (bf16 and f32 share one)."""
 
 
-INJECTED = (Runner, Variables, Constant, ElementTypes)
+INJECTED = (Runner, Variables, Caches, Constant, ElementTypes)

@@ -28,6 +28,7 @@ from irexec.errors import OpError, RangeError
 from irexec.ir import codes
 from irexec.ir.dims import check_sizes, may_equal
 from irexec.ir.facts import EveryOutput, Fact
+from irexec.ir.graph import Node, Value
 from irexec.messages import alternatives
 from irexec.schema.attributes import REQUIRED, Attribute, parser_of
 from irexec.schema.injected import INJECTED, ElementTypes
@@ -77,7 +78,8 @@ def _fields(group: Any, parameter: str) -> Iterator[Attribute]:
 
 def _attribute(parameter: str, hint: Any, default: Any, group: str | None = None) -> Attribute:
     parse, choices = parser_of(hint)
-    return Attribute(_IR_NAMES.get(parameter, parameter), parameter, parse, default, choices, hint, group)
+    written = parameter.replace("config_", "config.", 1) if parameter.startswith("config_") else parameter
+    return Attribute(_IR_NAMES.get(parameter, written), parameter, parse, default, choices, hint, group)
 
 
 # Attributes that IR spells with a hyphen or a dot, or as a word that Python reserves.
@@ -273,6 +275,8 @@ class OpDef:
         propagate_value: its value is computed by shape inference where the inputs are known; not where OpenVINO
             declares another shape than it gives.
         stateful: it reads or writes variables.
+        caches: inputs that it writes; a session keeps them in variables with the names of the layers they come from.
+        unread: OpenVINO's transformations write layers of it, and its reader refuses them.
         tolerance: the relative error allowed in f32 against the reference kernel or a recorded answer.
         late: inputs that may have any shape where a fast kernel is selected: it binds their arrays in each run.
         ignores: attributes without a meaning, which other writers add.
@@ -291,6 +295,8 @@ class OpDef:
     deterministic: bool = True
     propagate_value: bool = True
     stateful: bool = False
+    caches: tuple[str, ...] = ()
+    unread: bool = False
     tolerance: float = 1e-6
     late: tuple[int, ...] = ()
     ignores: tuple[str, ...] = ()
@@ -351,7 +357,8 @@ class OpDef:
 
     @property
     def injected(self) -> Mapping[str, Any]:
-        """Parameters that the runtime injects: name -> Runner, Variables, Constant or ElementTypes."""
+        """Parameters that the runtime injects: name -> Runner, Variables, Caches, Constant or
+        ElementTypes."""
         return self._signature.injected
 
     @property
@@ -368,6 +375,17 @@ class OpDef:
     def elements_parameter(self) -> str | None:
         """The parameter that takes the element types of the inputs, if there is one."""
         return next((name for name, kind in self.injected.items() if kind is ElementTypes), None)
+
+    def kept_inputs(self, node: Node) -> dict[str, Value]:
+        """The values of ``caches`` by the name of the input.
+
+        Each is kept in the variable with the name of the layer from which it comes: layers with the same cache share
+        it.
+        """
+        if not self.caches:
+            return {}
+        sources = zip(self.inputs, node.inputs, strict=False)
+        return {spec.name: value for spec, value in sources if spec.name in self.caches and value is not None}
 
     def infer(self, inputs: Sequence[Fact], arguments: Mapping[str, Any]) -> Any:
         """The facts of the outputs, as the shape rule gives them: a Fact, or a tuple of them.

@@ -87,6 +87,13 @@ class GRUSequenceAttributes(SequenceAttributes, GRUCellAttributes):
     activations: Names = GRU_ACTIVATIONS
 
 
+@dataclass(frozen=True, kw_only=True)
+class AUGRUSequenceAttributes(GRUSequenceAttributes):
+    """AUGRUSequence, which has one direction."""
+
+    direction: Literal["forward"] = "forward"
+
+
 def sequence_of(cell: CellAttributes, direction: Direction) -> SequenceAttributes | None:
     """The attributes of the sequence that runs a cell of these attributes; None for a cell that no sequence has."""
     if isinstance(cell, LSTMCell1Attributes) and cell.input_forget:

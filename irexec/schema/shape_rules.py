@@ -70,6 +70,28 @@ def unify_sizes(what: str, *sizes: Size) -> Size:
     return result
 
 
+def labelled_sizes(labels: str, **facts: Fact) -> dict[str, Size]:
+    """Knowledge of the sizes of tensors by their labels.
+
+    Args:
+        labels: of the axes of each tensor, as in "NLK NLV" for two tensors of rank 3 that share their first two sizes.
+        facts: the tensors, by name.
+
+    Raises:
+        OpError: a tensor has another rank, or a size differs from that of its label in a tensor before.
+    """
+    known: dict[str, Size] = {}
+    for axes, (name, fact) in zip(labels.split(), facts.items(), strict=True):
+        expected = tuple(known.get(label, ANY) for label in axes)
+        for label, size, other in zip(axes, sizes_of(fact, len(axes), name), expected, strict=True):
+            check(
+                may_equal(size, other),
+                f"{name} has shape {shape_text(fact.shape)}, expected {shape_text(expected)}",
+            )
+            known[label] = meet(size, other)
+    return known
+
+
 def non_negative(size: Size, what: str) -> Size:
     """The value of an input as a size, 0 or more; OpError if it cannot be one."""
     top = high(size)

@@ -112,6 +112,10 @@ ROWS = [
         _parameter(0, "2", 2, type="string", precision="STRING") + _parameter(1, "", type="string", precision="STRING")
         + _layer(2, "RegexFullMatch", "", _port(0, 2, precision="STRING") + _port(1, precision="STRING"), _port(2, 2, precision="BOOL")).replace("opset1", "irexec")
         + _layer(3, "Result", "", _port(0, 2, precision="BOOL")), _edge(0, 0, 2, 0) + _edge(1, 0, 2, 1) + _edge(2, 2, 3, 0)),
+    Row("an operation that OpenVINO writes and does not read", "IR110", "RMS_2",
+        _parameter(0, "2", 2) + _parameter(1, "2", 2)
+        + _layer(2, "RMS", 'epsilon="0.1"', _port(0, 2) + _port(1, 2), _port(2, 2)).replace("opset1", "ie_internal_opset")
+        + _layer(3, "Result", "", _port(0, 2)), _edge(0, 0, 2, 0) + _edge(1, 0, 2, 1) + _edge(2, 2, 3, 0)),
     Row("types differ along an edge", "IR206", "Result_1",
         _parameter(0, "2", 2, type="dynamic") + _layer(1, "Result", "", _port(0, 2, precision="I32")), _edge(0, 0, 1, 0)),
     Row("a port without dims in a dynamic model", "IR207", "ReLU_1",

@@ -46,7 +46,7 @@ def test_as_json(capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("IR118", "similar codes are IR108, IR911"), ("nonsense", "irexec explain lists all codes")]
+    ("name", "expected"), [("IR118", "similar codes are IR110, IR911"), ("nonsense", "irexec explain lists all codes")]
 )
 def test_an_unknown_code_is_wrong_usage(name: str, expected: str, capsys: Capture) -> None:
     assert run(["explain", name]) == 2

@@ -25,7 +25,13 @@ from irexec.messages import counted
 from irexec.schema.registry import is_known_type, opset_number, resolve
 
 # A problem that many layers of a model share is reported once, at the first of them.
-_REPORTED_ONCE = (codes.UNKNOWN_TYPE, codes.UNKNOWN_VERSION, codes.UNKNOWN_ATTRIBUTE, codes.OWN_OPERATION)
+_REPORTED_ONCE = (
+    codes.UNKNOWN_TYPE,
+    codes.UNKNOWN_VERSION,
+    codes.UNKNOWN_ATTRIBUTE,
+    codes.OWN_OPERATION,
+    codes.UNREAD_OPERATION,
+)
 
 
 OWN_NAMESPACES = ("irexec", "onednn")
@@ -69,6 +75,9 @@ def _schema_findings(node: Node) -> Iterator[Finding]:
     # oneDNN defines its own; whoever writes one does not mean OpenVINO.
     if definition.since == "irexec":
         yield node.finding(codes.OWN_OPERATION, f"{node.type} of {definition.since} is an operation of irexec alone")
+    if definition.unread:
+        text = f"{node.type} of {definition.since} is an operation that OpenVINO writes, and its reader refuses"
+        yield node.finding(codes.UNREAD_OPERATION, text)
     for problem in typed_attributes(node, definition).problems:
         yield node.finding(problem.code, problem.message)
 
