@@ -1,0 +1,113 @@
+"""com.microsoft: rotary embeddings of several positions, and biases by relative position.
+
+Source: onnxruntime ``docs/ContribOperators.md``, and T5 and WavLM of transformers for the biases.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from converters.onnx.algorithms.attention import join_heads, rotate, split_heads
+from converters.onnx.algorithms.expression import Expression, arange
+from converters.onnx.context import TranslationContext
+from converters.onnx.registry import COM_MICROSOFT, translates
+from irexec.dtypes.elements import F32, I64
+from irexec.errors import ConversionError, OpError
+from irexec.ir.graph import Value
+from irexec.schema.opdef import Rank
+
+
+@translates("MRotaryEmbedding", domain=COM_MICROSOFT)
+def m_rotary_embedding(
+    ctx: TranslationContext, x: Annotated[Value, Rank(3, 4)], position_ids: Annotated[Value, Rank(3)],
+    cos_cache: Annotated[Value, Rank(2)], sin_cache: Annotated[Value, Rank(2)], *, mrope_section: list[int],
+    mrope_layout: int = 0, interleaved: int = 0, is_packed_batching: int = 0, num_heads: int = 0,
+    rotary_embedding_dim: int = 0, scale: float = 1.0,
+) -> Value:  # fmt: skip
+    """RotaryEmbedding whose angles are those of a position in time, height or width, (3, batch, length)."""
+    half = ctx.static(cos_cache, "cos_cache")[1]
+    if len(mrope_section) != 3 or min(mrope_section) < 0 or sum(mrope_section) != half or mrope_layout not in (0, 1):
+        raise OpError(f"mrope_section is {mrope_section} and mrope_layout {mrope_layout} for {half} angles")
+    if mrope_layout:
+        axes = [0] * half
+        for axis in (1, 2):
+            axes[axis : 3 * mrope_section[axis] : 3] = [axis] * len(range(axis, min(3 * mrope_section[axis], half), 3))
+    else:
+        axes = [axis for axis, count in enumerate(mrope_section) for _ in range(count)]
+    # (batch, length, half): the position of each angle; then the angle of that row and column of the cache.
+    by_angle = ctx.transpose(ctx.emit("Gather", position_ids, axes, ctx.constant(0)), [1, 2, 0])
+    columns = arange(ctx, 0, Expression(ctx, ctx.constant(half)), I64)
+    index = Expression(ctx, ctx.convert(by_angle, I64)) * half + columns
+    cos, sin = (
+        ctx.emit("Gather", ctx.reshape(cache, [-1]), index.value, ctx.constant(0)) for cache in (cos_cache, sin_cache)
+    )
+    flat = ctx.rank(x) == 3
+    if flat:
+        width = ctx.sizes(x)[2]
+        if not num_heads and isinstance(width, int):
+            num_heads = width // (2 * half)
+        x = split_heads(ctx, x, num_heads)
+    y = rotate(ctx, x, cos, sin, bool(interleaved), rotary_embedding_dim)
+    y = y if scale == 1.0 else ctx.emit("Multiply", y, ctx.constant(scale, y))
+    return join_heads(ctx, y) if flat else y
+
+
+@translates("GemmaRotaryEmbedding", domain=COM_MICROSOFT)
+def gemma_rotary_embedding(
+    ctx: TranslationContext, emb: Annotated[Value, Rank(3)], q: Value, q_rot: Value, k: Value, k_rot: Value
+) -> tuple[Value, ...]:
+    """x * cos(emb) + rotated x * sin(emb), of queries and of keys, with the angles rounded to their type."""
+    kind = ctx.element(q)
+    cos, sin = (
+        Expression(ctx, ctx.convert(ctx.emit(each, emb), kind)).unsqueeze(1) for each in ("Cos", "Sin")
+    )  # fmt: skip
+    pairs = ((q, q_rot), (k, k_rot))
+    return tuple((Expression(ctx, x) * cos + Expression(ctx, rotated) * sin).value for x, rotated in pairs)
+
+
+@translates("RelativePositionBias", domain=COM_MICROSOFT)
+def relative_position_bias(
+    ctx: TranslationContext, bias_table: Annotated[Value, Rank(2)], query_length: Value, key_length: Value, *,
+    max_distance: int, is_bidirectional: int = 0,
+) -> Value:  # fmt: skip
+    """The bias of T5: a value per bucket of distances; small distances have their own, large ones logarithmic buckets.
+
+    ``bias_table`` is declared as (buckets, heads) and stored column by column: its bytes are (heads, buckets). Source:
+    ONNX Runtime's CUDA kernel and its fusion of T5.
+    """
+    whole, heads = ctx.static(bias_table, "bias_table")
+    buckets = whole // (2 if is_bidirectional else 1)
+    exact = buckets // 2
+    if exact < 1 or max_distance <= exact:
+        raise OpError(f"max_distance is {max_distance} for {buckets} buckets in a direction")
+    queries, keys = (Expression(ctx, ctx.scalar(length)) for length in (query_length, key_length))
+    distance = arange(ctx, 0, keys, I64).unsqueeze(0) - arange(ctx, 0, queries, I64).column()
+    start = Expression(ctx, ctx.constant(0))
+    if is_bidirectional:
+        start = (distance > 0).select(buckets, start)
+        distance = abs(distance)
+    else:
+        distance = (-distance).maximum(0)
+    ratio = (distance.maximum(1).to(F32) / float(exact)).log() / math.log(max_distance / exact)
+    far = ((ratio * float(buckets - exact)).to(I64) + exact).minimum(buckets - 1)
+    bucket = (distance < exact).select(distance, far) + start
+    values = ctx.emit("Gather", ctx.reshape(bias_table, [heads, whole]), bucket.value, ctx.constant(1))
+    return ctx.unsqueeze(values, [0])
+
+
+@translates("GatedRelativePositionBias", domain=COM_MICROSOFT)
+def gated_relative_position_bias(
+    ctx: TranslationContext, query_layer: Value, query_bias: Value, rel_pos: Value, weight: Value, bias: Value,
+    eco_a: Value, token_offset: Value | None = None, *, num_heads: int,
+) -> Value:  # fmt: skip
+    """The position bias of WavLM, times a gate of the queries: (u * (r * a - 1) + 2) with u and r sigmoids."""
+    if token_offset is not None or ctx.rank(query_layer) != 3:
+        raise ConversionError("token_offset, of tokens without padding, cannot be converted", unsupported=True)
+    heads = split_heads(ctx, ctx.emit("Add", query_layer, query_bias), num_heads)
+    projected = ctx.emit("Add", ctx.emit("MatMul", heads, weight), bias)
+    pairs = ctx.emit("Reshape", projected, [0, 0, 0, 2, -1], special_zero=True)
+    gates = ctx.emit("Sigmoid", ctx.emit("ReduceSum", pairs, [4], keep_dims=False))
+    u, r = (Expression(ctx, part) for part in ctx.emit("Split", gates, ctx.constant(3), num_splits=2))
+    gate = u * (r * Expression(ctx, eco_a) - 1.0) + 2.0
+    return (gate * Expression(ctx, rel_pos)).value
