@@ -158,6 +158,12 @@ def _of_attention(query: Fact, key: Fact, *others: Fact | None, causal: bool) ->
     return found
 
 
+def grid_attributes(grid: Grid) -> dict[str, object]:
+    """The fields of a grid as attributes of an operation."""
+    names = ("levels", "input_low", "input_high", "output_low", "output_high")
+    return {name: getattr(grid, name) for name in names}
+
+
 PRODUCTS: Mapping[str, OpDef] = {
     "Convolution": CONVOLUTION,
     "GroupConvolution": GROUP_CONVOLUTION,

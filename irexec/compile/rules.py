@@ -90,7 +90,7 @@ def _apply(graph: CompileGraph, rewriting: Rewriting, rule: Rule, operation: Ope
     match = next(rule.pattern.match(operation.output, Match()), None)
     if match is None or operation not in match.operations:
         return False
-    if _leaks(graph, match, operation):
+    if leaks(graph, match, operation):
         made: CompileValue | str = "a value inside is read elsewhere"
     else:
         made = _replacement(rule, Replacement(graph, match, operation, rewriting))
@@ -114,8 +114,8 @@ def _replacement(rule: Rule, found: Replacement) -> CompileValue | str:
         return str(error)
 
 
-def _leaks(graph: CompileGraph, match: Match, root: Operation) -> bool:
-    """Whether a value between the operations is read, or asked for, outside."""
+def leaks(graph: CompileGraph, match: Match, root: Operation) -> bool:
+    """Whether a value between matched operations is read, or asked for, outside."""
     inside = set(match.operations)
     values = [output for operation in inside if operation is not root for output in operation.outputs]
     return any(graph.is_target(value) or not inside.issuperset(value.readers) for value in values)

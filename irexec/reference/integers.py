@@ -174,8 +174,8 @@ class Grid:
 
     Attributes:
         levels: their number, at most ``MOST``.
-        input_low, input_high: the ranges of the data, f32.
-        output_low, output_high: the values of the first and the last level, f32.
+        input_low, input_high: the ranges of the data, f32; f64 for one of ``affine``.
+        output_low, output_high: the values of the first and the last level, likewise.
     """
 
     levels: int
@@ -183,6 +183,12 @@ class Grid:
     input_high: tuple[float, ...]
     output_low: tuple[float, ...]
     output_high: tuple[float, ...]
+
+    @staticmethod
+    def affine(zero: int, step: float, levels: int = MOST) -> Grid:
+        """The grid whose level ``i`` is ``(i - zero) * step``, of data and of values, for a step of f32."""
+        low, high = (-zero * step,), ((levels - 1 - zero) * step,)
+        return Grid(levels, low, high, low, high)
 
     @property
     def is_single(self) -> bool:
@@ -192,8 +198,10 @@ class Grid:
     @functools.cached_property
     def values(self) -> np.ndarray:
         """The value of each level of a single range: f32 (levels,)."""
-        low, high = np.array(self.output_low, np.float32), np.array(self.output_high, np.float32)
-        return level_values(np.arange(self.levels, dtype=np.float64), low, high, self.levels)
+        low, high, index = np.array(self.output_low), np.array(self.output_high), np.arange(self.levels, dtype=float)
+        values = _exact_values(index, low, high, self.levels).astype(np.float32)
+        values[index == self.zero] = 0
+        return values
 
     @functools.cached_property
     def step(self) -> np.ndarray:

@@ -27,6 +27,7 @@ from irexec.compile.passes.recognise_activations import recognise_activations
 from irexec.compile.passes.recognise_attention import recognise_attention
 from irexec.compile.passes.recognise_compressed_weights import recognise_compressed_weights
 from irexec.compile.passes.recognise_normalizations import recognise_normalizations
+from irexec.compile.passes.recognise_quantised_values import recognise_quantised_values
 from irexec.compile.passes.recognise_sequences import recognise_sequences
 from irexec.compile.passes.remove_no_ops import remove_no_ops
 from irexec.compile.passes.sink_transposes import sink_transposes
@@ -52,6 +53,11 @@ class Pass:
 
 
 SIMPLIFY = (
+    Pass(
+        "recognise quantised values",
+        recognise_quantised_values,
+        before=("recognise compressed weights", "compute in integers", "fold constants"),
+    ),
     Pass("recognise compressed weights", recognise_compressed_weights, before=("fold constants",)),
     # Folding computes the weights in floating point.
     Pass(

@@ -18,7 +18,7 @@ from irexec.backend.constants import ConstantSource
 from irexec.backend.fake_quantize import levels_of
 from irexec.backend.registry import has_library
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
-from irexec.compile.levels import ADD_LEVELS, ATTENTION, DEQUANTIZE, PRODUCTS, QUANTIZE, THROUGH
+from irexec.compile.levels import ADD_LEVELS, ATTENTION, DEQUANTIZE, PRODUCTS, QUANTIZE, THROUGH, grid_attributes
 from irexec.compile.rewriting import Rewriting, created
 from irexec.compile.select import is_static
 from irexec.dtypes.elements import F32, I8
@@ -32,9 +32,10 @@ _DEEPEST = (1 << 31) // (255 * 128 * 2)
 
 def compute_in_integers(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Rewrite each product that can be computed in integers, with the C library."""
-    if not _is_allowed(graph, rewriting):
+    if not may_use_integers(graph, rewriting):
         return
     levels = _Levels(graph, rewriting)
+    levels.remove_repeated()
     for operation in graph.order():
         if operation.type in PRODUCTS and is_static(operation):
             reason = levels.rewrite(operation)
@@ -45,7 +46,7 @@ def compute_in_integers(graph: CompileGraph, rewriting: Rewriting) -> None:
 
 def attend_in_integers(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Let attention read the levels of queries and keys that are quantised: its scores are sums of integers."""
-    if not _is_allowed(graph, rewriting):
+    if not may_use_integers(graph, rewriting):
         return
     levels = _Levels(graph, rewriting)
     for operation in graph.order():
@@ -54,7 +55,8 @@ def attend_in_integers(graph: CompileGraph, rewriting: Rewriting) -> None:
     levels.rewrite_readers()
 
 
-def _is_allowed(graph: CompileGraph, rewriting: Rewriting) -> bool:
+def may_use_integers(graph: CompileGraph, rewriting: Rewriting) -> bool:
+    """Whether products may be computed in integers."""
     options = rewriting.options
     return not graph.is_body and options.native and options.integers and has_library()
 
@@ -66,6 +68,16 @@ class _Levels:
         self.graph, self.rewriting = graph, rewriting
         self.made: dict[CompileValue, CompileValue] = {}
         self.grids: dict[CompileValue, Grid | str] = {}
+
+    def remove_repeated(self) -> None:
+        """Remove each Quantize of a value that has its levels already."""
+        for operation in self.graph.order():
+            if operation.type == "Quantize" and is_static(operation):
+                grid = self.grid(operation.inputs[0])
+                if isinstance(grid, Grid) and grid_attributes(grid) == grid_attributes(operation.attributes["grid"]):
+                    self.graph.replace_all_uses_with(operation.output, self.levels(operation.inputs[0], grid))
+                    self.graph.remove(operation)
+                    self.rewriting.applied()
 
     def rewrite(self, product: Operation) -> str | None:
         """Compute a product in integers; the reason if that is not possible, None if it is or nothing is quantised."""
@@ -88,7 +100,7 @@ class _Levels:
             return found
         definition, made = PRODUCTS[product.type], self.levels(data, grid)
         assert product.definition is not None, "products have definitions"
-        attributes = product.definition.ungrouped(product.attributes) | vars_of(grid)
+        attributes = product.definition.ungrouped(product.attributes) | grid_attributes(grid)
         new = created(self.graph, definition, [made, *found], attributes, [product])
         self.graph.replace_all_uses_with(product.output, new.output)
         self.graph.remove(product)
@@ -150,7 +162,7 @@ class _Levels:
             assert producer is not None and producer.definition is not None, "a quantised value has a producer"
             if producer.type == "FakeQuantize":
                 inputs = producer.inputs[:1] if grid.is_single else producer.inputs[:5]
-                made = created(self.graph, QUANTIZE, inputs, vars_of(grid), [producer])
+                made = created(self.graph, QUANTIZE, inputs, grid_attributes(grid), [producer])
             else:
                 count = len(producer.inputs) if producer.type == "Concat" else 1
                 inputs = [*(self.levels(one, grid) for one in producer.inputs[:count]), *producer.inputs[count:]]
@@ -174,7 +186,7 @@ class _Levels:
                 continue
             if others or self.graph.is_target(value):
                 assert value.producer is not None
-                values = created(self.graph, DEQUANTIZE, [made], vars_of(grid), [value.producer])
+                values = created(self.graph, DEQUANTIZE, [made], grid_attributes(grid), [value.producer])
                 self.graph.replace_all_uses_with(value, values.output)
         self.graph.remove_unused()
 
@@ -198,15 +210,9 @@ class _Levels:
         other = operation.inputs[1 - index]
         if other.constant is None:
             levels = self.levels(operation.inputs[index], grid)
-            new = created(self.graph, ADD_LEVELS, [other, levels], vars_of(grid), [operation])
+            new = created(self.graph, ADD_LEVELS, [other, levels], grid_attributes(grid), [operation])
             self.graph.replace_all_uses_with(operation.output, new.output)
             self.graph.remove(operation)
-
-
-def vars_of(grid: Grid) -> dict[str, object]:
-    """The fields of a grid as attributes."""
-    names = ("levels", "input_low", "input_high", "output_low", "output_high")
-    return {name: getattr(grid, name) for name in names}
 
 
 def is_depthwise(operation: Operation) -> bool:
@@ -276,29 +282,35 @@ def _of_compressed(
     rewriting: Rewriting, source: CompressedSource, shape: tuple[int, ...], axes: tuple[int, ...]
 ) -> tuple[CompileValue, ...] | str:
     packed = source.packed
-    if packed.shape != shape:
-        return "its weights are reshaped"
     if source.in_f16:
         return "its weights are computed in f16"
     lead = packed.shape[: source.grouped]
+    if packed.shape != shape:
+        # Output channels may be split into those of groups.
+        lead = tuple(shape[axis] for axis in axes)
+        if source.groups != 1 or axes != tuple(range(len(axes))) or math.prod(lead) != source.count:
+            return "its weights are reshaped"
     ones = (1,) * (len(shape) - len(lead))
     scale = _by_channel(source.scale.reshape(*lead, *ones), shape, axes)
     if scale is None:
         return "its weights have several scales in a channel"
     zero_point = source.zero_point
+    if zero_point is not None and ((zero_point != np.rint(zero_point)).any() or (np.abs(zero_point) > 256).any()):
+        return "its zero points are not whole"
+
+    def integers(kind: type = np.int8) -> np.ndarray:
+        values = unpack(packed.element, packed.raw, packed.count).reshape(shape).astype(np.int16)
+        if zero_point is not None:
+            values -= zero_point.reshape(*lead, *ones).astype(np.int16)
+        return values.astype(kind)
+
     low, high = packed.element.limits
-    if zero_point is not None:
-        if (zero_point != np.rint(zero_point)).any() or low - zero_point.max() < -128 or high - zero_point.min() > 127:
+    least, most = (0.0, 0.0) if zero_point is None else (zero_point.min(), zero_point.max())
+    if low - most < -128 or high - least > 127:
+        # Not every value of the type occurs.
+        found = integers(np.int16)
+        if found.min(initial=0) < -128 or found.max(initial=0) > 127:
             return "its weights minus their zero points do not fit 8 bits"
-    elif high > 127:
-        return "its weights do not fit 8 bits"
-
-    def integers() -> np.ndarray:
-        values = unpack(packed.element, packed.raw, packed.count).reshape(shape)
-        if zero_point is None:
-            return values.astype(np.int8)
-        return (values.astype(np.int16) - zero_point.reshape(*lead, *ones).astype(np.int16)).astype(np.int8)
-
     return _constants(rewriting, (source,), shape, integers, scale)
 
 

@@ -56,11 +56,10 @@ def _compressed(found: Replacement) -> CompileValue | str:
 
 
 def _is_of_levels(weights: CompileValue) -> bool:
-    """Whether a product reads them whose data a FakeQuantize made, which may be computed in integers."""
+    """Whether a product reads them whose data is quantised, which may be computed in integers."""
     data = (reader.inputs[0].producer for reader in weights.readers if reader.type in PRODUCTS)
-    return any(
-        producer is not None and (producer.type == "FakeQuantize" or producer.type in THROUGH) for producer in data
-    )
+    quantised = THROUGH | {"FakeQuantize", "Dequantize"}
+    return any(producer is not None and producer.type in quantised for producer in data)
 
 
 def _scaled(found: Replacement) -> CompileValue:
