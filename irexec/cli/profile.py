@@ -18,8 +18,8 @@ from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape_for_displa
 from irexec.tools.sections.plans import grouped
 
 _FOR_RUNNING = (
-    "given", "mmap", "seed", "runs", "threads", "precision", "optimize", "native", "trace", "max_memory", "timeout",
-    "by", "sort",
+    "given", "mmap", "seed", "runs", "show_all", "threads", "precision", "optimize", "native", "trace", "max_memory",
+    "timeout", "by", "sort",
 )  # fmt: skip
 
 
@@ -32,7 +32,12 @@ _FOR_RUNNING = (
 @option(
     "--by", "A row for each step (default), each layer or each type of operation.", choices=["step", "layer", "type"]
 )
-@option("--sort", "The largest first; default: in the order of running.", choices=["time", "macs", "memory"])
+@option(
+    "--sort",
+    "The largest first; default: in the order of running, or time if rows are left out.",
+    choices=["time", "macs", "memory"],
+)
+@flag("--all", "show_all", "Every row; default: the twenty largest.")
 @option("--trace", "Write every time to this .json in Chrome's trace event format.", type=FilePath())
 @flag("--static", "is_static", "Deprecated: irexec inspect MODEL --cost shows the same table.")
 @json_option
@@ -44,6 +49,7 @@ def profile(
     limits: LimitOptions,
     by: Grouping | None,
     sort: SortKey | None,
+    show_all: bool,
     trace: str | None,
     is_static: bool,
     as_json: bool,
@@ -66,7 +72,7 @@ def profile(
     options = settings(ProfileOptions, inputs, files, compute, limits, trace=trace)
     with spinner_then_bar(f"running {model}", 1) as advance:
         found = measure(model, inputs.sources, options, render.note_line, advance)
-    _show(model, found, by or "step", sort, as_json)
+    _show(model, found, by or "step", sort, None if show_all else _SHOWN, as_json)
 
 
 def _refuse_running() -> None:
@@ -75,9 +81,12 @@ def _refuse_running() -> None:
         raise click.UsageError(f"{given} is about running the model, which --static does not")
 
 
-def _show(path: str, found: Profile, by: Grouping, sort: SortKey | None, as_json: bool) -> None:
+_SHOWN = 20
+
+
+def _show(path: str, found: Profile, by: Grouping, sort: SortKey | None, limit: int | None, as_json: bool) -> None:
     if not as_json:
-        render.show(grouped(found, by, sort))
+        render.show(grouped(found, by, sort, limit))
         return
     document = {
         name: getattr(found, name)

@@ -60,12 +60,13 @@ class Guided:
     text: str
 
 
-Kind = Literal["name", "code", "sentence", "number", "count", "bytes", "share", "figure", "ms", "chart"]
+Kind = Literal["name", "path", "code", "sentence", "number", "count", "bytes", "share", "figure", "ms", "chart"]
 """The kind of the cells of a column.
 
-"name" is text that may be shortened, "sentence" is wrapped at words, "code" (types, shapes) is kept whole. Numbers are
-written as they are ("number"), as counts and bytes with a unit, as a share in percent, in four digits ("figure") or as
-milliseconds. Text leaves out charts, whose numbers are in another column.
+"name" is text that may be shortened; "path" is the name of a layer, which is shortened inside; "sentence" is wrapped
+at words, "code" (types, shapes) is kept whole. Numbers are written as they are ("number"), as counts and bytes with a
+unit, as a share in percent, in four digits ("figure") or as milliseconds. Text leaves out charts, whose numbers are in
+another column.
 """
 
 
@@ -92,7 +93,7 @@ class Column:
     @property
     def is_number(self) -> bool:
         """Whether its cells are numbers, which are aligned to the right."""
-        return self.kind not in ("name", "code", "sentence", "chart")
+        return self.kind not in ("name", "path", "code", "sentence", "chart")
 
     def cell(self, row: Any, index: int) -> Content:
         """The cell of a row, in the format of the column; ``index`` is the position of the column."""

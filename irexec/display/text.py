@@ -34,6 +34,8 @@ from irexec.messages import cut, visible
 
 GAP = 2
 _INDENT = 4
+_ALIKE, _PREFIX = 3, 4
+"""The number of rows, and of characters, from which a common beginning of names stands above a table."""
 _NAME, _SENTENCE = 10, 30
 """The widths down to which a name is shortened and a sentence is wrapped before the table is broken into bands."""
 
@@ -61,7 +63,7 @@ def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int 
     if width is None:
         return [Band(tuple(range(len(columns))), tuple(natural), 0)]
     minimum = [
-        min(size, _minimum(column)) if column.kind in ("name", "sentence") else size
+        min(size, _minimum(column)) if column.kind in ("name", "path", "sentence") else size
         for column, size in zip(columns, natural, strict=True)
     ]
     bands: list[Band] = []
@@ -73,7 +75,7 @@ def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int 
 
 
 def _minimum(column: Column) -> int:
-    return max(cell_len(column.title), _NAME if column.kind == "name" else _SENTENCE)
+    return max(cell_len(column.title), _SENTENCE if column.kind == "sentence" else _NAME)
 
 
 def _split(minimum: Sequence[int], width: int) -> list[list[int]]:
@@ -122,8 +124,9 @@ def row_lines(
 
 def _fitted(column: Column, text: str, width: int, ellipsis: str) -> list[str]:
     """The lines of one cell, none wider than ``width`` unless it is a value."""
-    if column.kind == "name":
-        return [shortened(line, width, ellipsis) for line in _lines(text)]
+    if column.kind in ("name", "path"):
+        cut_to = shortened if column.kind == "name" else shortened_inside
+        return [cut_to(line, width, ellipsis) for line in _lines(text)]
     if column.kind == "sentence":
         return [part for line in _lines(text) for part in _wrapped(line, width)] or [""]
     return _lines(text)
@@ -138,6 +141,17 @@ def shortened(text: str, width: int, ellipsis: str = "…") -> str:
     if cell_len(text) <= width:
         return text
     return _chopped(text, max(0, width - cell_len(ellipsis)))[0].rstrip() + ellipsis
+
+
+def shortened_inside(text: str, width: int, ellipsis: str = "…") -> str:
+    """The text without its middle, marked with an ellipsis, where it is wider than ``width``: of a layer's name both
+    the module, at the beginning, and the operation, at the end, tell it from others."""
+    if cell_len(text) <= width:
+        return text
+    room = max(0, width - cell_len(ellipsis))
+    head = _chopped(text, room // 2)[0] if room > 1 else ""
+    tail = _chopped(text[::-1], room - cell_len(head))[0][::-1] if room else ""
+    return f"{head}{ellipsis}{tail}"
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -350,6 +364,8 @@ def table_lines(table: Table, frame: TextFormat) -> Iterator[Line]:
         columns = [columns[i] for i in kept]
         cells = [[row[i] for i in kept] for row in cells]
         contents = [[row[i] for i in kept] for row in contents]
+    cells, prefixes = _below_prefixes(columns, cells, frame.width)
+    yield from ([("", f"{title}: all names begin with {prefix}")] for title, prefix in prefixes.items())
     bands = layout(columns, cells, frame.width)
     if _has_header(table):
         headers = [column.title for column in columns]
@@ -361,6 +377,30 @@ def table_lines(table: Table, frame: TextFormat) -> Iterator[Line]:
             yield _styled(pieces, styles)
     if len(table.rows) > limit:
         yield [("", f"... and {len(table.rows) - limit:,} more {table.what}{frame.rest}")]
+
+
+def _below_prefixes(
+    columns: Sequence[Column], cells: list[list[str]], width: int | None
+) -> tuple[list[list[str]], dict[str, str]]:
+    """The cells without what all names of a column begin with, up to a ``/`` or ``.``; nothing of a table that fits.
+
+    Returns:
+        The cells, and the prefixes by the titles of their columns.
+    """
+    if width is None or len(cells) < _ALIKE or layout(columns, cells, None)[0].width <= width:
+        return cells, {}
+    prefixes = {}
+    for i, column in enumerate(columns):
+        if column.kind != "path":
+            continue
+        # All names lie between these two in order, and begin as they do.
+        low, high = min(row[i] for row in cells), max(row[i] for row in cells)
+        common = low[: next((k for k, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))]
+        prefix = common[: max(common.rfind("/"), common.rfind(".")) + 1]
+        if len(prefix) >= _PREFIX:
+            prefixes[column.title] = prefix
+            cells = [[*row[:i], row[i].removeprefix(prefix), *row[i + 1 :]] for row in cells]
+    return cells, prefixes
 
 
 def _styled(pieces: Iterable[tuple[int | None, str]], styles: Sequence[str]) -> Line:

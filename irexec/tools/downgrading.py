@@ -48,7 +48,7 @@ def written_for(model: Model, release: str) -> Written:
 def changes_table(changes: list[Change]) -> Table:
     """The layers that were replaced, with the operations in their place."""
     columns = [
-        Column("layer", lambda change: change.layer),
+        Column("layer", lambda change: change.layer, "path"),
         Column("line", lambda change: "" if change.line is None else str(change.line), "number"),
         Column("operation", "operation"),
         Column("written as", lambda change: ", ".join(change.into) or "nothing", "sentence"),

@@ -106,6 +106,20 @@ def test_contents_in_a_terminal_without_other_characters_than_ascii() -> None:
     assert _text(Section("folded", "inside", is_folded=True), TextFormat(unfolds=True))[-1] == "inside"
 
 
+def test_names_of_layers_keep_module_and_operation_below_what_all_begin_with() -> None:
+    columns = [Column("layer", kind="path"), Column("ms", kind="number")]
+    names = ["1.conv/aten::convolution", "1.act/aten::silu_", "22/aten::add"]
+    table = Table(columns, [[f"__module.model.{name}", "1.5"] for name in names])
+    assert _text(table, TextFormat(width=20, has_lines=True)) == [
+        "layer: all names begin with __module.model.",
+        "layer             ms",
+        "─" * 20,
+        "1.conv/…olution  1.5",
+        "1.act/a…::silu_  1.5",
+        "22/aten::add     1.5",
+    ]
+
+
 def test_rows_that_are_left_out_are_counted() -> None:
     table = Table(["n"], [[i] for i in range(2345)], what="numbers")
     assert (

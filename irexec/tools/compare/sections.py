@@ -51,7 +51,7 @@ def comparison_sections(found: Comparison, shows_all: bool = False) -> Iterator[
 def rows_table(rows: Sequence[TensorRow], is_full: bool = False) -> Table:
     """Tensors and their differences; a full table also has their types and sentences about the differences."""
     columns = [
-        Column("tensor", _name),
+        Column("tensor", _name, "path"),
         Column("layer type", lambda row: row.b.type),
         Column("", lambda row: Text(row.state, "error" if row.is_fault else "")),
         Column("largest", lambda row: row.agreement.largest, "number"),

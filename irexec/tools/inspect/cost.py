@@ -127,7 +127,7 @@ class CostReport(Report):
         share = Column("share", lambda row: self.share(row.macs), "share")
         layers = [
             share,
-            Column("layer", lambda row: row.path + row.name),
+            Column("layer", lambda row: row.path + row.name, "path"),
             Column("operation", "type"),
             *costs,
             Column("FLOP/B", lambda row: None if row.intensity is None else f"{row.intensity:.3g}", "number"),

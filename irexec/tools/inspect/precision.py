@@ -233,7 +233,7 @@ def _computed(element: str, size: int | None) -> str:
 
 
 _LAYER_COLUMNS = [
-    Column("layer", lambda row: row.path + row.name),
+    Column("layer", lambda row: row.path + row.name, "path"),
     Column("operation", "type"),
     Column("activations", _layer_activations),
     Column("weights", lambda row: ", ".join(dict.fromkeys(weights.element for weights in row.weights))),

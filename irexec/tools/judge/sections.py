@@ -65,7 +65,7 @@ def layers_table(layers: Sequence[JudgedLayer]) -> Table:
     """Tensors and their states."""
     columns = [
         Column("id", lambda one: one.layer.id, "number"),
-        Column("layer", lambda one: one.layer.name),
+        Column("layer", lambda one: one.layer.name, "path"),
         Column("type", lambda one: one.layer.type),
         Column("state", lambda one: Text(one.state, "error" if one.state == "outside" else "")),
         Column("outside", lambda one: one.outside or None, "number"),

@@ -209,7 +209,7 @@ def executed_table(layers: Sequence[ExecutedLayer]) -> Table:
     """Executed layers, each with the layers of the model that were fused into it."""
     columns = [
         Column("id", "id", "number"),
-        Column("layer", "name"),
+        Column("layer", "name", "path"),
         Column("operation", "type"),
         Column("µs", "microseconds", "number"),
         Column("type", "precision"),

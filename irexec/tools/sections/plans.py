@@ -33,7 +33,7 @@ def steps_table(steps: Sequence[StepRow]) -> Table:
     """The steps; of several layers the first is named, and how many more there are."""
     columns = [
         Column("step", "number", "number"),
-        Column("layers", "title"),
+        Column("layers", "title", "path"),
         Column("operation", "operation"),
         Column("algorithm", "algorithm"),
         Column("layout", "layout", "code"),
@@ -46,7 +46,7 @@ def steps_table(steps: Sequence[StepRow]) -> Table:
 def _fused_table(steps: Sequence[StepRow]) -> Table:
     columns = [
         Column("step", "number", "number"),
-        Column("layer", lambda row: row.path + row.layers[0]),
+        Column("layer", lambda row: row.path + row.layers[0], "path"),
         Column("layers computed with it", lambda row: ", ".join(row.layers[1:]), "sentence"),
     ]
     return Table(columns, steps, what="steps")
@@ -94,16 +94,19 @@ def _(row: ProfileRow) -> Iterable[Content]:
     return [rows_table([row], "step")]
 
 
-def grouped(profile: Profile, by: Grouping, sort: SortKey | None) -> list[Content]:
-    """The rows of one grouping and the sums."""
+def grouped(profile: Profile, by: Grouping, sort: SortKey | None, limit: int | None = None) -> list[Content]:
+    """The rows of one grouping and the sums; of more rows than ``limit`` those that take longest."""
     note = "the time of a step is at its main layer; fused layers have none" if by == "layer" else None
-    return [rows_table(profile.rows(by, sort), by), profile_totals(profile), note]
+    rows = profile.rows(by, sort)
+    if limit is not None and len(rows) > limit and sort is None:
+        rows = profile.rows(by, "time")
+    return [rows_table(rows, by, limit), profile_totals(profile), note]
 
 
 _PARAMETERS = Column("params", "parameters", "count")
 _COLUMNS: dict[Grouping, list[Column]] = {
-    "step": [Column("layers", "title"), Column("operation", "type"), Column("algorithm", "algorithm")],
-    "layer": [Column("layer", "name"), Column("operation", "type"), _PARAMETERS],
+    "step": [Column("layers", "title", "path"), Column("operation", "type"), Column("algorithm", "algorithm")],
+    "layer": [Column("layer", "name", "path"), Column("operation", "type"), _PARAMETERS],
     "type": [Column("operation", "name"), Column("layers", lambda row: len(row.layers), "number"), _PARAMETERS],
 }
 

@@ -110,7 +110,7 @@ def sensitivity_sections(found: Sensitivity, shows_all: bool = False) -> Iterato
     yield Table(
         [
             Column("id", lambda one: one.layer.id, "number"),
-            Column("layer", lambda one: one.layer.name),
+            Column("layer", lambda one: one.layer.name, "path"),
             Column("type", lambda one: one.layer.type),
             Column("SNR alone", lambda one: _in_decibels(one.error)),
             Column("share", lambda one: percent(one.share)),
