@@ -6,6 +6,7 @@ Reshape.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -207,24 +208,36 @@ class FrameBuilder:
 
 
 def _unfolded(frames: list[DrawnFrame], bodies: bool) -> tuple[DrawnFrame, ...]:
-    """The frames, with the outermost blocks unfolded, and those of bodies if ``bodies``."""
-    depths: list[int] = []
-    for frame in frames:
-        depths.append(0 if frame.parent is None else depths[frame.parent] + 1)
+    """The frames, with those of bodies unfolded if ``bodies``, and blocks unfolded until ``SHOWN`` boxes are in sight.
+
+    The block of the most layers is unfolded first, with the blocks beside it that differ from it by a number: they are
+    often alike and should look alike. A block of more than half of all layers is always unfolded.
+    """
+    layers = [0] * len(frames)
+    for frame in reversed(frames):
+        layers[frame.index] += sum(1 for item in frame.items if item >= 0)
+        if frame.parent is not None:
+            layers[frame.parent] += layers[frame.index]
     folded = [frame.folded and (frame.kind == "block" or not bodies) for frame in frames]
-    blocks: dict[int, list[DrawnFrame]] = defaultdict(list)
+    alike: dict[tuple[int, str], list[DrawnFrame]] = defaultdict(list)
     for frame in frames:
         if frame.kind == "block" and frame.parent is not None and not frame.is_dimmed:
-            blocks[frame.parent].append(frame)
+            alike[frame.parent, _NUMBER.sub("#", frame.name)].append(frame)
+    # Each after the block that it is in, which has more layers or comes first.
+    largest = sorted(alike.values(), key=lambda group: -max(layers[frame.index] for frame in group))
     count = len(frames[0].items)
-    for parent in sorted(blocks, key=lambda k: depths[k]):
-        more = sum(len(frame.items) - 1 for frame in blocks[parent])
-        # Blocks beside each other are often alike and should look alike.
-        if not any(folded[k] for k in _around(frames, parent)) and count + more <= SHOWN:
+    for group in largest:
+        more = sum(len(frame.items) - 1 for frame in group)
+        is_in_sight = not any(folded[k] for k in _around(frames, group[0].parent or 0))
+        dominates = any(2 * layers[frame.index] > layers[0] for frame in group)
+        if is_in_sight and (dominates or count + more <= SHOWN):
             count += more
-            for frame in blocks[parent]:
+            for frame in group:
                 folded[frame.index] = False
     return tuple(replace(frame, folded=fold) for frame, fold in zip(frames, folded, strict=True))
+
+
+_NUMBER = re.compile(r"\d+")
 
 
 def _around(frames: Sequence[DrawnFrame], index: int) -> Iterator[int]:

@@ -66,7 +66,9 @@ def scopes(
 
     Transformations of a model leave layers without a scope, such as "Multiply_8123" for a convolution that a
     normalization was fused into. Such a layer gets the common scope of its readers if each of them has a scope, else
-    that of its producers. The module of a single layer, such as "bn1.act", is not shared.
+    that of its producers. The module of a single layer, such as "bn1.act", is not shared. A module that is used in
+    several places, such as one activation for all convolutions, has no layers of its own: each is in the scope of its
+    producers.
 
     Args:
         names: of the layers.
@@ -84,9 +86,13 @@ def scopes(
             path = path[:-1]
         return path
 
+    scattered = _scattered(names, before, groups)
     found: dict[int, tuple[str, ...]] = {}
     for i in order:
         own = scope(names[i])
+        if own in scattered and (arriving := [found[j] for j in before.get(i, ()) if found.get(j)]):
+            found[i] = _common(arriving)
+            continue
         # "conv1" next to "conv1/WithoutBiases" is in the group "conv1".
         beside = (*own, _SEPARATOR.split(names[i][:_LONGEST])[-1])
         if groups[beside]:
@@ -96,6 +102,19 @@ def scopes(
             own = _common(readers if readers and all(readers) else arriving)
         found[i] = own
     return found
+
+
+def _scattered(
+    names: Mapping[int, str], before: Mapping[int, Sequence[int]], groups: Mapping[tuple[str, ...], int]
+) -> set[tuple[str, ...]]:
+    """The scopes without inner scopes whose layers are in several places: no edge leads from one place to another."""
+    places: Counter[tuple[str, ...]] = Counter()
+    inner = {path[:-1] for path in groups}
+    for i, name in names.items():
+        own = scope(name)
+        if own and own not in inner and all(scope(names.get(j, "")) != own for j in before.get(i, ())):
+            places[own] += 1
+    return {path for path, count in places.items() if count >= MINIMUM}
 
 
 def _common(scopes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:

@@ -37,6 +37,32 @@ def test_a_renamed_layer_stands_beside_its_reader() -> None:
         assert found == {f"blocks.{block}.0"}
 
 
+def test_a_module_used_in_several_places_is_in_the_blocks_of_its_producers() -> None:
+    """A YOLO of ultralytics has one object for all activations, under whose name the frontend writes each of them."""
+    names = [
+        name
+        for block in range(4)
+        for name in (
+            f"model.{block}.cv/conv",
+            f"model.{block}.cv/bias",
+            "model.9.cv3.act/Swish",
+            f"model.{block}.cv/pool",
+        )
+    ]
+    drawing = draw(chain(names), cluster=True)
+    inside = {frame.name: [drawing.layers[i].line.name for i in frame.items if i >= 0] for frame in drawing.frames}
+    assert {name: layers for name, layers in inside.items() if name.endswith("cv")} == {
+        f"model.{block}.cv": names[4 * block : 4 * block + 4] for block in range(4)
+    }
+
+
+def test_the_largest_block_is_unfolded_first_and_none_holds_most_of_the_layers() -> None:
+    names = [f"model/head.{i % 3}/layer{i}" for i in range(30)] + [f"model/body/part{i}" for i in range(100)]
+    drawing = draw(chain(sorted(names)), cluster=True)
+    folded = {frame.name: frame.folded for frame in drawing.frames if frame.kind == "block"}
+    assert folded == {"model": False, "body": False, "head": True, "head.0": True, "head.1": True, "head.2": True}
+
+
 def shapes(has_name: bool = True) -> irexec.Model:
     """Two blocks, each of which reshapes its input by what it computes from the shape of that."""
     builder = Builder("shapes")
