@@ -120,10 +120,40 @@ def test_suppression_has_one_result_away_from_all_edges() -> None:
     ("scores", "iou", "reason"),
     [([0.9, 0.9], 0.5, "equal"), ([0.9, 0.8], 1 / 3, "an overlap"), ([0.9, 0.0], 0.5, "a score within")],
 )
-def test_suppression_at_an_edge_has_no_bound(scores: list[float], iou: float, reason: str) -> None:
-    found = _suppressed(scores, iou)[0]
-    assert isinstance(found, Unbounded)
-    assert reason in found.reason
+def test_rows_of_a_suppression_at_an_edge_are_any_of_the_candidates(
+    scores: list[float], iou: float, reason: str
+) -> None:
+    indices, rows, number = _suppressed(scores, iou)
+    assert isinstance(number, Unbounded)
+    assert reason in number.reason
+    assert isinstance(indices, Interval)
+    assert isinstance(rows, Interval)
+    count = len(indices.exact)
+    assert not indices.outside(np.array([[0, 0, 1], [0, 0, 0]])[:count]).any()
+    assert indices.outside(np.array([[0, 1, 0], [0, 0, 2]])[:count]).all()
+    assert not rows.outside(np.float32([[0, 0, scores[0]], [0, 0, scores[1]]])[:count]).any()
+    assert rows.outside(np.float32([[0, 0, 0.91], [0, 0, 0.81]])[:count]).all()
+
+
+def _detected(**attributes: bool) -> Interval:
+    """Two boxes of one class, which do not overlap, of equal scores, and a row that ends them."""
+    priors = np.float32([[[0.1, 0.1, 0.3, 0.3, 0.6, 0.6, 0.9, 0.9], [1] * 8]])
+    logits, scores = np.float32([[0.1] * 8]), np.float32([[0.2, 0.8, 0.2, 0.8]])
+    row = case("DetectionOutput", 8, logits, scores, priors, id="a", keep_top_k=(3,), nms_threshold=0.5,
+               confidence_threshold=0.5, normalized=True, **attributes)  # fmt: skip
+    (found,) = _intervals(row)
+    return found
+
+
+def test_rows_of_detections_are_a_set_before_the_row_that_ends_them() -> None:
+    found = _detected()
+    # The corners are those of the priors, moved by 0.1.
+    first, second = [0, 1, 0.8, 0.2, 0.2, 0.4, 0.4], [0, 1, 0.8, 0.7, 0.7, 1, 1]
+    end, nothing = [-1, 0, 0, 0, 0, 0, 0], [0] * 7
+    for rows in ([first, second, end], [second, first, end], [first, end, nothing]):
+        assert not found.outside(np.float32([[rows]])).any()
+    wrong = [first[:], [0, 1, 0.81, 0.7, 0.7, 1, 1], nothing]
+    assert found.outside(np.float32([[wrong]])).all(-1).tolist() == [[[False, True, True]]]
 
 
 def test_a_class_is_decoded_if_it_is_the_best_for_certain() -> None:

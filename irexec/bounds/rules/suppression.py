@@ -1,4 +1,4 @@
-"""Non-maximum suppression: one result if no decision is near its edge, else no bound.
+"""Non-maximum suppression: one result if no decision is near its edge, else rows that are each one of the candidates.
 
 The boxes that are selected follow from comparisons alone: of scores with a threshold, of scores with each other, and of
 overlaps with a threshold. Where the intervals of both sides of every comparison are apart, every implementation decides
@@ -13,6 +13,7 @@ import numpy as np
 
 from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, floats, joined, settled
 from irexec.bounds.registry import Layer, rule
+from irexec.bounds.rules.detections import numbered, one_of
 
 _LARGEST = 2048
 """Number of candidates whose overlaps are computed."""
@@ -127,10 +128,35 @@ def non_max_suppression(layer: Layer, boxes: Interval, scores: Interval, *rest: 
         reason = ""
     else:
         reason = "" if 0 in scores.exact.shape else decisions.open_reason()
-    if reason:
-        return (Unbounded(reason),) * count
     arrays = [None if one is None else one.exact for one in (boxes, scores, *rest)]
-    return _of_rows(layer, layer.run(*arrays), scores.reach, slice(2, 3))
+    outputs = layer.run(*arrays)
+    if not reason:
+        return _of_rows(layer, outputs, scores.reach, slice(2, 3))
+    return _triplets(outputs, scores, _may_be_candidate(layer, scores, _scalar(score)), reason)
+
+
+def _triplets(outputs: tuple[np.ndarray, ...], scores: Interval, mask: np.ndarray, reason: str) -> tuple[Bound, ...]:
+    """Rows (image, class, box) and, where there are further outputs, (image, class, score) and their number."""
+    image, label, box = (numbered(axis, scores.exact.shape) for axis in range(3))
+    rows = [one_of(outputs[0], (image, label, box), mask)]
+    rows += [one_of(out, (image, label, scores), mask) for out in outputs[1:2]]
+    found = [Unbounded(reason) if one is None else one for one in rows]
+    return (*found, *(Unbounded(reason),) * (len(outputs) - len(found)))
+
+
+def _may_be_candidate(layer: Layer, scores: Interval, threshold: float) -> np.ndarray:
+    """Mask of the scores that are not below their threshold in every implementation."""
+    slack = 2 * layer.arithmetic.unit * abs(threshold)
+    return np.asarray(floats(scores.high) >= threshold - slack)
+
+
+@rule("NMSRotated")
+def nms_rotated(layer: Layer, boxes: Interval, scores: Interval, *rest: Interval) -> tuple[Bound, ...]:
+    """Any of the boxes whose scores are high enough: overlaps of rotated boxes are not computed here."""
+    outputs = layer.run(boxes.exact, scores.exact, *(one.exact for one in rest))
+    if not rest[2].is_certain:
+        return (Unbounded("a threshold that is not certain"),) * len(outputs)
+    return _triplets(outputs, scores, _may_be_candidate(layer, scores, _scalar(rest[2])), "rotated boxes")
 
 
 def _of_rows(layer: Layer, outputs: tuple[np.ndarray, ...], reach: float, moved: slice) -> tuple[Bound, ...]:
@@ -154,13 +180,48 @@ def multiclass_nms(layer: Layer, boxes: Interval, scores: Interval, *counts: Int
     The best of all classes are kept, so that scores of different classes are compared as well.
     """
     attributes = layer.attributes["attributes"]
-    if scores.exact.ndim != 3 or any(one is not None for one in counts) or attributes.nms_eta != 1.0:
-        return (Unbounded("boxes of each class, or a threshold that adapts"),) * len(layer.outputs)
+    arrays = [None if one is None else one.exact for one in (boxes, scores, *counts)]
+    outputs = layer.run(*arrays)
+    is_own = scores.exact.ndim != 3 or any(one is not None for one in counts)
+    if is_own or attributes.nms_eta != 1.0:
+        reason = "boxes of each class, or a threshold that adapts"
+        return _of_candidates(layer, outputs, boxes, scores, is_own, reason)
     decisions = _Decisions(
         layer.algebra, boxes, scores, attributes.iou_threshold, attributes.score_threshold,
         unit=0.0 if attributes.normalized else 1.0, is_one_order=attributes.sort_result_across_batch,
     )  # fmt: skip
     reason = "" if 0 in scores.exact.shape else decisions.open_reason()
     if reason:
-        return (Unbounded(reason),) * len(layer.outputs)
-    return _of_rows(layer, layer.run(boxes.exact, scores.exact), max(scores.reach, boxes.reach), slice(1, 6))
+        return _of_candidates(layer, outputs, boxes, scores, is_own, reason)
+    return _of_rows(layer, outputs, max(scores.reach, boxes.reach), slice(1, 6))
+
+
+@rule("MatrixNms")
+def matrix_nms(layer: Layer, boxes: Interval, scores: Interval) -> tuple[Bound, ...]:
+    """Any of the boxes, with a score that better boxes may have lowered."""
+    outputs = layer.run(boxes.exact, scores.exact)
+    lowered = layer.algebra.rounded(
+        Interval(floats(scores.exact), np.zeros(scores.exact.shape), floats(scores.high)), 8
+    )
+    return _of_candidates(layer, outputs, boxes, lowered, False, "scores that other boxes lower")
+
+
+def _of_candidates(
+    layer: Layer, outputs: tuple[np.ndarray, ...], boxes: Interval, scores: Interval, is_own: bool, reason: str
+) -> tuple[Bound, ...]:
+    """The outputs where a decision is open: each row is one of the boxes, and nothing is known of the numbers of rows.
+
+    Args:
+        is_own: whether each class has boxes of its own [classes, boxes, 4], else [images, boxes, 4] are those of all.
+    """
+    attributes, shape = layer.attributes["attributes"], scores.exact.shape
+    label = numbered(0 if is_own else 1, shape)
+    mask = _may_be_candidate(layer, scores, attributes.score_threshold) & (label.exact != attributes.background_class)
+    corners = [
+        joined(lambda end, i=i: np.broadcast_to(end[..., i] if is_own else end[:, None, :, i], shape), boxes)
+        for i in range(4)
+    ]
+    box = numbered(len(shape) - 1, shape).exact
+    flat = box * shape[0] + label.exact if is_own else numbered(0, shape).exact * shape[2] + box
+    rows = one_of(outputs[0], (label, scores, *corners), mask), one_of(outputs[1], (Interval.certain(flat),), mask)
+    return (*(Unbounded(reason) if one is None else one for one in rows), Unbounded(reason))

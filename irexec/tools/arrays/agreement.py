@@ -135,7 +135,9 @@ class _Sums:
     def snr(self) -> float | None:
         if not self.difference:
             return math.inf
-        return 10 * math.log10(self.reference / self.difference) if self.reference else -math.inf
+        ratio = self.reference / self.difference
+        # An infinite difference leaves none.
+        return 10 * math.log10(ratio) if ratio > 0 else -math.inf
 
 
 def agreement_of(
