@@ -33,7 +33,7 @@ class ConstantSource:
             .bin, or be unpacked or computed anew on every call.
 
     Attributes:
-        raw: the packed bytes, where the constant is a layer of the model.
+        raw: the packed bytes, where the constant is a layer of the model, or by ``hold_bytes``.
         made_of: the constants that it is computed from.
     """
 
@@ -57,6 +57,13 @@ class ConstantSource:
     def size(self) -> int:
         """Bytes of the value."""
         return math.prod(self.shape) * np.dtype(self.element.carrier).itemsize
+
+    def hold_bytes(self) -> None:
+        """Let a computed value of 8 bits be read as the bytes of a layer are, computed again for each reader."""
+        compute = self._compute
+        self.raw = Constant(
+            self.element, self.shape, lambda: np.ascontiguousarray(compute()).view(np.uint8).reshape(-1), self.size
+        )
 
     def small(self, limit: int) -> np.ndarray | None:
         """The value if it has at most ``limit`` bytes; it is kept."""

@@ -47,10 +47,15 @@ class Primitives:
     def both(self, x: Value, step: float | None = None) -> Value:
         return self.dequantised(self.quantised(x, step), step)
 
-    def convolution(self, x: Value, inputs: int, outputs: int, groups: int = 1) -> Value:
+    def convolution(self, x: Value, inputs: int, outputs: int, groups: int = 1, least: float = 0.0) -> Value:
         """Weights of i8 with a zero point of their own and a step of each channel; for groups they are reshaped."""
         b, shape = self.builder, (outputs, inputs // groups, 3, 3)
         stored = b.constant(self.rng.integers(-60, 60, shape).astype(np.int8))
+        if least:
+            step = self.rng.uniform(least, 0.1, (outputs, 1, 1, 1)).astype(np.float32)
+            whole = b.emit("Divide", b.constant(self.rng.normal(size=shape).astype(np.float32)), step)
+            whole = b.emit("Clamp", b.emit("Round", whole, mode="half_to_even"), min=-128.0, max=127.0)
+            stored = b.emit("Convert", whole, destination_type="i8")
         whole = b.emit("Subtract", b.emit("Convert", stored, destination_type="f32"), np.float32(2))
         scale = self.rng.uniform(0.001, 0.01, (outputs, 1, 1, 1)).astype(np.float32)
         weights = b.emit("Multiply", whole, scale)
@@ -119,6 +124,18 @@ def test_what_has_another_form_stays_as_it_is() -> None:
             p.builder.result(levels)
         found = p.types(p.rng.normal(size=(1, 4, 5, 5)).astype(np.float32), 1e-5)
         assert not any("Quantize" in type or type.startswith("Integer") for type in found), found
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+@pytest.mark.parametrize("least", [0.05, 0.001])
+def test_weights_that_are_rounded_in_the_model(groups: int, least: float) -> None:
+    """As models for TensorRT have them: QuantizeLinear of a constant in f32, with a step of each channel. With small steps there
+    is a weight of -128, which does not fit 8 bits minus its zero point."""
+    p = Primitives("i8", 0)
+    x = p.both(p.builder.parameter(F32, (1, 4, 6, 6), "x"))
+    p.builder.result(p.convolution(x, 4, 8, groups, least))
+    found = p.types(p.rng.normal(size=(1, 4, 6, 6)).astype(np.float32), 1e-4)
+    assert any(type.startswith("Integer") for type in found) == (least == 0.05), found
 
 
 def test_bytes_of_an_input_are_levels() -> None:

@@ -19,13 +19,18 @@ from irexec.schema.opdef import OpDef
 def fold_constants(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Replace the outputs of such operations by constants, unless these are far larger than the inputs."""
     for operation in graph.order():
-        folded = _from_facts(operation, rewriting) or _from_inputs(operation, rewriting)
-        if folded is None:
-            continue
-        for old, new in zip(operation.outputs, folded, strict=True):
-            graph.replace_all_uses_with(old, new)
-        graph.remove(operation)
-        rewriting.applied()
+        fold(graph, operation, rewriting)
+
+
+def fold(graph: CompileGraph, operation: Operation, rewriting: Rewriting) -> None:
+    """Replace the outputs of an operation of constants, unless it has other inputs or these are far smaller."""
+    folded = _from_facts(operation, rewriting) or _from_inputs(operation, rewriting)
+    if folded is None:
+        return
+    for old, new in zip(operation.outputs, folded, strict=True):
+        graph.replace_all_uses_with(old, new)
+    graph.remove(operation)
+    rewriting.applied()
 
 
 def _from_facts(operation: Operation, rewriting: Rewriting) -> list[CompileValue] | None:

@@ -3,6 +3,7 @@
     Divide(x, step) -> Round -> Add zero point -> Clamp -> Convert to u8, i8      becomes  Quantize
     u8, i8 -> Convert -> Subtract zero point -> Multiply step                     becomes  Dequantize
 
+Integers that are rounded from constants are stored as those of weights are.
 i8 becomes levels from 0 on, where nothing else reads it. Levels are those of the primitives, which round a quotient of
 f32 and add the zero point afterwards; the end of a product multiplies by the inverse step instead, as it always does.
 """
@@ -16,6 +17,7 @@ import numpy as np
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.levels import DEQUANTIZE, PRODUCTS, QUANTIZE, THROUGH, grid_attributes
 from irexec.compile.passes.compute_in_integers import may_use_integers
+from irexec.compile.passes.fold_constants import fold
 from irexec.compile.pattern import Match, Pattern, call, either, number, value
 from irexec.compile.rewriting import Rewriting, created
 from irexec.compile.rules import leaks
@@ -30,6 +32,9 @@ _CONVERTED = call("Convert", value("levels"))
 _SHIFTED = either(call("Subtract", _CONVERTED, _ZERO), _CONVERTED)
 _SCALED = call("Multiply", _SHIFTED, number("step"))
 _DEQUANTISED = either(_SCALED, call("Subtract", _CONVERTED, _ZERO))
+
+# Operations that make the integers of constant weights, at most.
+_MOST = 12
 
 _FIRST = {U8: 0, I8: -128}
 """The value that level 0 has in each type."""
@@ -61,7 +66,9 @@ class _Quantised:
     def rewrite(self, operation: Operation) -> None:
         """Replace the primitives that end in an operation."""
         element = operation.output.fact.element
-        if operation.type == "Convert" and element in _FIRST:
+        if operation.type == "Convert" and element in _FIRST and (inside := _computed_weights(operation)):
+            self._store(operation, inside)
+        elif operation.type == "Convert" and element in _FIRST:
             found = self._match(operation, _QUANTISED, operation.output)
             if found is not None and self._has_limits(found):
                 self._quantise(found)
@@ -71,6 +78,15 @@ class _Quantised:
             is_part = operation.type == "Subtract" and any(one is not None for one in others)
             if found is not None and found.match["levels"].fact.element is U8 and not is_part:
                 self._dequantise(found, found.match["levels"])
+
+    def _store(self, operation: Operation, inside: list[Operation]) -> None:
+        """Make integers of constants a constant that is stored, as weights are."""
+        readers = list(operation.output.readers)
+        for one in inside:
+            fold(self.graph, one, self.rewriting)
+        for made in (each.constant for reader in readers for each in reader.inputs):
+            if made is not None and made.element in _FIRST and made.raw is None:
+                made.hold_bytes()
 
     def _match(self, root: Operation, pattern: Pattern, stored: CompileValue | None) -> _Found | None:
         """The primitives of a pattern, if nothing inside is read elsewhere."""
@@ -92,13 +108,8 @@ class _Quantised:
         """Whether f32 is limited to the whole range of the type."""
         data, clamp = found.match["data"], found.root.inputs[0].producer
         assert clamp is not None, "it was matched"
-        first = found.first
-        limits = clamp.attributes["min"], clamp.attributes["max"]
-        return (
-            data.fact.element is F32
-            and data.fact.shape == found.root.output.fact.shape
-            and limits == (first, first + 255)
-        )
+        is_whole = (clamp.attributes["min"], clamp.attributes["max"]) == (found.first, found.first + 255)
+        return is_whole and data.fact.element is F32 and data.fact.shape == found.root.output.fact.shape
 
     def _quantise(self, found: _Found) -> None:
         stored = found.root.output
@@ -142,6 +153,22 @@ class _Quantised:
         for inside in sorted(dict.fromkeys(match.operations), key=lambda one: -one.rank):
             if inside in self.graph and not any(self.graph.is_used(output) for output in inside.outputs):
                 self.graph.remove(inside)
+
+
+def _computed_weights(convert: Operation) -> list[Operation]:
+    """The operations of constants alone, a Round among them, that make the integers of a Convert; empty for others."""
+    found: list[Operation] = []
+    waiting = [convert]
+    while waiting:
+        operation = waiting.pop()
+        if operation in found:
+            continue
+        found.append(operation)
+        producers = [value.producer for value in operation.inputs if value.constant is None]
+        if None in producers or len(found) > _MOST:
+            return []
+        waiting += [one for one in producers if one is not None]
+    return sorted(found, key=lambda one: one.rank) if any(one.type == "Round" for one in found) else []
 
 
 def _two_steps(value: CompileValue) -> list[Operation]:

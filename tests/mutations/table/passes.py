@@ -191,4 +191,32 @@ PASSES = (
         "return 0 if k == 0 and cut.axis == x.axis and shape == whole else None",
         ("tests/compile/test_sequences.py",),
     ),
+    Mutation(
+        "halves of quotients are not rounded before the zero point is added",
+        f"{_PASSES}/recognise_quantised_values.py",
+        "if not _is_sum(data) and _grid_of(data) != grid:",
+        "if False:",
+        ("tests/backend/test_native_quantised_primitives.py",),
+    ),
+    Mutation(
+        "integers that the model gives out become levels",
+        f"{_PASSES}/recognise_quantised_values.py",
+        "return None if self.graph.is_target(stored) else found",
+        "return found",
+        ("tests/backend/test_native_quantised_primitives.py",),
+    ),
+    Mutation(
+        "limits of fewer bits are those of the type",
+        f"{_PASSES}/recognise_quantised_values.py",
+        "return is_whole and data.fact.element is F32",
+        "return data.fact.element is F32",
+        ("tests/backend/test_native_quantised_primitives.py",),
+    ),
+    Mutation(
+        "weights minus a zero point need not fit 8 bits",
+        f"{_PASSES}/compute_in_integers.py",
+        "if found.min(initial=0) < -128 or found.max(initial=0) > 127:",
+        "if False:",
+        ("tests/backend/test_native_quantised_primitives.py",),
+    ),
 )
