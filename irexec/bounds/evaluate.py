@@ -168,9 +168,9 @@ def operation_bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[B
     if layer.definition.type == "Assign" and inputs[0] is not None:
         return (inputs[0],)
     if (
-        layer.definition.stateful
+        (layer.definition.stateful and not layer.definition.caches)
         or (not layer.definition.deterministic and rule_of(layer.definition.type) is None)
-        or set(layer.definition.injected) - {layer.definition.elements_parameter}
+        or set(layer.definition.injected) - {layer.definition.elements_parameter, "caches"}
     ):
         return (Unbounded(f"{layer.definition.type} is random, has state or runs bodies"),) * count
     try:

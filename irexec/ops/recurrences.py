@@ -33,8 +33,8 @@ def l2_normalized(x: np.ndarray, epsilon: float) -> np.ndarray:
     return np.asarray(x / np.sqrt((x * x).sum(-1, keepdims=True) + x.dtype.type(epsilon)))
 
 
-def _delta_rule(
-    query: np.ndarray, key: np.ndarray, value: np.ndarray, gate: np.ndarray, beta: np.ndarray,
+def delta_rule(
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, gate: np.ndarray, beta: np.ndarray, *,
     epsilons: tuple[float, ...],
 ) -> Step:  # fmt: skip
     """The step of a gated delta rule on a state (..., H, K, V), of arrays with the tokens first; without epsilons
@@ -91,7 +91,7 @@ def gated_delta_net(
     """
     epsilons = (q_l2_norm_eps, k_l2_norm_eps) if fuse_qk_l2norm else ()
     q, k, v, g, b = (np.moveaxis(x, 1, 0) for x in (query, key, value, gate, beta))
-    return _over_time(_delta_rule(q, k, v, g, b, epsilons), recurrent_state, query.shape[1], value)
+    return _over_time(delta_rule(q, k, v, g, b, epsilons=epsilons), recurrent_state, query.shape[1], value)
 
 
 @gated_delta_net.shape_rule
@@ -179,7 +179,7 @@ def paged_gated_delta_net(
     table = caches.read("recurrent_state_table", recurrent_state_table).swapaxes(2, 3)
     epsilons = (q_l2_norm_eps, k_l2_norm_eps) if use_qk_l2norm else ()
     runs = [*spans(len(query), processed_tokens, subsequence_begins, la_block_indices, la_block_indices_begins)]
-    step = _delta_rule(query, key, value, gate, beta, epsilons)
+    step = delta_rule(query, key, value, gate, beta, epsilons=epsilons)
     out = _paged(table, np.zeros_like(value), step, runs, cache_interval, writes_without=True)
     caches.keep("recurrent_state_table", table.swapaxes(2, 3).astype(recurrent_state_table.dtype))
     return out

@@ -78,7 +78,7 @@ def _lstm(of: Algebra, r: Interval, b: Interval, p: Interval | None, attributes:
     return step
 
 
-def _gru(of: Algebra, r: Interval, b: Interval, attributes: CellAttributes) -> Step:
+def _gru(of: Algebra, r: Interval, b: Interval, attributes: CellAttributes, attention: bool = False) -> Step:
     f_act, g_act = _functions(of, attributes, GRU_ACTIVATIONS)
     size, clip = attributes.hidden_size, attributes.clip
     first, last = (r.moved(lambda array: array[: 2 * size]), r.moved(lambda array: array[2 * size :]))
@@ -89,6 +89,8 @@ def _gru(of: Algebra, r: Interval, b: Interval, attributes: CellAttributes) -> S
         both = of.add(of.add(_part(gates, 0, 2 * size), _product(of, hidden, first)), _part(b, 0, 2 * size))
         both = f_act(_clipped(both, clip))
         z, reset = _part(both, 0, size), _part(both, size, 2 * size)
+        if attention:
+            z = of.multiply(z, _one_minus(of, _part(gates, 3 * size, 3 * size + 1)))
         if is_linear:
             inner = of.multiply(reset, of.add(_product(of, hidden, last), _part(b, 3 * size, 4 * size)))
         else:
@@ -143,6 +145,35 @@ def _no_bias(layer: Layer, r: Interval) -> Interval:
     attributes = layer.attributes["attributes"]
     more = attributes.hidden_size if getattr(attributes, "linear_before_reset", False) else 0
     return Interval.certain(np.zeros(r.exact.shape[0] + more))
+
+
+def _attentional(of: Algebra, x: Interval, w: Interval, attention: Interval) -> Interval:
+    """Gates of the inputs, and the attention in one more column."""
+    return joined(lambda gates, share: np.concatenate([gates, share], -1), _product(of, x, w), attention)
+
+
+@rule("AUGRUCell")
+def augru_cell(
+    layer: Layer, x: Interval, hidden: Interval, w: Interval, r: Interval, b: Interval, attention: Interval
+) -> Bound:
+    """A step of a GRU whose update gate is a product with one more rounding."""
+    step = _gru(layer.algebra, r, b, layer.attributes["attributes"], attention=True)
+    return step(_attentional(layer.algebra, x, w, attention), (hidden,))[0]
+
+
+@rule("AUGRUSequence")
+def augru_sequence(
+    layer: Layer, x: Interval, hidden: Interval, lengths: Interval, w: Interval, r: Interval, b: Interval,
+    attention: Interval,
+) -> tuple[Bound, ...]:  # fmt: skip
+    """AUGRUCell step by step, as the sequences below."""
+    of = layer.algebra
+    step = _gru(of, _at(r, 0), _at(b, 0), layer.attributes["attributes"], attention=True)
+    start = hidden.moved(operator.itemgetter((slice(None), 0)))
+    limits = np.minimum(lengths.exact.astype(np.int64), x.exact.shape[1])
+    way = _Direction(of, _attentional(of, x, _at(w, 0), attention), step, (start,), limits, is_reverse=False)
+    y, (final,) = way.run()
+    return _stacked([y]), _stacked([final])
 
 
 @rule("RNNSequence", "GRUSequence", "LSTMSequence")
