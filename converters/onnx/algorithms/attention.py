@@ -107,6 +107,14 @@ def rotate(ctx: TranslationContext, x: Value, cos: Value, sin: Value, interleave
     return y if rest is None else ctx.emit("Concat", y, rest, axis=3)
 
 
+def rms_of_heads(ctx: TranslationContext, x: Value, weight: Value, epsilon: float) -> Value:
+    """Each head divided by the root of its mean square, times the weight, (size)."""
+    wide = Expression(ctx, ctx.convert(x, F32))
+    mean = Expression(ctx, ctx.emit("ReduceMean", (wide * wide).value, [3], keep_dims=True))
+    scaled = wide / (mean + epsilon).sqrt() * Expression(ctx, ctx.convert(weight, F32))
+    return scaled.to(ctx.element(x)).value
+
+
 def repeat_heads(
     ctx: TranslationContext, x: Value, heads: Size, have: Size | None = None, like: Value | None = None
 ) -> Value:

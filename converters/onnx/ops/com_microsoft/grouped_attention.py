@@ -16,6 +16,7 @@ from converters.onnx.algorithms.attention import (
     inserted,
     join_heads,
     repeat_heads,
+    rms_of_heads,
     rotate,
     split_heads,
 )
@@ -105,12 +106,12 @@ def group_query_attention(
     Runtime on the CPU has them.
     """
     given.check()
-    parts = _queries(ctx, query, key, value, given.num_heads, given.kv_num_heads)
+    parts = split_packed_heads(ctx, query, key, value, given.num_heads, given.kv_num_heads)
     if (q_norm_weight is None) != (k_norm_weight is None):
         raise OpError("one of q_norm_weight and k_norm_weight is missing")
     epsilons = [given.qk_norm_epsilon if own is None else own for own in (given.q_norm_epsilon, given.k_norm_epsilon)]
     first, second = (
-        x if weight is None else _normalized(ctx, x, weight, epsilon)
+        x if weight is None else rms_of_heads(ctx, x, weight, epsilon)
         for x, weight, epsilon in zip(
             (parts.query, parts.key), (q_norm_weight, k_norm_weight), epsilons, strict=True
         )
@@ -174,7 +175,7 @@ def _attention(
     return y, scores
 
 
-def _queries(
+def split_packed_heads(
     ctx: TranslationContext, query: Value, key: Value | None, value: Value | None, num_heads: int, kv_num_heads: int
 ) -> Heads:
     """Queries, keys and values; all may be packed along the last axis of the queries."""
@@ -190,14 +191,6 @@ def _queries(
         query, key, value = ctx.emit("VariadicSplit", query, ctx.constant(2), lengths)
     counts = (num_heads, kv_num_heads, kv_num_heads)
     return Heads(*(split_heads(ctx, x, count) for x, count in zip((query, key, value), counts, strict=True)))
-
-
-def _normalized(ctx: TranslationContext, x: Value, weight: Value, epsilon: float) -> Value:
-    """Each head divided by the root of its mean square, times the weight, (size)."""
-    wide = Expression(ctx, ctx.convert(x, F32))
-    mean = Expression(ctx, ctx.emit("ReduceMean", (wide * wide).value, [3], keep_dims=True))
-    scaled = wide / (mean + epsilon).sqrt() * Expression(ctx, ctx.convert(weight, F32))
-    return scaled.to(ctx.element(x)).value
 
 
 def _lengths(
@@ -295,7 +288,11 @@ def _windowed(
     last = capacity + Expression(ctx, ctx.size(new, 2)) - 1
     raws = [ctx.emit("Concat", cache.past, cache.new, axis=2) for cache in caches]
     index = index.maximum(0).minimum(last)
-    presents = [ctx.emit("Gather", raw, index.value, ctx.constant(2), batch_dims=1) for raw in raws]
+    # Gather with batch_dims of a small cache ends OpenVINO's CPU plugin 2026.4.
+    presents = [
+        ctx.emit("GatherElements", raw, ctx.full(index.unsqueeze(1, 3).value, ctx.shape_of(past)), axis=2)
+        for raw in raws
+    ]
     return raws, presents, Expression(ctx, columns)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Literal, cast
 
-from converters.onnx.algorithms.expression import Expression, arange, positions
+from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.algorithms.linear_attention import (
     Tokens,
     UpdateRule,
@@ -17,6 +17,7 @@ from converters.onnx.algorithms.linear_attention import (
     recurrence,
     repeat_along,
 )
+from converters.onnx.algorithms.sequences import Sequences
 from converters.onnx.context import TranslationContext
 from converters.onnx.graphs import check_unrolled
 from converters.onnx.registry import COM_MICROSOFT, translates
@@ -184,15 +185,14 @@ def varlen_causal_conv_with_state(
         raise OpError(f"state_update_capacity is {state_update_capacity}, and capture_count must agree with it")
     taps = ctx.static(w, "the weights")[2]
     check_unrolled(taps, "the taps of the kernel")
-    bounds = Expression(ctx, ctx.convert(cumulative_sequence_length, I64))
-    sequences = _Sequences(ctx, x, bounds)
+    sequences = Sequences(ctx, x, cumulative_sequence_length)
     length = (taps - 1) * dilation
     states = ctx.transpose(initial_state, [0, 2, 1])
     total: Expression | None = None
     for tap in range(taps):
         # The value that far before each token: of the sequence, or of its state.
         before = (taps - 1 - tap) * dilation
-        value = sequences.at(sequences.local - before, states, length)
+        value = _at(sequences, sequences.local - before, states, length)
         weight = Expression(ctx, ctx.emit("Gather", w, ctx.constant(tap), ctx.constant(2)))
         product = value * Expression(ctx, ctx.transpose(weight.value, [1, 0]))
         total = product if total is None else total + product
@@ -201,69 +201,36 @@ def varlen_causal_conv_with_state(
     y = total if bias is None else total + Expression(ctx, bias)
     result = y.value if activation == "none" else ctx.emit("Swish", y.value)
     ends = sequences.lengths.column() - length + arange(ctx, 0, Expression(ctx, ctx.constant(length)), I64)
-    last = ctx.transpose(sequences.of_each(ends, states, length).value, [0, 2, 1])
+    last = ctx.transpose(_of_each(sequences, ends, states, length).value, [0, 2, 1])
     if not state_update_capacity or capture_count is None:
         return result, last
     slots = arange(ctx, 0, Expression(ctx, ctx.constant(state_update_capacity)), I64).unsqueeze(0)
     counts = Expression(ctx, ctx.convert(capture_count, I64)).minimum(sequences.lengths).column()
-    captured = sequences.of_each(slots.minimum(sequences.lengths.column() - 1), states, length)
+    captured = _of_each(sequences, slots.minimum(sequences.lengths.column() - 1), states, length)
     zero = Expression(ctx, ctx.constant(0, x))
     return result, last, (slots < counts).unsqueeze(2).select(captured, zero).value
 
 
-class _Sequences:
-    """Packed sequences (tokens, channels) with bounds (batch + 1).
-
-    Attributes:
-        starts, lengths: of each sequence, (batch).
-        owner: the sequence of each token, (tokens).
-        local: the position of each token in its sequence, (tokens).
-    """
-
-    def __init__(self, ctx: TranslationContext, tokens: Value, bounds: Expression) -> None:
-        self.ctx, self.tokens = ctx, tokens
-        count = Expression(ctx, ctx.size(bounds.value, 0)) - 1
-        inner = [
-            Expression(ctx, ctx.emit("Gather", bounds.value, _from(ctx, i, count).value, ctx.constant(0)))
-            for i in (0, 1)
-        ]
-        self.starts, self.lengths = inner[0], inner[1] - inner[0]
-        index = positions(ctx, tokens, 0)
-        ended = (inner[1].unsqueeze(0) <= index.column()).to(I64)
-        self.owner = Expression(ctx, ctx.emit("ReduceSum", ended.value, [1], keep_dims=False)).minimum(count - 1)
-        self.local = index - Expression(ctx, ctx.emit("Gather", self.starts.value, self.owner.value, ctx.constant(0)))
-
-    def at(self, local: Expression, states: Value, length: int) -> Expression:
-        """Values at positions of the sequence of each token; negative ones are in states (batch, time, channels)."""
-        ctx = self.ctx
-        first = Expression(ctx, ctx.emit("Gather", self.starts.value, self.owner.value, ctx.constant(0)))
-        fresh = self._token((first + local).maximum(0))
-        if not length:
-            return fresh
-        flat = ctx.emit("Reshape", states, [-1, _width(ctx, states)], special_zero=False)
-        place = (self.owner * length + (local + length).maximum(0)).minimum(Expression(ctx, ctx.size(flat, 0)) - 1)
-        old = Expression(ctx, ctx.emit("Gather", flat, place.value, ctx.constant(0)))
-        return (local >= 0).column().select(fresh, old)
-
-    def of_each(self, local: Expression, states: Value, length: int) -> Expression:
-        """The values at positions (batch, count) of each sequence, as (batch, count, channels)."""
-        ctx = self.ctx
-        fresh = self._token((self.starts.column() + local).maximum(0))
-        if not length:
-            return fresh
-        index = (local + length).maximum(0).minimum(length - 1)
-        old = Expression(ctx, ctx.emit("Gather", states, index.value, ctx.constant(1), batch_dims=1))
-        return (local >= 0).unsqueeze(2).select(fresh, old)
-
-    def _token(self, index: Expression) -> Expression:
-        last = Expression(self.ctx, self.ctx.size(self.tokens, 0)) - 1
-        return Expression(
-            self.ctx, self.ctx.emit("Gather", self.tokens, index.minimum(last).value, self.ctx.constant(0))
-        )
+def _at(sequences: Sequences, local: Expression, states: Value, length: int) -> Expression:
+    """Values at positions of the sequence of each token; negative ones are in states (batch, time, channels)."""
+    ctx = sequences.ctx
+    fresh = sequences.rows(sequences.tokens, sequences.of_owner(sequences.starts) + local)
+    if not length:
+        return fresh
+    flat = ctx.emit("Reshape", states, [-1, _width(ctx, states)], special_zero=False)
+    old = sequences.rows(flat, sequences.owner * length + (local + length).maximum(0))
+    return (local >= 0).column().select(fresh, old)
 
 
-def _from(ctx: TranslationContext, start: int, count: Expression) -> Expression:
-    return arange(ctx, 0, count, I64) + start
+def _of_each(sequences: Sequences, local: Expression, states: Value, length: int) -> Expression:
+    """The values at positions (batch, count) of each sequence, as (batch, count, channels)."""
+    ctx = sequences.ctx
+    fresh = sequences.rows(sequences.tokens, sequences.starts.column() + local)
+    if not length:
+        return fresh
+    index = (local + length).maximum(0).minimum(length - 1)
+    old = Expression(ctx, ctx.emit("Gather", states, index.value, ctx.constant(1), batch_dims=1))
+    return (local >= 0).unsqueeze(2).select(fresh, old)
 
 
 def _width(ctx: TranslationContext, x: Value) -> int:
@@ -392,18 +359,17 @@ class _Layout:
         self, ctx: TranslationContext, query: Value, bounds: Value | None, state: Value | None, spelled: bool
     ) -> None:
         self.ctx, self.spelled, self.active = ctx, spelled, cast("Value | None", None)
-        self._sequences: _Sequences | None = None
-        source, axis = (query, 0) if spelled else (state, 0)
+        self._sequences: Sequences | None = None
         if bounds is None:
-            self.batch = Expression(ctx, ctx.unsqueeze(ctx.size(cast("Value", source), axis), [0]))
+            source = query if spelled else cast("Value", state)
+            self.batch = Expression(ctx, ctx.unsqueeze(ctx.size(source, 0), [0]))
             return
-        self._sequences = _Sequences(ctx, query, Expression(ctx, ctx.convert(bounds, I64)))
+        self._sequences = Sequences(ctx, query, bounds)
         lengths = self._sequences.lengths
         self.batch = Expression(ctx, ctx.unsqueeze(ctx.size(lengths.value, 0), [0]))
-        longest = Expression(ctx, ctx.emit("ReduceMax", lengths.value, [0], keep_dims=False))
-        self._steps = arange(ctx, 0, longest, I64)
-        self.active = (self._steps < lengths.column()).unsqueeze(2, 3, 4).value
-        self._longest = longest
+        self._longest = self._sequences.longest()
+        steps = arange(ctx, 0, self._longest, I64)
+        self.active = (steps < lengths.column()).unsqueeze(2, 3, 4).value
 
     def padded(self, x: Value, sizes: list[int]) -> Value:
         """(tokens, ...) as (batch, time, *sizes)."""
@@ -414,17 +380,14 @@ class _Layout:
             shape = ctx.emit("Concat", self.batch.value, [-1, *sizes], axis=0)
             return cast("Value", ctx.emit("Reshape", x, shape, special_zero=False))
         flat = ctx.emit("Reshape", x, [0, *sizes], special_zero=True)
-        index = self._sequences.starts.column() + self._steps
-        last = Expression(ctx, ctx.size(flat, 0)) - 1
-        return cast("Value", ctx.emit("Gather", flat, index.minimum(last).value, ctx.constant(0)))
+        return self._sequences.padded(flat, self._longest)
 
     def packed(self, x: Value, sizes: list[int]) -> Value:
         """(batch, time, ...) as the tokens were."""
         ctx = self.ctx
         if self.spelled:
             return cast("Value", ctx.emit("Reshape", x, [0, 0, *sizes], special_zero=True))
-        flat: Value = ctx.emit("Reshape", x, [-1, *sizes], special_zero=False)
         if self._sequences is None:
-            return flat
-        index = self._sequences.owner * self._longest + self._sequences.local
-        return cast("Value", ctx.emit("Gather", flat, index.value, ctx.constant(0)))
+            return cast("Value", ctx.emit("Reshape", x, [-1, *sizes], special_zero=False))
+        padded: Value = ctx.emit("Reshape", x, [0, 0, *sizes], special_zero=True)
+        return self._sequences.packed(padded, self._longest)

@@ -1,0 +1,59 @@
+"""Sequences of several lengths, packed one after the other without padding."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from converters.onnx.algorithms.expression import Expression, arange, positions
+from converters.onnx.context import TranslationContext
+from irexec.dtypes.elements import I64
+from irexec.ir.graph import Value
+
+
+class Sequences:
+    """Packed sequences of tokens.
+
+    Attributes:
+        starts, lengths: of each sequence, (batch).
+        owner: the sequence of each token, (tokens).
+        local: the position of each token in its sequence, (tokens).
+    """
+
+    def __init__(self, ctx: TranslationContext, tokens: Value, bounds: Value) -> None:
+        """``bounds`` is (batch + 1): the first token of each sequence, and the number of tokens."""
+        self.ctx, self.tokens = ctx, tokens
+        wide = ctx.convert(bounds, I64)
+        self.starts = Expression(ctx, ctx.emit("Slice", wide, [0], [-1], [1], [0]))
+        ends = Expression(ctx, ctx.emit("Slice", wide, [1], [1 << 31], [1], [0]))
+        self.lengths = ends - self.starts
+        index = positions(ctx, tokens, 0)
+        ended = (ends.unsqueeze(0) <= index.column()).to(I64)
+        last = Expression(ctx, ctx.size(ends.value, 0)) - 1
+        self.owner = Expression(ctx, ctx.emit("ReduceSum", ended.value, [1], keep_dims=False)).minimum(last)
+        self.local = index - self.of_owner(self.starts)
+
+    def of_owner(self, values: Expression) -> Expression:
+        """The value of the sequence of each token."""
+        return Expression(self.ctx, self.ctx.emit("Gather", values.value, self.owner.value, self.ctx.constant(0)))
+
+    def rows(self, x: Value, index: Expression) -> Expression:
+        """Rows of data with one row per token; indices out of range are those of the first or last row."""
+        last = Expression(self.ctx, self.ctx.size(x, 0)) - 1
+        inside = index.maximum(0).minimum(last)
+        return Expression(self.ctx, self.ctx.emit("Gather", x, inside.value, self.ctx.constant(0)))
+
+    def longest(self) -> Expression:
+        return Expression(self.ctx, self.ctx.emit("ReduceMax", self.lengths.value, [0], keep_dims=False))
+
+    def padded(self, x: Value, length: Expression) -> Value:
+        """(tokens, ...) as (batch, length, ...); what follows a sequence is not defined."""
+        steps = arange(self.ctx, 0, length, I64)
+        return self.rows(x, self.starts.column() + steps).value
+
+    def packed(self, x: Value, length: Expression) -> Value:
+        """(batch, length, ...) as (tokens, ...)."""
+        ctx = self.ctx
+        rest = ctx.emit("Slice", ctx.shape_of(x), [2], [1 << 31], [1], [0])
+        flat = ctx.emit("Reshape", x, ctx.emit("Concat", [-1], rest, axis=0), special_zero=False)
+        index = self.owner * length + self.local
+        return cast("Value", ctx.emit("Gather", flat, index.value, ctx.constant(0)))

@@ -1,0 +1,265 @@
+"""com.microsoft: attention of packed sequences, and over caches in pages.
+
+Source: onnxruntime ``docs/ContribOperators.md`` and ``contrib_ops/cuda/bert``; none has a kernel on the CPU.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from converters.onnx.algorithms.attention import (
+    Heads,
+    Mask,
+    Scores,
+    attend,
+    join_heads,
+    repeat_heads,
+    rms_of_heads,
+    rotate,
+    split_heads,
+)
+from converters.onnx.algorithms.expression import Expression, arange, positions
+from converters.onnx.algorithms.sequences import Sequences
+from converters.onnx.context import TranslationContext
+from converters.onnx.ops.com_microsoft.grouped_attention import split_packed_heads
+from converters.onnx.registry import COM_MICROSOFT, translates
+from irexec.dtypes.elements import I32, I64
+from irexec.errors import ConversionError, OpError
+from irexec.ir.graph import Value
+from irexec.schema.opdef import Rank
+
+Vector = Annotated[Value, Rank(1)]
+Matrix = Annotated[Value, Rank(2)]
+
+
+@translates("PackedAttention", domain=COM_MICROSOFT)
+def packed_attention(
+    ctx: TranslationContext, x: Matrix, weights: Matrix, bias: Vector, token_offset: Matrix,
+    cumulative_sequence_length: Vector, attention_bias: Annotated[Value, Rank(4)] | None = None, *, num_heads: int,
+    qkv_hidden_sizes: list[int] | None = None, scale: float = 0.0,
+) -> Value:  # fmt: skip
+    """Attention of each sequence over its own tokens; one product computes queries, keys and values."""
+    projected = ctx.emit("Add", ctx.emit("MatMul", x, weights), bias)
+    width = ctx.static(weights, "the weights")[1]
+    sizes = list(qkv_hidden_sizes or [width // 3] * 3)
+    parts = ctx.emit("VariadicSplit", projected, ctx.constant(1), sizes)
+    return _by_sequence(
+        ctx, list(parts), token_offset, cumulative_sequence_length, attention_bias, num_heads, scale
+    )  # fmt: skip
+
+
+@translates("PackedMultiHeadAttention", domain=COM_MICROSOFT)
+def packed_multi_head_attention(
+    ctx: TranslationContext, query: Annotated[Value, Rank(2, 4)], key: Matrix | None, value: Matrix | None,
+    bias: Vector | None, token_offset: Matrix, cumulative_sequence_length: Vector,
+    attention_bias: Annotated[Value, Rank(4)] | None = None, *, num_heads: int, mask_filter_value: float = -10000.0,
+    scale: float = 0.0,
+) -> Value:  # fmt: skip
+    """Attention of each sequence over its own tokens; all three may be packed as (tokens, heads, 3, size)."""
+    if ctx.rank(query) == 4:
+        pieces = [ctx.emit("Squeeze", part, [2]) for part in ctx.emit("Split", query, ctx.constant(2), num_splits=3)]
+        parts = [ctx.emit("Reshape", part, [0, -1], special_zero=True) for part in pieces]
+    elif key is None or value is None:
+        raise OpError("the keys or values are missing, and the queries are not packed with them")
+    else:
+        parts = [query, key, value]
+    if bias is not None:
+        widths = [ctx.sizes(part)[1] for part in parts]
+        if not all(isinstance(width, int) for width in widths):
+            raise OpError("the widths of the queries, keys and values are not known")
+        pieces = ctx.emit("VariadicSplit", bias, ctx.constant(0), widths)
+        parts = [ctx.emit("Add", part, piece) for part, piece in zip(parts, pieces, strict=True)]
+    return _by_sequence(ctx, parts, token_offset, cumulative_sequence_length, attention_bias, num_heads, scale)
+
+
+def _by_sequence(
+    ctx: TranslationContext, parts: list[Value], token_offset: Value, bounds: Value, bias: Value | None, heads: int,
+    scale: float,
+) -> Value:  # fmt: skip
+    """Attention after padding to the length that token_offset, (batch, length), has."""
+    sequences, length = Sequences(ctx, parts[0], bounds), Expression(ctx, ctx.size(token_offset, 1))
+    padded = Heads(*(split_heads(ctx, sequences.padded(part, length), heads) for part in parts))
+    mask = Mask()
+    mask.restrict(positions(ctx, padded.key, 2) < sequences.lengths.unsqueeze(1, 2, 3), sees=True)
+    if bias is not None:
+        mask.add(ctx, bias)
+    return sequences.packed(join_heads(ctx, attend(ctx, padded, mask, scale or None)), length)
+
+
+@translates("RemovePadding", domain=COM_MICROSOFT)
+def remove_padding(ctx: TranslationContext, x: Annotated[Value, Rank(3)], counts: Vector) -> tuple[Value, ...]:
+    """The tokens before each end; their offsets, then those of the padding; the bounds; and the maximum length."""
+    wide = Expression(ctx, ctx.convert(counts, I64))
+    used = positions(ctx, x, 1).unsqueeze(0) < wide.column()
+    flags = ctx.emit("Reshape", used.value, [-1], special_zero=False)
+    tokens, rest = (
+        ctx.emit("Reshape", ctx.emit("NonZero", each, output_type="i64"), [-1], special_zero=False)
+        for each in (flags, ctx.emit("LogicalNot", flags))
+    )
+    offsets = ctx.emit(
+        "Reshape", ctx.emit("Concat", tokens, rest, axis=0), ctx.shape_of(used.value), special_zero=False
+    )
+    rows = ctx.emit("Reshape", x, [-1, ctx.static(x, "the data")[2]], special_zero=False)
+    sums = ctx.emit("CumSum", wide.value, ctx.constant(0), exclusive=False, reverse=False)
+    longest = ctx.emit("ReduceMax", wide.value, [0], keep_dims=True)
+    return (
+        ctx.emit("Gather", rows, tokens, ctx.constant(0)),
+        *(ctx.convert(part, I32) for part in (offsets, ctx.emit("Concat", [0], sums, axis=0), longest)),
+    )
+
+
+@translates("RestorePadding", domain=COM_MICROSOFT)
+def restore_padding(ctx: TranslationContext, x: Matrix, token_offset: Matrix) -> Value:
+    """Tokens at their offsets, zeros elsewhere."""
+    size = ctx.size(x, 0)
+    flat = ctx.emit("Reshape", ctx.convert(token_offset, I64), [-1], special_zero=False)
+    used = ctx.emit("Slice", flat, [0], ctx.unsqueeze(size, [0]), [1], [0])
+    width = ctx.unsqueeze(ctx.size(x, 1), [0])
+    zeros = ctx.full(ctx.constant(0, x), ctx.emit("Concat", ctx.shape_of(flat), width, axis=0))
+    rows = ctx.emit("ScatterUpdate", zeros, used, x, ctx.constant(0))
+    shape = ctx.emit("Concat", ctx.shape_of(token_offset), width, axis=0)
+    return cast("Value", ctx.emit("Reshape", rows, shape, special_zero=False))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PagedAttributes:
+    """The attributes of PagedAttention."""
+
+    num_heads: int
+    kv_num_heads: int
+    scale: float = 0.0
+    softcap: float = 0.0
+    do_rotary: int = 0
+    rotary_interleaved: int = 0
+    rotary_offset: int = 0
+    local_window_size: int = -1
+    is_causal: int = 1
+    qk_norm_epsilon: float = 1e-6
+    kv_cache_layout: str = "SEPARATE"
+    v_head_size: int = 0
+    k_quant_type: str = "NONE"
+    v_quant_type: str = "NONE"
+    k_cache_dtype: str = ""
+    v_cache_dtype: str = ""
+
+    def check(self) -> None:
+        """Raise ConversionError for values that are not converted."""
+        for name, default in (
+            ("kv_cache_layout", "SEPARATE"), ("k_quant_type", "NONE"), ("v_quant_type", "NONE"), ("rotary_offset", 0),
+        ):  # fmt: skip
+            if getattr(self, name) != default:
+                raise ConversionError(f"{name} {getattr(self, name)!r} cannot be converted", unsupported=True)
+
+
+@translates("PagedAttention", domain=COM_MICROSOFT)
+def paged_attention(
+    ctx: TranslationContext, query: Matrix, key: Matrix | None, value: Matrix | None,
+    key_cache: Annotated[Value, Rank(4)], value_cache: Annotated[Value, Rank(4)] | None,
+    cumulative_sequence_length: Vector, past_seqlens: Vector, block_table: Matrix, cos_cache: Matrix | None = None,
+    sin_cache: Matrix | None = None, slot_mapping: Vector | None = None, head_sink: Vector | None = None,
+    q_norm_weight: Vector | None = None, k_norm_weight: Vector | None = None, k_scale: Value | None = None,
+    v_scale: Value | None = None, attention_metadata: Value | None = None, *, given: PagedAttributes,
+) -> tuple[Value, ...]:  # fmt: skip
+    """Attention of packed tokens over pages (blocks, block size, heads, size), which the new keys and values enter.
+
+    A token is at position past + local of its sequence, in page ``position // block size`` of its row of block_table.
+    Tokens of slot -1, or whose page is -1, are not stored; keys of such pages are hidden.
+    """
+    given.check()
+    if value_cache is None:
+        raise OpError("value_cache is missing")
+    row = [None if x is None else ctx.unsqueeze(x, [0]) for x in (query, key, value)]
+    if row[0] is None:
+        raise OpError("the queries are missing")
+    heads = split_packed_heads(ctx, row[0], row[1], row[2], given.num_heads, given.kv_num_heads)
+    sequences = Sequences(ctx, query, cumulative_sequence_length)
+    past = Expression(ctx, ctx.convert(past_seqlens, I64))
+    place = sequences.of_owner(past) + sequences.local
+    first, second = heads.query, heads.key
+    if q_norm_weight is not None and k_norm_weight is not None:
+        first = rms_of_heads(ctx, first, q_norm_weight, given.qk_norm_epsilon)
+        second = rms_of_heads(ctx, second, k_norm_weight, given.qk_norm_epsilon)
+    if given.do_rotary:
+        if cos_cache is None or sin_cache is None:
+            raise OpError("do_rotary needs cos_cache and sin_cache")
+        cos, sin = (sequences.rows(cache, place).unsqueeze(0).value for cache in (cos_cache, sin_cache))
+        width = 2 * ctx.static(cos_cache, "cos_cache")[1]
+        first, second = (rotate(ctx, x, cos, sin, bool(given.rotary_interleaved), width) for x in (first, second))
+    pages = _Pages(ctx, key_cache, Expression(ctx, ctx.convert(block_table, I64)))
+    slots = pages.slot(sequences.owner, place)
+    if slot_mapping is not None:
+        slots = Expression(ctx, ctx.convert(slot_mapping, I64))
+    caches = [pages.stored(cache, new, slots) for cache, new in ((key_cache, second), (value_cache, heads.value))]
+    length = sequences.longest()
+    queries = ctx.transpose(sequences.padded(_tokens(ctx, first), length), [0, 2, 1, 3])
+    keys, values = (repeat_heads(ctx, pages.read(cache), given.num_heads) for cache in caches)
+    own = past.unsqueeze(1, 2, 3) + arange(ctx, 0, length, I64).column()
+    columns = positions(ctx, keys, 2)
+    limit = own if given.is_causal else (past + sequences.lengths - 1).unsqueeze(1, 2, 3)
+    seen = (columns <= limit) & pages.mapped().unsqueeze(1, 2)
+    if given.local_window_size > 0:
+        seen = seen & (columns > own - given.local_window_size)
+    mask = Mask()
+    mask.restrict(seen)
+    attended = Heads(queries, keys, values)
+    sink = None if head_sink is None else ctx.reshape(head_sink, [1, given.num_heads, 1, 1])
+    if given.softcap:
+        y = Scores(ctx, attended, mask, given.scale or None, given.softcap, sink=sink).stages()[0]
+    else:
+        y = attend(ctx, attended, mask, given.scale or None, sink=sink)
+    return sequences.packed(join_heads(ctx, y), length), *caches
+
+
+def _tokens(ctx: TranslationContext, x: Value) -> Value:
+    """(1, heads, tokens, size) as (tokens, heads, size)."""
+    return cast("Value", ctx.emit("Squeeze", ctx.transpose(x, [0, 2, 1, 3]), [0]))
+
+
+class _Pages:
+    """Caches in pages, (blocks, block size, heads, size), and the pages of each sequence, (batch, pages)."""
+
+    def __init__(self, ctx: TranslationContext, cache: Value, table: Expression) -> None:
+        self.ctx, self.table = ctx, table
+        self.sizes = ctx.static(cache, "the cache")[1:]
+        self.block = self.sizes[0]
+        self.count = Expression(ctx, ctx.size(cache, 0)) * self.block
+
+    def slot(self, owner: Expression, place: Expression) -> Expression:
+        """The slot of each token; the number of slots or more if its page does not exist."""
+        pages = Expression(self.ctx, self.ctx.size(self.table.value, 1))
+        flat = self.ctx.emit("Reshape", self.table.value, [-1], special_zero=False)
+        index = owner * pages + (place / self.block).minimum(pages - 1)
+        page = Expression(self.ctx, self.ctx.emit("Gather", flat, index.value, self.ctx.constant(0)))
+        page = (place / self.block < pages).select(page, Expression(self.ctx, self.ctx.constant(-1)))
+        return (page >= 0).select(
+            page * self.block + place.modulo(self.block), Expression(self.ctx, self.ctx.constant(-1))
+        )
+
+    def stored(self, cache: Value, new: Value, slots: Expression) -> Value:
+        """The cache with new entries (1, heads, tokens, size); slots that do not exist are left out."""
+        ctx, sizes = self.ctx, list(self.sizes[1:])
+        flat = ctx.emit("Reshape", cache, [-1, *sizes], special_zero=False)
+        # Entries without a slot go to one more row, which is cut off.
+        padded = ctx.emit("Pad", flat, [0, 0, 0], [1, 0, 0], ctx.constant(0, cache), pad_mode="constant")
+        index = ((slots >= 0) & (slots < self.count)).select(slots, self.count)
+        updated = ctx.emit("ScatterUpdate", padded, index.value, _tokens(ctx, new), ctx.constant(0))
+        kept = ctx.emit("Slice", updated, [0], [-1], [1], [0])
+        return cast("Value", ctx.emit("Reshape", kept, ctx.shape_of(cache), special_zero=False))
+
+    def read(self, cache: Value) -> Value:
+        """The pages of each sequence, (batch, heads, pages * block size, size)."""
+        ctx = self.ctx
+        blocks = Expression(ctx, ctx.size(cache, 0))
+        index = self.table.maximum(0).minimum(blocks - 1)
+        pages = ctx.emit("Gather", cache, index.value, ctx.constant(0))
+        joined = ctx.emit("Reshape", pages, [0, -1, *self.sizes[1:]], special_zero=True)
+        return ctx.transpose(joined, [0, 2, 1, 3])
+
+    def mapped(self) -> Expression:
+        """Whether the page of each entry exists, (batch, pages * block size)."""
+        ctx, blocks = self.ctx, self.count / self.block
+        exists = ((self.table >= 0) & (self.table < blocks)).unsqueeze(2)
+        shape = ctx.emit("Concat", ctx.shape_of(self.table.value), [self.block], axis=0)
+        spread = ctx.full(exists.value, shape)
+        return Expression(ctx, ctx.emit("Reshape", spread, [0, -1], special_zero=True))

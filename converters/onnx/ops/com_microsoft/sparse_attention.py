@@ -1,0 +1,92 @@
+"""com.microsoft: attention over blocks of keys that a layout names.
+
+Source: onnxruntime ``docs/ContribOperators.md``, and the CPU kernel of ONNX Runtime 1.32.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from converters.onnx.algorithms.attention import (
+    Heads,
+    Mask,
+    attend,
+    inserted,
+    join_heads,
+    repeat_heads,
+    rotate,
+    visible,
+)
+from converters.onnx.algorithms.expression import Expression, arange, positions
+from converters.onnx.context import TranslationContext
+from converters.onnx.ops.com_microsoft.grouped_attention import split_packed_heads
+from converters.onnx.registry import COM_MICROSOFT, translates
+from irexec.dtypes.elements import I64
+from irexec.errors import OpError
+from irexec.ir.graph import Value
+from irexec.schema.opdef import Rank
+
+
+@translates("SparseAttention", domain=COM_MICROSOFT)
+def sparse_attention(
+    ctx: TranslationContext, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3)] | None,
+    value: Annotated[Value, Rank(3)] | None, past_key: Annotated[Value, Rank(4)], past_value: Annotated[Value, Rank(4)],
+    block_row_indices: Annotated[Value, Rank(2)], block_col_indices: Annotated[Value, Rank(2)],
+    total_sequence_length: Value, key_total_sequence_lengths: Annotated[Value, Rank(1)],
+    cos_cache: Annotated[Value, Rank(2)] | None = None, sin_cache: Annotated[Value, Rank(2)] | None = None, *,
+    num_heads: int, kv_num_heads: int, sparse_block_size: int, scale: float = 0.0, do_rotary: int = 0,
+    rotary_interleaved: int = 0,
+) -> tuple[Value, ...]:  # fmt: skip
+    """Causal attention over the blocks of keys that the block of a query sees; heads take the layouts in turn.
+
+    A first prompt, whose total length is the length of the queries, has no past. For samples whose totals differ, ONNX
+    Runtime's CPU kernel gives other results than for each sample alone; here they are those of each sample alone.
+    """
+    if sparse_block_size < 1:
+        raise OpError(f"sparse_block_size is {sparse_block_size}, expected 1 or more")
+    heads = split_packed_heads(ctx, query, key, value, num_heads, kv_num_heads)
+    length = Expression(ctx, ctx.size(heads.query, 2))
+    total = Expression(ctx, ctx.scalar(ctx.convert(total_sequence_length, I64)))
+    totals = Expression(ctx, ctx.convert(key_total_sequence_lengths, I64))
+    before = length.equals(total).select(0, totals - length)
+    places = before.column() + positions(ctx, heads.query, 2)
+    first, second = heads.query, heads.key
+    if do_rotary:
+        if cos_cache is None or sin_cache is None:
+            raise OpError("do_rotary needs cos_cache and sin_cache")
+        cos, sin = (ctx.emit("Gather", cache, places.value, ctx.constant(0)) for cache in (cos_cache, sin_cache))
+        width = 2 * ctx.static(cos_cache, "cos_cache")[1]
+        first, second = (rotate(ctx, x, cos, sin, bool(rotary_interleaved), width) for x in (first, second))
+    caches = [inserted(ctx, past, new, before) for past, new in ((past_key, second), (past_value, heads.value))]
+    blocks = _block_mask(ctx, block_row_indices, block_col_indices)
+    rows = ctx.emit("Gather", blocks, (places / sparse_block_size).value, ctx.constant(1))
+    columns = (positions(ctx, caches[0], 2) / sparse_block_size).minimum(Expression(ctx, ctx.size(blocks, 2)) - 1)
+    by_layout = ctx.transpose(ctx.emit("Gather", rows, columns.value, ctx.constant(3)), [1, 0, 2, 3])
+    layouts = Expression(ctx, ctx.size(blocks, 0))
+    turn = arange(ctx, 0, Expression(ctx, ctx.constant(num_heads)), I64).modulo(layouts)
+    mask = Mask()
+    mask.restrict(Expression(ctx, ctx.emit("Gather", by_layout, turn.value, ctx.constant(1))) > 0)
+    mask.restrict(visible(ctx, first, caches[0], before))
+    keys, values = (repeat_heads(ctx, cache, num_heads, kv_num_heads) for cache in caches)
+    return join_heads(ctx, attend(ctx, Heads(first, keys, values), mask, scale or None)), *caches
+
+
+def _block_mask(ctx: TranslationContext, rows: Value, columns: Value) -> Value:
+    """1 for each block, (layouts, blocks, blocks), in compressed rows (layouts, blocks + 1) and (layouts, entries)."""
+    bounds, index = (Expression(ctx, ctx.convert(part, I64)) for part in (rows, columns))
+    count = Expression(ctx, ctx.size(rows, 1)) - 1
+    entries = positions(ctx, columns, 1)
+    ends = Expression(ctx, ctx.emit("Slice", bounds.value, [1], [1 << 31], [1], [1])).unsqueeze(1)
+    passed = (ends <= entries.unsqueeze(0, 2)).to(I64)
+    row = Expression(ctx, ctx.emit("ReduceSum", passed.value, [2], keep_dims=False))
+    # Entries after the last one, and padding of -1, go to a place that is cut off.
+    place = ((row < count) & (index >= 0)).select(row * count + index, count * count)
+    layouts = ctx.unsqueeze(ctx.size(rows, 0), [0])
+    area = (count * count + 1).unsqueeze(0).value
+    zeros = ctx.full(ctx.constant(0), ctx.emit("Concat", layouts, area, axis=0))
+    ones = ctx.full(ctx.constant(1), ctx.shape_of(place.value))
+    marked = ctx.emit("ScatterElementsUpdate", zeros, place.value, ones, ctx.constant(1), version=3)
+    kept = ctx.emit("Slice", marked, [0], [-1], [1], [1])
+    side = count.unsqueeze(0).value
+    mask: Value = ctx.emit("Reshape", kept, ctx.emit("Concat", layouts, side, side, axis=0), special_zero=False)
+    return mask
