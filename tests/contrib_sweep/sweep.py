@@ -17,11 +17,18 @@ import onnx
 import converters
 import irexec
 from irexec import io
-from tests.contrib_sweep import attention, experts, others, packed, recurrence
+from tests.contrib_sweep import attention, experts, others, packed, products, recurrence
 from tests.contrib_sweep.case import Arrays, ContribCase, Draw, runtime_answer
 from tests.sweep.kind import Case, Kind, Outcome, temporary
 
-DRAWS: dict[str, Draw] = {**attention.DRAWS, **experts.DRAWS, **recurrence.DRAWS, **others.DRAWS, **packed.DRAWS}
+DRAWS: dict[str, Draw] = {
+    **attention.DRAWS,
+    **experts.DRAWS,
+    **recurrence.DRAWS,
+    **others.DRAWS,
+    **packed.DRAWS,
+    **products.DRAWS,
+}
 
 
 def drawn(name: str, number: int) -> ContribCase:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
-from converters.onnx.algorithms.expression import Expression, positions
+from converters.onnx.algorithms.expression import Expression, arange, positions
 from converters.onnx.algorithms.windows import WindowAttributes, Windows
 from converters.onnx.context import TranslationContext
 from converters.onnx.graphs import check_unrolled
-from converters.onnx.ops.ai_onnx.windows import conv_transpose
+from converters.onnx.ops.ai_onnx.windows import conv, conv_transpose
+from converters.onnx.ops.com_microsoft.fused import fused_conv
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I64
 from irexec.errors import ConversionError, OpError
@@ -41,6 +42,44 @@ def conv_transpose_with_dynamic_pads(
     cut = [Expression(ctx, part) for part in ctx.emit("Split", pads, ctx.constant(0), num_splits=2)]
     sizes = Expression(ctx, ctx.emit("Slice", ctx.shape_of(whole), [2], [2 + rank], [1], [0]))
     return ctx.emit("Slice", whole, cut[0].value, (sizes - cut[1]).value, [1] * rank, list(range(2, 2 + rank)))
+
+
+@translates("NhwcConv", domain=COM_MICROSOFT)
+def nhwc_conv(
+    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, *, group: int = 1, given: WindowAttributes
+) -> Value:
+    """A convolution of channels-last data with channels-last weights, as ONNX Runtime's fusion of UNets writes them.
+
+    The document, which repeats that of Conv, has the weights of Conv.
+    """
+    return ctx.channels_last(conv(ctx, ctx.channels_first(x), ctx.channels_first(w), bias, group=group, given=given))
+
+
+@translates("NhwcFusedConv", domain=COM_MICROSOFT)
+def nhwc_fused_conv(
+    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, z: Value | None = None, *,
+    activation: str = "", activation_params: list[float] | None = None, group: int = 1, given: WindowAttributes,
+) -> Value:  # fmt: skip
+    """FusedConv of channels-last data, with the weights of Conv."""
+    y = fused_conv(
+        ctx, ctx.channels_first(x), w, bias, None if z is None else ctx.channels_first(z), activation=activation,
+        activation_params=activation_params, group=group, given=given,
+    )  # fmt: skip
+    return ctx.channels_last(y)
+
+
+@translates("UnfoldTensor", domain=COM_MICROSOFT)
+def unfold_tensor(ctx: TranslationContext, x: Value, *, size: int, dim: int = -1, step: int = 1) -> Value:
+    """All slices of a size along an axis, whose elements become the last axis."""
+    axis, length = ctx.axis(dim, x), ctx.sizes(x)[dim]
+    if size < 1 or step < 1 or (isinstance(length, int) and length < size):
+        raise OpError(f"size is {size} and step {step} for an axis of {length}")
+    count = (Expression(ctx, ctx.size(x, axis)) - size) / step + 1
+    starts = arange(ctx, 0, count, I64) * step
+    index = starts.column() + arange(ctx, 0, Expression(ctx, ctx.constant(size)), I64)
+    slices = ctx.emit("Gather", x, index.value, ctx.constant(axis))
+    rank = ctx.rank(x) + 1
+    return ctx.transpose(slices, [i for i in range(rank) if i != axis + 1] + [axis + 1])
 
 
 @dataclass(frozen=True, kw_only=True)
