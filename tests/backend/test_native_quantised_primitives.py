@@ -138,6 +138,38 @@ def test_weights_that_are_rounded_in_the_model(groups: int, least: float) -> Non
     assert any(type.startswith("Integer") for type in found) == (least == 0.05), found
 
 
+@pytest.mark.parametrize("element, channels, groups", [("u8", 40, 1), ("u8", 16, 1), ("i8", 40, 1), ("u8", 80, 2)])
+def test_sums_of_integers_without_a_step(element: str, channels: int, groups: int) -> None:
+    """As QLinearConv is written: integers minus zero points, in f64 where f32 does not hold the sums, then scaled. Sums in
+    f64 that something else reads stay so."""
+    for read in (False, True):
+        p = Primitives(element, 7, 0.05)
+        b, kind = p.builder, "f64" if channels // groups * 9 > 258 else "f32"
+        wide = np.float64 if kind == "f64" else np.float32
+
+        def centred(levels: Value, zero: Any, to: str = kind) -> Value:
+            return b.emit("Subtract", b.emit("Convert", levels, destination_type=to), zero)  # noqa: B023
+
+        x = b.emit("Relu", b.parameter(F32, (1, channels, 6, 6), "x"))
+        stored = b.constant(p.rng.integers(-100, 100, (8, channels // groups, 3, 3)).astype(np.int8))
+        zeros = b.emit("Unsqueeze", b.constant(p.rng.integers(-3, 4, 8).astype(np.int8)), np.array([1, 2, 3]))
+        weights = centred(stored, b.emit("Convert", zeros, destination_type=kind))
+        if groups > 1:
+            shape = np.array([groups, 8 // groups, channels // groups, 3, 3])
+            weights = b.emit("Reshape", weights, shape, special_zero=False)
+        ones: dict[str, Any] = dict.fromkeys(("strides", "dilations", "pads_begin", "pads_end"), (1, 1))
+        type = "GroupConvolution" if groups > 1 else "Convolution"
+        sums = b.emit(type, centred(p.quantised(x), wide(7)), weights, **ones)
+        bias = b.constant(p.rng.integers(-30000, 30000, (1, 8, 1, 1)).astype(np.int32))
+        y = b.emit("Add", sums, b.emit("Convert", bias, destination_type=kind))
+        y = b.emit("Convert", y, destination_type="f32") if kind == "f64" else y
+        b.result(p.both(b.emit("Multiply", y, np.float32(1e-4)), 0.1))
+        if read:
+            b.result(sums)
+        found = p.types(p.rng.normal(size=(1, channels, 6, 6)).astype(np.float32), 0.101)
+        assert any(one.startswith("Integer") for one in found) != (read and kind == "f64"), found
+
+
 def test_bytes_of_an_input_are_levels() -> None:
     """An image of u8 needs no QuantizeLinear."""
     p = Primitives("u8", 128, 0.02)

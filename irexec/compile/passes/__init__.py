@@ -23,6 +23,7 @@ from irexec.compile.passes.fuse_caches import fuse_caches
 from irexec.compile.passes.fuse_elementwise import fuse_elementwise
 from irexec.compile.passes.merge_duplicates import merge_duplicates
 from irexec.compile.passes.merge_transposes import merge_transposes
+from irexec.compile.passes.narrow_integer_sums import narrow_integer_sums
 from irexec.compile.passes.recognise_activations import recognise_activations
 from irexec.compile.passes.recognise_attention import recognise_attention
 from irexec.compile.passes.recognise_compressed_weights import recognise_compressed_weights
@@ -53,6 +54,7 @@ class Pass:
 
 
 SIMPLIFY = (
+    Pass("narrow integer sums", narrow_integer_sums, before=("recognise quantised values",)),
     Pass(
         "recognise quantised values",
         recognise_quantised_values,

@@ -26,7 +26,7 @@ from irexec.dtypes.packing import unpack
 from irexec.reference.integers import MOST, Grid, nearest_levels, zero_level
 from irexec.reference.windows import window_populations
 
-_DEEPEST = (1 << 31) // (255 * 128 * 2)
+DEEPEST = (1 << 31) // (255 * 128 * 2)
 """Products of a sum that 32 bits hold, with what takes the zero of the levels off."""
 
 
@@ -113,7 +113,7 @@ class _Levels:
         if not isinstance(query, Grid) or not isinstance(key, Grid) or attention.output.fact.element is not F32:
             return
         width = attention.inputs[0].fact.static_shape[-1]
-        if not query.is_single or not key.is_single or min(query.zero, key.zero) < 0 or width > _DEEPEST // 2:
+        if not query.is_single or not key.is_single or min(query.zero, key.zero) < 0 or width > DEEPEST // 2:
             return
         attributes = {
             "causal": attention.attributes["causal"],
@@ -260,7 +260,7 @@ def _integers(rewriting: Rewriting, product: Operation, weights: CompileValue) -
     if axes is None:
         return "its weights are a vector"
     channels = math.prod(shape[axis] for axis in axes)
-    if math.prod(shape) // max(1, channels) > _DEEPEST:
+    if math.prod(shape) // max(1, channels) > DEEPEST:
         return f"sums of {math.prod(shape) // channels} products do not fit 32 bits"
     source = weights.constant
     if isinstance(source, CompressedSource):

@@ -184,6 +184,8 @@ def _is_sum(value: CompileValue, *, is_term: bool = False) -> bool:
         return False
     if producer.type in ("Relu", "Clamp"):
         return _is_sum(producer.inputs[0])
+    if producer.type == "Multiply":
+        return any(_is_sum(one) for one in producer.inputs)
     if producer.type == "Add":
         return any(_is_sum(one, is_term=True) for one in producer.inputs)
     return producer.type in PRODUCTS or (is_term and producer.type == "Dequantize")

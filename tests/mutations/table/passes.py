@@ -213,6 +213,13 @@ PASSES = (
         ("tests/backend/test_native_quantised_primitives.py",),
     ),
     Mutation(
+        "sums of integers that are read in f64 become f32",
+        f"{_PASSES}/narrow_integer_sums.py",
+        "while len(value.readers) == 1 and not graph.is_target(value):",
+        "while True:",
+        ("tests/backend/test_native_quantised_primitives.py",),
+    ),
+    Mutation(
         "weights minus a zero point need not fit 8 bits",
         f"{_PASSES}/compute_in_integers.py",
         "if found.min(initial=0) < -128 or found.max(initial=0) > 127:",
