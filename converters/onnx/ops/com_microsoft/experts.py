@@ -174,7 +174,7 @@ def qmoe(
             continue
         bits = expert_weight_bits if own is None else own
         if bits not in (2, 4, 8):
-            raise ConversionError(f"expert weights of {bits} bits cannot be converted", unsupported=True)
+            raise ConversionError(f"expert_weight_bits {bits} cannot be converted", unsupported=True)
         if scales is None:
             raise OpError("quantized expert weights need their scales")
         projections.append(_Projection(_dequantized(ctx, weights, scales, zeros, bits, block_size), bias))

@@ -222,7 +222,7 @@ class _Cache:
         if quantization == "NONE":
             return _Cache(past, new, None, 0)
         if scale is None or past is None:
-            raise OpError(f"a cache quantized {quantization} needs its scale and its past")
+            raise OpError(f"k_quant_type or v_quant_type {quantization} needs the scale and the past of the cache")
         if given.kv_cache_bit_width not in (4, 8):
             raise OpError(f"kv_cache_bit_width is {given.kv_cache_bit_width}, expected 4 or 8")
         kind, expected = ctx.element(past), I8 if given.kv_cache_bit_width == 8 else U8

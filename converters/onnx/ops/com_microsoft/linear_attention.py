@@ -95,12 +95,13 @@ def causal_conv_with_state(
     does not say how the axes that are not causal are padded.
     """
     others = {
-        "state_channels_last": state_channels_last + 1, "state_length": state_length, "input_channels": input_channels,
-        "state_update_capacity": state_update_capacity, "input_channel_offset": input_channel_offset, "ndim": ndim - 1,
+        "state_channels_last": (state_channels_last, -1), "state_length": (state_length, 0), "ndim": (ndim, 1),
+        "state_update_capacity": (state_update_capacity, 0), "input_channel_offset": (input_channel_offset, 0),
+        "input_channels": (input_channels, 0),
     }  # fmt: skip
-    for name, changed in others.items():
-        if changed:
-            raise ConversionError(f"another {name} than the default cannot be converted", unsupported=True)
+    for name, (value, default) in others.items():
+        if value != default:
+            raise ConversionError(f"{name} {value} cannot be converted", unsupported=True)
     _check_window(state_window)
     if dilation < 1:
         raise OpError(f"dilation is {dilation}, expected 1 or more")
@@ -257,7 +258,7 @@ def gated_delta_net(
     are divided by the root of their sum of squares plus 1e-6, as in ONNX Runtime.
     """
     if state_update_capacity or ctx.needs_output(2):
-        raise ConversionError("state_update_capacity and state_update cannot be converted", unsupported=True)
+        raise ConversionError(f"state_update_capacity {state_update_capacity} cannot be converted", unsupported=True)
     if key is None or value is None:
         query, key, value = _unpacked(ctx, query, initial_state)
     spelled = ctx.rank(query) == 4
