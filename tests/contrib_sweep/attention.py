@@ -64,7 +64,7 @@ def group_query_attention(rng: np.random.Generator) -> ContribCase:
         angles = rng.random((total + 8, size // 2 if size == 16 or chance(rng) else 8))
         cos, sin = np.cos(angles).astype(kind), np.sin(angles).astype(kind)
         if chance(rng, 0.3):
-            positions = (totals[:, None] - length + np.arange(length)).astype(np.int64)
+            positions = rng.integers(0, total + 1, (batch, length))
     bias = None
     if chance(rng, 0.2):
         bias = floats(rng, one_of(rng, 1, batch), one_of(rng, 1, heads), length, total, dtype=kind)

@@ -99,11 +99,13 @@ def group_query_attention(
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """Attention of new queries over the cache and the new keys, which follow the past ones of each sample.
 
-    A first prompt, whose total length is the length of the queries, has no past; seqlens_k then has no effect. Query s
-    is at position ``before + s``. Entries of the cache after the last token are not defined. A quantized cache holds
-    ``clamp(round(x / scale))``, with 4 bits plus 8, the even element in the low half of a byte; attention reads
-    the quantized values of new keys too. The norms of queries and keys are those of the document: no kernel of ONNX
-    Runtime on the CPU has them.
+    A first prompt, whose total length is the length of the queries, has no past; seqlens_k then has no effect, and of
+    position_ids only the first element, from which the positions of all samples count. Query s is at position
+    ``before + s``. Entries of the cache after the last token are not defined.
+
+    A quantized cache holds ``clamp(round(x / scale))``, with 4 bits plus 8, the even element in the low half of a byte;
+    attention reads the quantized values of new keys too. The norms of queries and keys are those of the document: no
+    kernel of ONNX Runtime on the CPU has them.
     """
     given.check()
     parts = split_packed_heads(ctx, query, key, value, given.num_heads, given.kv_num_heads)
@@ -121,12 +123,18 @@ def group_query_attention(
     if given.do_rotary:
         if cos_cache is None or sin_cache is None:
             raise OpError("do_rotary needs cos_cache and sin_cache")
-        places = lengths.before.column() + positions(ctx, first, 2)
+        steps = positions(ctx, first, 2)
+        places = lengths.before.column() + steps
+        if position_ids is not None:
+            places = Expression(ctx, position_ids)
+        if position_ids is not None and query_seqlens is None:
+            start = Expression(ctx, ctx.emit("Slice", ctx.reshape(position_ids, [-1]), [0], [1], [1], [0]))
+            is_prompt = Expression(ctx, ctx.size(first, 2)).equals(total)
+            places = is_prompt.select((start + steps).unsqueeze(0), places)
         if query_seqlens is not None:
             # Rows after the last token may be beyond the table.
             places = places.minimum(Expression(ctx, ctx.size(cos_cache, 0)) - 1)
-        index = places.value if position_ids is None else position_ids
-        cos, sin = (ctx.emit("Gather", cache, index, ctx.constant(0)) for cache in (cos_cache, sin_cache))
+        cos, sin = (ctx.emit("Gather", cache, places.value, ctx.constant(0)) for cache in (cos_cache, sin_cache))
         width = ctx.sizes(cos_cache)[-1]
         if not isinstance(width, int):
             raise OpError(f"the width of {ctx.fact(cos_cache)} is not known")
