@@ -60,7 +60,9 @@ class Layers(Network):
         return self.stored[key]
 
     def levels(self, x: Tensor, spread: float, channels: int = 1) -> Tensor:
-        """A FakeQuantize."""
+        """A FakeQuantize, or the primitives of QuantizeLinear and DequantizeLinear."""
+        if channels == 1 and self.pick(0, 0, 1):
+            return self.primitives(x, spread)
         levels, low, high = self.grid(spread, channels)
         shape = (1, channels, *(1,) * (x.exact.ndim - 2)) if channels > 1 else (1,) * x.exact.ndim
         low, high = low.reshape(shape), high.reshape(shape)
@@ -73,6 +75,25 @@ class Layers(Network):
             return moved
 
         wide, exact = x.slack + NEAR * step, nearest(x.exact)
+        slack = np.maximum(np.abs(nearest(x.exact + wide) - exact), np.abs(nearest(x.exact - wide) - exact))
+        return self.keep(made, exact, slack)
+
+    def primitives(self, x: Tensor, spread: float) -> Tensor:
+        """Integers of u8 or i8 with a step and a zero point."""
+        b, pick = self.builder, self.pick
+        element, first = pick(("u8", 0), ("i8", -128))
+        zero = int(pick(0, first, first + 255, int(self.rng.integers(first, first + 256))))
+        step = np.float32(spread * self.rng.uniform(0.5, 1.5) / max(zero - first, first + 255 - zero))
+        y = b.emit("Round", b.emit("Divide", x.value, step), mode="half_to_even")
+        y = b.emit("Clamp", b.emit("Add", y, np.float32(zero)), min=float(first), max=float(first + 255))
+        y = b.emit("Convert", b.emit("Convert", y, destination_type=element), destination_type="f32")
+        made = b.emit("Multiply", b.emit("Subtract", y, np.float32(zero)), step)
+
+        def nearest(data: np.ndarray) -> np.ndarray:
+            moved: np.ndarray = np.clip(np.rint(data / float(step)), first - zero, first + 255 - zero) * float(step)
+            return moved
+
+        wide, exact = x.slack + NEAR * float(step), nearest(x.exact)
         slack = np.maximum(np.abs(nearest(x.exact + wide) - exact), np.abs(nearest(x.exact - wide) - exact))
         return self.keep(made, exact, slack)
 
