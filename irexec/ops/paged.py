@@ -125,7 +125,10 @@ def paged_attention_extension(
     received = []
     for span in spans(len(query), past_lens, subsequence_begins, block_indices, block_indices_begins):
         whole = span.past + span.new
-        rows = span.rows(-(-whole // max(block, 1)), len(keys)) if span.new else span.blocks[:0]
+        if not span.new:
+            received.append(np.zeros(whole, dtype))
+            continue
+        rows = span.rows(-(-whole // max(block, 1)), len(keys))
         row, slot = rows[np.arange(whole) // max(block, 1)], np.arange(whole) % max(block, 1)
         _rotate(keys, rows, rotated_block_indices, rotation_deltas, rotation_trig_lut)
         if write_kv_cache:

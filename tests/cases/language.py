@@ -258,10 +258,10 @@ _ANGLES = random("f32", 3, 4, seed=9).array
 _TURNS = typed("f32", np.concatenate([np.cos(_ANGLES), np.sin(_ANGLES)], 1))
 ROWS += [
     paged("two sequences"),
-    paged("every token's weights", score_aggregation_window=indices(-1, -1)),
+    paged("every token's weights", score_aggregation_window=indices(9, 9)),
     paged("weights of the last tokens", score_aggregation_window=indices(2, 1)),
     paged("no weights", score_aggregation_window=indices(0, 0)),
-    paged("sliding window", sliding_window=number(4), score_aggregation_window=indices(-1, -1)),
+    paged("sliding window", sliding_window=number(4), score_aggregation_window=indices(9, 9)),
     paged("slopes", alibi_slopes=typed("f32", [0.1, 0.2, 0.3, 0.4])),
     paged("sinks", sinks=typed("f32", np.float32([0.1, 2, -3, 0.4]).reshape(1, 4, 1, 1))),
     paged(
@@ -309,9 +309,11 @@ ROWS += [
 ]
 
 
-def alone(id: str, value: Any, *gone: str, attends: Any = None, **attributes: Any) -> Row:
+def alone(id: str, value: Any, *gone: str, attends: Any = None, window: Any = None, **attributes: Any) -> Row:
     """A token that attends to itself alone: its own value, and a weight of 1 from each of the four heads."""
     inputs = cached((0,), (1,), ((1,),), "f32") | {"value": value}
+    if window is not None:
+        inputs["score_aggregation_window"] = window
     found = value.array if attends is None else attends
     gives = np.repeat(found.reshape(K, V), 2, 0).reshape(1, -1), np.float32([4]), np.zeros(0, np.float32)
     given = [array for name, array in inputs.items() if name not in gone]
@@ -330,6 +332,8 @@ ROWS += [
     alone("no begins of the bias", _VALUE, "qq_bias_begins"),
     alone("what the cache holds", _VALUE, attends=_FULL["value_cache"].array[1, :, 0], write_kv_cache=False),
     alone("NaN", _ODD),
+    # The CPU plugin writes beyond its memory below 0.
+    alone("window of all tokens", _VALUE, window=indices(-1)),
     paged("f16", kind="f16"),
     paged("bf16", kind="bf16"),
     paged(
