@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tests.contrib_sweep.case import Arrays, ContribCase, Draw, Input, chance, floats, node, one_of, runtime_answer
@@ -97,6 +98,31 @@ def qmoe(rng: np.random.Generator) -> ContribCase:
     return ContribCase(row, _with_softmax(row, logits) if is_wrong else None, tolerance=1e-4 if bits == 4 else 2e-2)
 
 
+def float_qmoe(rng: np.random.Generator) -> ContribCase:
+    """Weights of f8e4m3 with square blocks or one scale per expert: the runtime's MoE of the same floats."""
+    experts, hidden, inner, block = int(rng.integers(1, 4)), 12, 10, int(one_of(rng, 0, 4))
+    x, logits = floats(rng, 3, hidden), floats(rng, 3, experts)
+    pairs, plain = [], []
+    for rows, columns in ((inner, hidden), (hidden, inner)):
+        weights = floats(rng, experts, rows, columns, scale=4).astype(ml_dtypes.float8_e4m3fn)
+        shape = (experts, -(-rows // block), -(-columns // block)) if block else (experts,)
+        scales = rng.random(shape).astype(np.float32) * 0.1
+        spread = (
+            scales[:, np.arange(rows) // block][:, :, np.arange(columns) // block] if block else scales[:, None, None]
+        )
+        pairs.append((Fixed(weights), Fixed(scales)))
+        plain.append(Fixed(weights.astype(np.float32) * spread))
+    blocks, whole = ([s for _, s in pairs], [None, None]) if block else ([None, None], [s for _, s in pairs])
+    inputs: list[Input] = [x, logits, pairs[0][0], blocks[0], None, pairs[1][0], blocks[1], *[None] * 8, *whole]
+    shared = {
+        "k": int(rng.integers(1, experts + 1)),
+        "activation_type": "silu",
+        "normalize_routing_weights": int(chance(rng)),
+    }
+    row = node("QMoE", inputs, quant_type="fp8", block_size=block or None, **shared)
+    return ContribCase(row, lambda: runtime_answer(node("MoE", [x, logits, plain[0], None, plain[1]], **shared)))
+
+
 def _with_softmax(row: Row, logits: np.ndarray) -> Callable[[], Arrays]:
     """The runtime's results for the softmax as weights of the router: without them it normalizes always."""
     exponents = np.exp(logits - logits.max(1, keepdims=True))
@@ -105,4 +131,4 @@ def _with_softmax(row: Row, logits: np.ndarray) -> Callable[[], Arrays]:
     return lambda: runtime_answer(replace(row, inputs=tuple(inputs)))
 
 
-DRAWS: dict[str, Draw] = {"MoE": moe, "QMoE": qmoe}
+DRAWS: dict[str, Draw] = {"MoE": moe, "QMoE": qmoe, "FloatQMoE": float_qmoe}

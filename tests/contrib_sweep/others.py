@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.contrib_sweep.case import Arrays, ContribCase, Draw, Input, chance, floats, node, one_of
+from tests.onnx.rows import Fixed
 
 _HALF: tuple[Any, ...] = (np.float32, np.float32, np.float16)
 
@@ -110,6 +111,57 @@ def swi_glu(rng: np.random.Generator) -> ContribCase:
         return [(g * _sigmoid(alpha * g) * (u + beta)).astype(np.float32)]
 
     return ContribCase(row, reference)
+
+
+def router_projection(rng: np.random.Generator) -> ContribCase:
+    """The logits and the gated activation, of f16."""
+    experts, inner = int(rng.integers(1, 5)), int(rng.integers(1, 5))
+    x, w = floats(rng, 3, 8, dtype=np.float16), floats(rng, 8, experts + 2 * inner, dtype=np.float16)
+
+    def reference() -> Arrays:
+        y = (x.astype(np.float32) @ w.astype(np.float32)).astype(np.float16)
+        gate, up = (half.astype(np.float32) for half in np.split(y[:, experts:], 2, -1))
+        return [y[:, :experts], (gate * _sigmoid(1.702 * gate) * (up + 1)).astype(np.float16)]
+
+    row = node("RouterGateUpProj", [x, w], 2, router_size=experts, activation_alpha=1.702, activation_beta=1.0)
+    return ContribCase(row, reference)
+
+
+def quantized_embedding(rng: np.random.Generator) -> ContribCase:
+    """Tables of u8 and i8, with and without segments and a mask."""
+    kind, size, segments = one_of(rng, np.uint8, np.int8), 8, chance(rng)
+    low, high = np.iinfo(kind).min, np.iinfo(kind).max
+
+    def ids(count: int) -> np.ndarray:
+        return rng.integers(0, count, (2, 3)).astype(np.int32)
+
+    tables = [
+        rng.integers(low, high, shape).astype(kind) for shape in ((5, size), (6, size), (2, size), (size,), (size,))
+    ]
+    scales = [np.array(rng.random() * 0.05 + 0.01, np.float32) for _ in tables]
+    zeros = [np.array(rng.integers(low, high), kind) for _ in tables]
+    for group in (tables, scales, zeros):
+        group[2] = group[2] if segments else None
+    mask = np.array([[1, 1, 0], [1, 0, 0]], np.int32) if chance(rng) else None
+    inputs: list[Input] = [
+        ids(5),
+        ids(2) if segments else None,
+        *map(_fixed, tables),
+        mask,
+        *map(_fixed, scales),
+        *map(_fixed, zeros),
+    ]
+    return ContribCase(node("QEmbedLayerNormalization", inputs, 2, epsilon=1e-5), tolerance=1e-3)
+
+
+def _fixed(x: np.ndarray | None) -> Input:
+    return None if x is None else Fixed(x)
+
+
+def embedding(rng: np.random.Generator) -> ContribCase:
+    """Rows of a table."""
+    table, index = floats(rng, 5, 3), rng.integers(0, 5, (2, 4))
+    return ContribCase(node("TorchEmbedding", [table, index, np.array(1)]), lambda: [table[index]])
 
 
 def skip_group_norm(rng: np.random.Generator) -> ContribCase:
@@ -229,5 +281,6 @@ DRAWS: dict[str, Draw] = {
     "HyperConnectionPostMix": post_mix, "EngramGate": engram_gate, "GatedAdd": gated_add, "ScaledSiLU": scaled_silu,
     "SwiGLU": swi_glu, "SkipGroupNorm": skip_group_norm, "MoEGroupRouter": group_router, "MRotaryEmbedding": m_rotary,
     "GemmaRotaryEmbedding": gemma_rotary, "RelativePositionBias": relative_position_bias,
-    "GatedRelativePositionBias": gated_position_bias,
+    "GatedRelativePositionBias": gated_position_bias, "RouterGateUpProj": router_projection,
+    "QEmbedLayerNormalization": quantized_embedding, "TorchEmbedding": embedding,
 }  # fmt: skip

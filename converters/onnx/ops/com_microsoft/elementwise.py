@@ -176,6 +176,15 @@ translates("Trilu", domain=COM_MICROSOFT)(trilu)
 translates("GridSample", domain=COM_MICROSOFT)(grid_sample)
 
 
+@translates("TorchEmbedding", domain=COM_MICROSOFT)
+def torch_embedding(
+    ctx: TranslationContext, weight: Value, indices: Value, padding_idx: Value | None = None,
+    scale_grad_by_freq: Value | None = None,
+) -> Value:  # fmt: skip
+    """Rows of a table; the other inputs matter to training."""
+    return ctx.emit("Gather", weight, indices, ctx.constant(0))
+
+
 @translates("ExpandDims", domain=COM_MICROSOFT)
 def expand_dims(ctx: TranslationContext, x: Value, axis: Value) -> Value:
     return ctx.unsqueeze(x, list(ctx.ints(axis, "axis")))

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, cast
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
+from converters.onnx.ops.ai_onnx.quantization import block_indices
 from converters.onnx.ops.com_microsoft.quantization import packed_bits
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import F32, element
@@ -155,22 +156,25 @@ def qmoe(
     fc3_expert_weight_bits: int | None = None, block_size: int = 0, quant_type: str = "int", accuracy_level: int = 0,
     weights_prepacked: int = -1,
 ) -> Value:  # fmt: skip
-    """MoE with weights of 2, 4 or 8 bits, one scale per row or per block of a row.
+    """MoE with weights of 2, 4 or 8 bits, one scale per row or per block of a row, or of f8e4m3, one per square block.
 
     Without ``normalize_routing_weights`` and router_weights, ONNX Runtime's CPU kernel normalizes the weights of the
     chosen experts all the same; here they are those of MoE.
     """
-    if quant_type != "int":
+    if quant_type not in ("int", "fp8"):
         raise ConversionError(f"quant_type {quant_type!r} cannot be converted", unsupported=True)
     if weights_prepacked == 1:
         raise ConversionError("weights_prepacked 1 cannot be converted", unsupported=True)
     projections: list[_Projection] = []
-    for weights, scales, zeros, bias, own in (
-        (fc1, fc1_scales, fc1_zeros, fc1_bias, fc1_expert_weight_bits),
-        (fc2, fc2_scales, fc2_zeros, fc2_bias, fc2_expert_weight_bits),
-        (fc3, fc3_scales, fc3_zeros, fc3_bias, fc3_expert_weight_bits),
+    for weights, scales, zeros, bias, own, whole in (
+        (fc1, fc1_scales, fc1_zeros, fc1_bias, fc1_expert_weight_bits, fc1_global),
+        (fc2, fc2_scales, fc2_zeros, fc2_bias, fc2_expert_weight_bits, fc2_global),
+        (fc3, fc3_scales, fc3_zeros, fc3_bias, fc3_expert_weight_bits, None),
     ):
         if weights is None:
+            continue
+        if quant_type == "fp8":
+            projections.append(_Projection(_of_floats(ctx, weights, scales, whole, block_size), bias))
             continue
         bits = expert_weight_bits if own is None else own
         if bits not in (2, 4, 8):
@@ -204,6 +208,22 @@ def _dequantized(
     scale = ctx.reshape(scales, [experts, rows, blocks, 1])
     values = ctx.emit("Multiply", ctx.emit("Subtract", levels, zero), scale)
     return cast("Value", ctx.emit("Reshape", values, [experts, rows, columns], special_zero=False))
+
+
+def _of_floats(
+    ctx: TranslationContext, weights: Value, scales: Value | None, whole: Value | None, block_size: int
+) -> Value:
+    """Weights of f8e4m3 in f32, times one scale per square block, or one per expert without a block size."""
+    wide = ctx.convert(weights, F32)
+    scale = scales if block_size > 0 else whole
+    if scale is None:
+        raise OpError("quant_type 'fp8' needs scales per block with block_size, global scales without")
+    scale = ctx.convert(scale, F32)
+    if block_size <= 0:
+        return cast("Value", ctx.emit("Multiply", wide, ctx.unsqueeze(scale, [1, 2])))
+    for axis in (1, 2):
+        scale = ctx.emit("Gather", scale, block_indices(ctx, weights, axis, block_size), ctx.constant(axis))
+    return cast("Value", ctx.emit("Multiply", wide, scale))
 
 
 def _zero_points(

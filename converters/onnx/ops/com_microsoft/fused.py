@@ -19,7 +19,7 @@ from converters.onnx.body_builder import BodyBuilder
 from converters.onnx.context import TranslationContext
 from converters.onnx.ops.ai_onnx.linear_algebra import gemm
 from converters.onnx.ops.ai_onnx.normalization import layer_normalization, rms_normalization
-from converters.onnx.ops.ai_onnx.quantization import dynamic_quantize_linear
+from converters.onnx.ops.ai_onnx.quantization import dequantized, dynamic_quantize_linear
 from converters.onnx.ops.ai_onnx.recurrent import Tensor3, initial_state, zero_if_empty
 from converters.onnx.ops.ai_onnx.windows import conv
 from converters.onnx.ops.com_microsoft.elementwise import fast_gelu, fused_activation
@@ -163,6 +163,25 @@ def embed_layer_normalization(
         is_word = ctx.emit("Equal", mask, ctx.constant(1, mask))
         counted = ctx.emit("ReduceSum", ctx.convert(is_word, I32), [1], keep_dims=False)
     return y, counted, total
+
+
+@translates("QEmbedLayerNormalization", domain=COM_MICROSOFT)
+def q_embed_layer_normalization(
+    ctx: TranslationContext, input_ids: Value, segment_ids: Value | None, word: Value, position: Value,
+    segment: Value | None, gamma: Value, beta: Value, mask: Value | None, word_scale: Value, position_scale: Value,
+    segment_scale: Value | None, gamma_scale: Value, beta_scale: Value, word_zero: Value, position_zero: Value,
+    segment_zero: Value | None, gamma_zero: Value, beta_zero: Value, *, epsilon: float = 1e-12,
+) -> tuple[Value, ...]:  # fmt: skip
+    """EmbedLayerNormalization of quantized tables, which are dequantized."""
+    parts = [
+        None if x is None or scale is None else dequantized(ctx, x, scale, zero)
+        for x, scale, zero in (
+            (word, word_scale, word_zero), (position, position_scale, position_zero),
+            (segment, segment_scale, segment_zero), (gamma, gamma_scale, gamma_zero), (beta, beta_scale, beta_zero),
+        )
+    ]  # fmt: skip
+    y, counted, _ = embed_layer_normalization(ctx, input_ids, segment_ids, *parts, mask, epsilon=epsilon)
+    return y, counted
 
 
 @translates("GroupNorm", domain=COM_MICROSOFT)

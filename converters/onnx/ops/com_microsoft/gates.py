@@ -173,6 +173,18 @@ def swi_glu(
     return (swish * (right + activation_beta if activation_beta else right)).to(kind).value
 
 
+@translates("RouterGateUpProj", domain=COM_MICROSOFT)
+def router_gate_up_proj(
+    ctx: TranslationContext, x: Value, w: Annotated[Value, Rank(2)], *, router_size: int, limit: float = 0.0,
+    activation: Literal["swiglu"] = "swiglu", activation_alpha: float = 1.0, activation_beta: float = 0.0,
+) -> tuple[Value, ...]:  # fmt: skip
+    """The first columns of a product, and the SwiGLU of the others."""
+    product = ctx.emit("MatMul", x, w)
+    router, halves = ctx.emit("VariadicSplit", product, ctx.constant(ctx.rank(product) - 1), [router_size, -1])
+    alphas = {"activation_alpha": activation_alpha, "activation_beta": activation_beta}
+    return router, swi_glu(ctx, halves, None, limit=limit, **alphas)
+
+
 @translates("SkipGroupNorm", domain=COM_MICROSOFT)
 def skip_group_norm(
     ctx: TranslationContext, x: Annotated[Value, Rank(4)], gamma: Value, beta: Value,
