@@ -81,6 +81,27 @@ def fp8_weight(rng: np.random.Generator) -> ContribCase:
     )
 
 
+_FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], np.float32)
+
+
+def fp4_weight(rng: np.random.Generator) -> ContribCase:
+    """Codes of 4 bits, low halves first, with scales of f8."""
+    rows, half, block = int(rng.integers(1, 6)), int(rng.integers(1, 24)), int(one_of(rng, 8, 16))
+    x, codes = floats(rng, 3, 2 * half, dtype=np.float16), rng.integers(0, 256, (rows, half)).astype(np.uint8)
+    scales = (rng.random((rows, -(-2 * half // block))) + 0.1).astype(ml_dtypes.float8_e4m3fn)
+    whole = np.array(0.3, np.float32)
+    bias = floats(rng, rows, dtype=np.float16) if chance(rng) else None
+
+    def reference() -> Arrays:
+        values = _FP4[np.stack([codes & 15, codes >> 4], -1).reshape(rows, -1)]
+        weights = (values * scales.astype(np.float32)[:, np.arange(2 * half) // block] * whole).astype(np.float16)
+        y = (x.astype(np.float32) @ weights.astype(np.float32).T).astype(np.float16)
+        return [y if bias is None else y + bias]
+
+    inputs: list[Input] = [x, Fixed(codes), Fixed(scales.view(np.uint8)), Fixed(whole), None, bias]
+    return ContribCase(node("MatMulBlockQuantizedFp4Weight", inputs, block_size=block), reference)
+
+
 def gemm_float8(rng: np.random.Generator) -> ContribCase:
     """Floats of 8 bits with scales, and plain ones."""
     rows, depth, columns = (int(n) for n in rng.integers(1, 6, 3))
@@ -187,7 +208,8 @@ def reduce_sum_integer(rng: np.random.Generator) -> ContribCase:
 
 DRAWS: dict[str, Draw] = {
     "MatMulNBitsMlp": lambda rng: _n_bits(rng, "MatMulNBitsMlp"), "MatMulNBitsQkv": lambda rng: _n_bits(rng, "MatMulNBitsQkv"),
-    "MatMulBlockQuantizedFp8Weight": fp8_weight, "GemmFloat8": gemm_float8, "MatMulFpQ4": fp_q4,
+    "MatMulBlockQuantizedFp8Weight": fp8_weight, "MatMulBlockQuantizedFp4Weight": fp4_weight,
+    "GemmFloat8": gemm_float8, "MatMulFpQ4": fp_q4,
     "NhwcConv": lambda rng: _convolution(rng, "NhwcConv"), "NhwcFusedConv": lambda rng: _convolution(rng, "NhwcFusedConv"),
     "UnfoldTensor": unfold, "MulInteger": mul_integer, "ReduceSumInteger": reduce_sum_integer,
 }  # fmt: skip

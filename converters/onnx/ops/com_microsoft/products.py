@@ -13,7 +13,7 @@ from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
 from converters.onnx.ops.ai_onnx.normalization import rms_normalization
 from converters.onnx.ops.ai_onnx.quantization import block_indices
-from converters.onnx.ops.com_microsoft.quantization import matmul_n_bits
+from converters.onnx.ops.com_microsoft.quantization import matmul_n_bits, packed_bits
 from converters.onnx.registry import COM_MICROSOFT, translates
 from converters.onnx.tensors import element_of
 from irexec.dtypes.elements import F8E4M3, F32, I32, element
@@ -85,6 +85,34 @@ def matmul_fp8_weight(
     product = ctx.emit("MatMul", data.value, weights, transpose_a=False, transpose_b=True)
     product = product if bias is None else ctx.emit("Add", product, ctx.convert(bias, F32))
     return ctx.convert(product, kind)
+
+
+@translates("MatMulBlockQuantizedFp4Weight", domain=COM_MICROSOFT)
+def matmul_fp4_weight(
+    ctx: TranslationContext, x: Value, y: Annotated[Value, Rank(2)], y_scale: Annotated[Value, Rank(2)],
+    whole_scale: Value, x_scale: Value | None = None, bias: Vector | None = None, *, block_size: int = 16,
+) -> Value:  # fmt: skip
+    """A product with (N, K) of f4e2m1, two in a byte, a scale of f8e4m3 per block of a row and one for all.
+
+    ``x_scale`` has no effect. The weights are rounded to the type of the data. Rows are split into whole blocks, since
+    OpenVINO's CPU plugin multiplies f4e2m1 by a scale per element wrongly.
+    """
+    packed = ctx.known(y)
+    if packed is None or y_scale.node.constant is None or block_size < 2 or block_size % 2:
+        raise OpError(f"block_size is {block_size}, and the weights and their scales must be known")
+    rows, half = ctx.static(y, "the packed weights")
+    blocks = -(-2 * half // block_size)
+    if 2 * half % block_size:
+        y = ctx.constant(np.pad(packed, ((0, 0), (0, blocks * block_size // 2 - half))), y)
+    weights = ctx.convert(packed_bits(ctx, y, element("f4e2m1"), (rows, blocks, block_size)), F32)
+    scales = ctx.convert(packed_bits(ctx, y_scale, F8E4M3, (rows, blocks, 1)), F32)
+    scaled = ctx.emit("Multiply", weights, ctx.emit("Multiply", scales, ctx.scalar(whole_scale)))
+    joined = ctx.reshape(scaled, [rows, blocks * block_size])
+    if 2 * half % block_size:
+        joined = ctx.emit("Slice", joined, [0], [2 * half], [1], [1])
+    rounded = ctx.convert(joined, ctx.element(x))
+    product: Value = ctx.emit("MatMul", x, rounded, transpose_a=False, transpose_b=True)
+    return product if bias is None else ctx.emit("Add", product, bias)
 
 
 @translates("GemmFloat8", domain=COM_MICROSOFT)
