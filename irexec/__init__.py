@@ -83,10 +83,9 @@ if TYPE_CHECKING:
     from irexec.schema.extension import Operation, operation, translates
     from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
     from irexec.tools.arrays.statistics import Histogram, Statistics, constant_histogram, histogram
-    from irexec.tools.batch.batch import batch
     from irexec.tools.batch.columns import ColumnPredictor
     from irexec.tools.batch.predictor import Batching, Predictor, PredictorOptions
-    from irexec.tools.batch.run import BatchReport, BatchWatch, PartDone
+    from irexec.tools.batch.run import BatchReport, BatchWatch, PartDone, batch
     from irexec.tools.bisecting import Bisection, BisectOptions, JudgedRelease, ReleaseChange, ReleaseRun, bisect
     from irexec.tools.compare import (
         ComparedLayer,
@@ -398,10 +397,9 @@ _MODULES: dict[str, str] = {
     "irexec.schema.extension": "Operation, operation, translates",
     "irexec.tools.arrays.agreement": "Agreement, Tolerance, agreement_of",
     "irexec.tools.arrays.statistics": "Histogram, Statistics, constant_histogram, histogram",
-    "irexec.tools.batch.batch": "batch",
+    "irexec.tools.batch.run": "BatchReport, BatchWatch, PartDone, batch",
     "irexec.tools.batch.columns": "ColumnPredictor",
     "irexec.tools.batch.predictor": "Batching, Predictor, PredictorOptions",
-    "irexec.tools.batch.run": "BatchReport, PartDone, BatchWatch",
     "irexec.tools.bisecting": "BisectOptions, Bisection, JudgedRelease, ReleaseChange, ReleaseRun, bisect",
     "irexec.tools.compare": (
         "CompareOptions, Comparison, Divergence, InputRow, ComparedLayer, Suspect, TensorRow, Uncompared, compare"

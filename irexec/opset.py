@@ -22,8 +22,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irexec.authoring.bodies import Iteration, Slices, body, declared, if_, layer, loop, tensor_iterator
-from irexec.authoring.embedding import embed
 from irexec.authoring.operations import functions, newest_functions
+from irexec.authoring.surgery import embed
 from irexec.authoring.tensor import constant, packed, parameter, result
 from irexec.schema.registry import NEWEST_OPSET
 

@@ -119,14 +119,14 @@ _ONLY = {
     "PIL": ("irexec/tools/images.py",),
     "kserve": ("irexec/integrations/open_inference.py", "irexec/integrations/tensors.py"),
     "fastapi": ("irexec/integrations/",),
-    "uvicorn": ("irexec/integrations/open_inference.py", "irexec/integrations/draining.py"),
+    "uvicorn": ("irexec/integrations/open_inference.py", "irexec/integrations/servers.py"),
     "grpc": ("irexec/integrations/",),
     "prometheus_client": ("irexec/integrations/open_inference.py",),
     "ray": ("irexec/integrations/ray_data.py",),
     "sentencepiece": ("irexec/tokenizers/isolated_program.py",),
     "pyarrow": ("irexec/tools/batch/items.py",),
-    "resvg_py": ("irexec/tools/graph/files.py",),
-    "onnx": ("converters/onnx/", "converters/ir_to_onnx/", "irexec/testing/conversion.py"),
+    "resvg_py": ("irexec/tools/graph/draw.py",),
+    "onnx": ("converters/onnx/", "converters/ir_to_onnx/", "irexec/testing/checking.py"),
     "pytest": ("irexec/testing/checking.py",),
     "onnxruntime": (
         "converters/onnx/reference.py",
@@ -158,7 +158,7 @@ _USES_CONVERTERS = (
     "irexec/api.py",
     "irexec/reading.py",
     "irexec/tools/engines/engine.py",
-    "irexec/tools/engines/runtimes/onnx_file.py",
+    "irexec/tools/engines/runtimes/kinds.py",
 )
 # A type that a signature names, for editors and checkers: nothing imports it when irexec runs.
 _TYPES_ONLY = {("irexec/saving.py", "irexec.authoring.editor")}
@@ -308,7 +308,7 @@ def test_a_cycle_is_found() -> None:
         ("irexec/reference/gemm.py", "from scipy.linalg import blas"),
         ("irexec/reference/gemm.py", "from .windows import strided"),
         ("irexec/reference/gemm.py", "from irexec import ops"),
-        ("irexec/reference/gemm.py", "from irexec.dtypes import rounding"),
+        ("irexec/reference/gemm.py", "from irexec.dtypes import packing"),
         ("irexec/display/hypertext.py", "from irexec.ir.findings import Finding"),
         ("irexec/errors.py", "from irexec.records import Record"),
         ("irexec/records.py", "def html():\n    import irexec.display"),

@@ -17,8 +17,7 @@ from onnx import external_data_helper
 import irexec
 from irexec.cli.main import run
 from irexec.io.onnx_bytes import is_onnx
-from irexec.tools.engines.engine import EngineJob
-from irexec.tools.engines.process import EngineProcess
+from irexec.tools.engines.engine import EngineJob, EngineProcess
 from tests.support.onnx_models import model_of
 
 Capture = pytest.CaptureFixture[str]

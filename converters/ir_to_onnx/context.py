@@ -25,7 +25,7 @@ from converters.ir_to_onnx.opsets import (
 )
 from irexec.analysis.builder import packed
 from irexec.dtypes.elements import BOOLEAN, I64, Element
-from irexec.dtypes.rounding import round_to
+from irexec.dtypes.packing import round_to
 from irexec.errors import OpError, check
 from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact

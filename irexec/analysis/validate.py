@@ -30,7 +30,7 @@ from irexec.ir.writable import unwritable
 from irexec.schema.plugins import plugins
 
 if TYPE_CHECKING:
-    from irexec.analysis.portability.targets import Target
+    from irexec.analysis.portability.findings import Target
 
 FindingCheck = Callable[[ModelGraph, Inference], Iterable[Finding]]
 
@@ -100,7 +100,7 @@ def _of_other_implementations(
 
 
 def _target(text: str) -> Target:
-    from irexec.analysis.portability.targets import parse_target
+    from irexec.analysis.portability.findings import parse_target
 
     return parse_target(text)
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from irexec.analysis.builder import Builder
 from irexec.analysis.model import Model
 from irexec.analysis.validate import validate
-from irexec.authoring.facts import Facts, Saved, with_bodies
-from irexec.authoring.snapshot import Snapshot
+from irexec.authoring.state import Facts, Saved, Snapshot, with_bodies
 from irexec.errors import ModelError, NodeError, OpError
 from irexec.io.payload import output_names, set_output_names
 from irexec.ir.dims import join_shapes

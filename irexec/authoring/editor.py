@@ -8,7 +8,7 @@ from typing import Any
 
 from irexec.analysis.checks.frozen import frozen_axes
 from irexec.analysis.model import Model, check_model
-from irexec.authoring import compression, contents, cutting, folding, grafting, preprocessing, unfreezing
+from irexec.authoring import compression, contents, optimizing, preprocessing, surgery, unfreezing
 from irexec.authoring.editing import Editing
 from irexec.dtypes.elements import ElementLike
 from irexec.io.payload import mark_layer
@@ -95,7 +95,7 @@ class Editor:
             InputError: there is no such tensor, its element type is not known, or it is an input already.
         """
         with self._editing.step(f"cut from {', '.join(tensors)}"):
-            cutting.cut_from(self._editing, tensors)
+            surgery.cut_from(self._editing, tensors)
 
     def cut_to(self, *tensors: str) -> None:
         """Make tensors the only outputs of the model, in this order. What they do not depend on is left out.
@@ -104,7 +104,7 @@ class Editor:
             InputError: there is no such tensor.
         """
         with self._editing.step(f"cut to {', '.join(tensors)}"):
-            cutting.cut_to(self._editing, tensors)
+            surgery.cut_to(self._editing, tensors)
 
     def add_output(self, tensor: str, name: str | None = None) -> None:
         """Make a tensor a further output of the model.
@@ -117,7 +117,7 @@ class Editor:
             InputError: there is no such tensor, it is an output already, or another tensor has the name.
         """
         with self._editing.step(f"add output {tensor}"):
-            cutting.add_output(self._editing, tensor, name)
+            surgery.add_output(self._editing, tensor, name)
 
     def reshape(self, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None:
         """Give inputs other shapes, as ``Model.reshape`` does. ``notes`` names open axes that take one size only.
@@ -185,7 +185,7 @@ class Editor:
             InputError: there is no such layer, no input fits, or several do.
         """
         with self._editing.step(f"remove {layer}"):
-            cutting.remove(self._editing, layer, through)
+            surgery.remove(self._editing, layer, through)
 
     def set_rt_info(self, path: str | Sequence[str], value: object) -> None:
         """Set an entry of the model's rt_info.
@@ -200,7 +200,7 @@ class Editor:
         with self._editing.step(f"rt_info {path}"):
             contents.set_rt_info(self._editing, path, value)
 
-    def insert_after(self, tensor: str, function: grafting.Function) -> None:
+    def insert_after(self, tensor: str, function: surgery.Function) -> None:
         """Insert a function between a tensor and its readers: ``g.insert_after("conv1", irexec.opset.relu)``.
 
         Args:
@@ -212,9 +212,9 @@ class Editor:
             NodeError: a reader cannot take the new tensor.
         """
         with self._editing.step(f"insert after {tensor}"):
-            grafting.insert_after(self._editing, tensor, function)
+            surgery.insert_after(self._editing, tensor, function)
 
-    def replace(self, layer: str, replacement: grafting.Function | Model) -> None:
+    def replace(self, layer: str, replacement: surgery.Function | Model) -> None:
         """Put a function or a model in the place of a layer, whose name and tensor names it gets.
 
         Args:
@@ -227,7 +227,7 @@ class Editor:
             NodeError: a layer cannot take its inputs.
         """
         with self._editing.step(f"replace {layer}"):
-            grafting.replace(self._editing, layer, replacement)
+            surgery.replace(self._editing, layer, replacement)
 
     def embed_preprocessing(
         self,
@@ -333,7 +333,7 @@ class Editor:
             InputError: the model has no such weights.
         """
         with self._editing.step("decompress"):
-            folding.decompress(self._editing)
+            optimizing.decompress(self._editing)
 
     def fold(self) -> None:
         """Replace layers that depend on constants alone, and values that the shapes decide, by constants.
@@ -341,7 +341,7 @@ class Editor:
         Weights stay compressed, and so does a result that is 1 MiB larger than what it is computed from.
         """
         with self._editing.step("fold"):
-            folding.fold(self._editing)
+            optimizing.fold(self._editing)
 
     def optimize(self) -> None:
         """Rewrite layers outside of bodies so that fewer remain, with the same results bit by bit.

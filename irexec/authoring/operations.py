@@ -223,7 +223,7 @@ from irexec.authoring.bodies import Slices as Slices
 from irexec.authoring.bodies import if_ as if_
 from irexec.authoring.bodies import loop as loop
 from irexec.authoring.bodies import tensor_iterator as tensor_iterator
-from irexec.authoring.embedding import embed as embed
+from irexec.authoring.surgery import embed as embed
 from irexec.authoring.tensor import constant as constant
 from irexec.authoring.tensor import packed as packed
 from irexec.authoring.tensor import parameter as parameter

@@ -10,8 +10,8 @@ import numpy as np
 
 from irexec.analysis.builder import Operand
 from irexec.analysis.model import Port, find_port
-from irexec.authoring.cutting import add_result
 from irexec.authoring.editing import Editing
+from irexec.authoring.surgery import add_result
 from irexec.dtypes.elements import F32, Element, ElementLike, as_element
 from irexec.errors import InputError
 from irexec.io.payload import layout_of, parse_layout, set_layout

@@ -14,7 +14,7 @@ from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Port, find_port
 from irexec.analysis.shape_inference import UNKNOWN, ShapeInference
 from irexec.authoring.editing import Editing
-from irexec.authoring.folding import Evaluation
+from irexec.authoring.optimizing import Evaluation
 from irexec.authoring.unfreezing_layers import LENGTHS, AddedLayers, Aligned, aligned_inputs
 from irexec.errors import InputError, NodeError
 from irexec.io.payload import layout_of

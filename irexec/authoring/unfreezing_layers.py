@@ -12,7 +12,7 @@ import numpy as np
 from irexec.analysis.attributes import typed_attribute
 from irexec.analysis.shape_inference import ShapeInference
 from irexec.authoring.editing import Editing
-from irexec.authoring.facts import Facts
+from irexec.authoring.state import Facts
 from irexec.dtypes.elements import Element
 from irexec.errors import UnsupportedError
 from irexec.ir.dims import PartialShape

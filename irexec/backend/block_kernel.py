@@ -15,7 +15,7 @@ from irexec.backend.elementwise_chain import ChainKernel, chain_cost
 from irexec.backend.kernel import Candidate, KernelContext, Order, Task
 from irexec.backend.registry import BlockOperation
 from irexec.dtypes.elements import F32, Element
-from irexec.dtypes.rounding import round_to
+from irexec.dtypes.packing import round_to
 from irexec.ir.facts import Fact
 
 

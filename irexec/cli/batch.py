@@ -15,12 +15,11 @@ from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions
 from irexec.cli.render import progress_bar
 from irexec.cli.run_options import COMPUTE, IMAGE
 from irexec.cli.values import FilePath
-from irexec.tools.batch.batch import format_of
 from irexec.tools.batch.parts import FORMATS, BatchJob, Format
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import PredictorOptions
-from irexec.tools.batch.run import BatchOptions, BatchWatch, MakeEngine, PartDone
-from irexec.tools.batch.run import batch as run_job
+from irexec.tools.batch.run import BatchOptions, BatchWatch, MakeEngine, PartDone, format_of
+from irexec.tools.batch.run import run_job as run_job
 from irexec.tools.images import ImageOptions
 from irexec.tools.run.results import read_labels
 

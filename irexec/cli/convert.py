@@ -10,7 +10,7 @@ import click
 
 from irexec.analysis.checks.layers import own_layers
 from irexec.analysis.model import Model
-from irexec.analysis.portability.targets import parse_target
+from irexec.analysis.portability.findings import parse_target
 from irexec.api import save_model
 from irexec.cli import render
 from irexec.cli.convert_to_onnx import (

@@ -11,18 +11,19 @@ from irexec.cli.option_groups import OptionGroup, command, flag, is_given, optio
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.values import FilePath
-from irexec.tools.graph.draw import GraphOptions, create
-from irexec.tools.graph.drawing import Drawing
-from irexec.tools.graph.files import (
+from irexec.tools.graph.draw import (
     FORMATS,
     Format,
     GraphFile,
+    GraphOptions,
     check_format,
     check_graph_file,
+    create,
     format_of,
     rendered,
     write_graph,
 )
+from irexec.tools.graph.drawing import Drawing
 from irexec.tools.run.input_sources import files_read
 
 _FOR_PROFILE = ("given", "seed", "runs", "threads", "precision", "max_memory", "timeout", "optimize", "native")

@@ -28,9 +28,8 @@ from irexec.messages import counted
 from irexec.runtime.weight_packing import WeightsMode
 from irexec.tools.arrays.statistics import BINS, histogram
 from irexec.tools.images import IMAGE_SUFFIXES, ImageOptions
-from irexec.tools.run.infer import Notifier
+from irexec.tools.run.infer import InferOptions, Notifier
 from irexec.tools.run.infer import infer as run_once
-from irexec.tools.run.infer_options import InferOptions
 from irexec.tools.run.infer_report import InferReport
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.trapping.options import TrapOptions

@@ -11,7 +11,7 @@ import click
 
 import irexec
 from irexec.analysis.codes import CODES
-from irexec.analysis.portability.targets import parse_target
+from irexec.analysis.portability.findings import parse_target
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, command, flag, is_given, option
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from irexec.backend.kernel import KernelOptions, Order
 from irexec.compile.graph import CompileValue, Operation
 from irexec.compile.select import cheapest, is_static
-from irexec.compile.storage.concatenations import may_join
+from irexec.compile.storage.layout import may_join
 from irexec.compile.storage.views import as_views, order_of, outputs_of, probe
 
 # Nanoseconds to copy an element, and to copy one whose neighbours in the copy are not neighbours in the original.

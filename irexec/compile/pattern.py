@@ -7,7 +7,7 @@ A pattern matches every spelling of the same arithmetic: the operands of a sum o
 numbers multiplied anywhere into a product, divisions by a number, subtractions of one. A name stands for the same value
 wherever it occurs.
 
-irexec/compile/rules.py replaces what matches.
+irexec/compile/rewriting.py replaces what matches.
 """
 
 from __future__ import annotations

@@ -31,9 +31,8 @@ from irexec.compile.rewriting import FOLDING_BUDGET, DerivedConstants, Report, R
 from irexec.compile.select import is_native, is_selectable, is_static, may_be_f16, reference_call, select_kernel
 from irexec.compile.specialise import ByShape
 from irexec.compile.steps import Alias, BodyPlan, Check, Plan, ReferenceCall, Step, StepReport
-from irexec.compile.storage.intervals import memory_intervals
 from irexec.compile.storage.layout import STAGED_INPUT, STAGED_TARGET, lay_out, slot_array
-from irexec.compile.storage.planned import EXTERNAL, Owner, PlannedOperation, Storage
+from irexec.compile.storage.planned import EXTERNAL, Owner, PlannedOperation, Storage, memory_intervals
 from irexec.compile.storage.views import is_view
 from irexec.dtypes.elements import Element
 from irexec.errors import NodeError, OpError

@@ -15,7 +15,7 @@ from irexec.backend.constants import ConstantSource
 from irexec.backend.kernel import Kernel, Order
 from irexec.backend.scratch import Workspace
 from irexec.compile.rewriting import Refusal
-from irexec.compile.storage.intervals import MemoryInterval
+from irexec.compile.storage.planned import MemoryInterval
 from irexec.compile.storage.views import ordered
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact

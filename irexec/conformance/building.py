@@ -12,9 +12,7 @@ import numpy as np
 
 from irexec.api import save_model
 from irexec.bounds import Interval, arithmetic
-from irexec.conformance.corpus import cases, chosen
-from irexec.conformance.running import ConformOptions, reference_run
-from irexec.conformance.verdicts import case_bounds
+from irexec.conformance.running import ConformOptions, case_bounds, cases, chosen, reference_run
 from irexec.display import Content, Text
 from irexec.errors import InputError
 from irexec.io.files import new_file

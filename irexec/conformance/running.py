@@ -1,28 +1,288 @@
-"""The corpus through a runtime."""
+"""The corpus, random cases of every version of every operation, through a runtime: the verdict on each case, by bounds,
+or by a tolerance where there is no bound.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
 
 from irexec.analysis.model import Model
-from irexec.api import to_onnx
-from irexec.bounds import ARITHMETICS, Arithmetic, arithmetic
-from irexec.conformance.corpus import cases, chosen
-from irexec.conformance.result import CRASHED, INEXPRESSIBLE, REFUSED, CaseResult, Conformance
-from irexec.conformance.verdicts import Arrays, Verdict, case_bounds, left_open, verdict_of
+from irexec.analysis.portability import DIFFERENCES
+from irexec.api import to_onnx, validate
+from irexec.bounds import ARITHMETICS, Arithmetic, Bound, Interval, Layer, Unbounded, arithmetic, operation_bounds
+from irexec.bounds.readings import READINGS, read_as
+from irexec.display import Column, Content, Table, Text
+from irexec.display.hypertext import badge, html, page
 from irexec.errors import ConversionError, EngineError, InputError, IrexecError, RunTimeoutError
+from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
-from irexec.messages import silent
-from irexec.records import Records
+from irexec.messages import counted, silent, visible
+from irexec.records import Record, Records, Report
 from irexec.testing import Case, model_of
+from irexec.testing.laws import COARSE, attributes_of, infer
+from irexec.testing.random_cases import random_cases, seeded
+from irexec.testing.rows import exact_facts
+from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.engines.engine import EngineJob
 from irexec.tools.engines.runtimes import Worker, default_functions, open_runtime, require_runtime, runtime_kind
-from irexec.tools.engines.runtimes.names import release_of
+from irexec.tools.engines.runtimes.runtime import release_of
+
+Pair = tuple[str, int]
+
+
+def chosen(patterns: Sequence[str]) -> list[Pair]:
+    """The operations whose type, or type and version as in "Softmax-8", match one of the patterns; all without any.
+
+    Raises:
+        InputError: a pattern matches no operation.
+    """
+    pairs = sorted(random_cases())
+    for pattern in patterns:
+        if not any(_matches(pair, pattern) for pair in pairs):
+            raise InputError(f"no operation matches {pattern!r}; irexec ops lists all operations")
+    return [pair for pair in pairs if not patterns or any(_matches(pair, pattern) for pattern in patterns)]
+
+
+def _matches(pair: Pair, pattern: str) -> bool:
+    type, since = pair
+    return fnmatchcase(type, pattern) or fnmatchcase(f"{type}-{since}", pattern)
+
+
+def cases(pairs: Sequence[Pair], seed: int, count: int) -> Iterator[Case]:
+    """``count`` cases of each operation, with the seeds from ``seed`` on. The name of a case is its seed."""
+    table = random_cases()
+    for type, since in pairs:
+        for number in range(seed, seed + count):
+            yield replace(table[type, since](seeded(type, since, number)), name=str(number))
+
+
+INSIDE, OUTSIDE, OPEN, CLOSE, DIFFERS = "inside", "outside", "open", "close", "differs"
+
+Arrays = Sequence[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on one case.
+
+    Attributes:
+        name: of irexec.conformance.running.VERDICTS.
+        why: the reason, where the verdict is neither "inside" nor "close".
+        codes: of the portability table; they explain a case that is open, and not one that is outside.
+    """
+
+    name: str
+    why: str = ""
+    codes: tuple[str, ...] = ()
+
+
+def case_bounds(row: Case, arithmetic: Arithmetic, codes: Sequence[str] = ()) -> tuple[Bound, ...]:
+    """The bounds of the outputs of a case; ``codes``: of known differences, as which it is read."""
+    inputs = [Fact.of(x.array, x.element) for x in row.inputs]
+    layer = Layer(row.definition, attributes_of(row), inputs, infer(row, exact_facts(row)), arithmetic)
+    return read_as(codes, layer, [Interval.certain(x.array) for x in row.inputs], operation_bounds)
+
+
+def verdict_of(row: Case, given: Arrays, expected: Arrays, bounds: Sequence[Bound]) -> Verdict:
+    """The verdict on the outputs of a case; the worst of those on its outputs."""
+    found = [_of_output(row, i, *each) for i, each in enumerate(zip(given, expected, bounds, strict=True))]
+    return next((one for name in (OUTSIDE, DIFFERS, CLOSE) for one in found if one.name == name), Verdict(INSIDE))
+
+
+def _of_output(row: Case, index: int, actual: np.ndarray, expected: np.ndarray, bound: Bound) -> Verdict:
+    name = f"output {index}"
+    if isinstance(bound, Unbounded):
+        return _by_tolerance(row, name, actual, expected)
+    if actual.shape != bound.exact.shape:
+        return Verdict(OUTSIDE, f"{name} has shape {list(actual.shape)}, expected {list(bound.exact.shape)}")
+    outside = bound.outside(actual)
+    if not outside.any():
+        return Verdict(INSIDE)
+    where = tuple(int(i) for i in np.unravel_index(int(np.argmax(outside)), outside.shape))
+    allowed = "" if bound.admits else f", allowed {bound.low[where]:.9g} to {bound.high[where]:.9g}"
+    total = f"{int(outside.sum()):,} of {counted(outside.size, 'element')}"
+    return Verdict(OUTSIDE, f"{name}: {total} outside, {list(where)} is {actual[where]:.9g}{allowed}")
+
+
+def _by_tolerance(row: Case, name: str, actual: np.ndarray, expected: np.ndarray) -> Verdict:
+    """Compare by twice the tolerance of the coarsest element type among the inputs: both sides round."""
+    if actual.shape != expected.shape:
+        return Verdict(DIFFERS, f"{name} has shape {list(actual.shape)}, the reference {list(expected.shape)}")
+    rtol = max(row.definition.tolerance, 1e-4, *(2 * COARSE.get(x.element.name, 0) for x in row.inputs))
+    agrees = agreement_of(name, actual, expected, Tolerance(rtol=rtol, atol=rtol)).agrees
+    return Verdict(CLOSE) if agrees else Verdict(DIFFERS, f"{name} is not within {rtol:g} of the reference")
+
+
+def left_open(row: Case, model: Model, verdict: Verdict, given: Arrays, arithmetic: Arithmetic) -> Verdict:
+    """The verdict on OpenVINO, with the codes of the portability table that the case has.
+
+    It is left open if the outputs are those of one of these differences, or if there is no bound; else they stay
+    outside, and no difference explains them.
+    """
+    if verdict.name not in (OUTSIDE, DIFFERS):
+        return verdict
+    findings = validate(model, portability=True)
+    known = {one.code for one in findings if one.code in DIFFERENCES and DIFFERENCES[one.code].effect != "fails"}
+    explaining = {
+        code for code in known & READINGS.keys()
+        if verdict_of(row, given, given, case_bounds(row, arithmetic, [code])).name == INSIDE
+    }  # fmt: skip
+    is_open = bool(explaining) or (verdict.name == DIFFERS and bool(known))
+    return Verdict(OPEN if is_open else verdict.name, verdict.why, tuple(sorted(explaining or known)))
+
+
+REFUSED, INEXPRESSIBLE, CRASHED = "refused", "inexpressible", "crashed"
+VERDICTS = (INSIDE, OUTSIDE, OPEN, CLOSE, DIFFERS, REFUSED, INEXPRESSIBLE, CRASHED)
+"""Inside and outside: every element is within its bound, or one is not and no correct implementation gives it. Open:
+outside, but the portability table has the difference. Close and differs: there is no bound, and the outputs are within
+the tolerance of the reference, or not, which is not a failure. Refused: the runtime does not run the case.
+Inexpressible: the exporter to ONNX cannot write it. Crashed: the runtime's process ended, or took too long."""
+
+FAILURES = (OUTSIDE, CRASHED)
+
+
+@dataclass(frozen=True)
+class CaseResult(Record):
+    """The verdict on one case.
+
+    Attributes:
+        type, since: the operation, and the opset of its version.
+        case: the seed of the case.
+        elements: the element types of the inputs.
+        verdict: of VERDICTS.
+        why: the reason, where the verdict is neither "inside" nor "close".
+        codes: of the portability table, where it is "open".
+    """
+
+    type: str
+    since: int
+    case: str
+    elements: tuple[str, ...]
+    verdict: str
+    why: str
+    codes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Conformance(Report):
+    """The verdicts on one runtime.
+
+    Attributes:
+        runtime: its name.
+        version: its version; "" where it has none.
+        arithmetic: its stated arithmetic; "" for what it says itself.
+        seed: of the first case of each operation.
+        cases: the verdicts.
+    """
+
+    runtime: str
+    version: str
+    arithmetic: str
+    seed: int
+    cases: Records[CaseResult]
+    _json_properties = ("counts",)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of cases by verdict."""
+        found = Counter(case.verdict for case in self.cases)
+        return {verdict: found[verdict] for verdict in VERDICTS}
+
+    @property
+    def has_run(self) -> bool:
+        """Whether the runtime has run any case."""
+        return any(case.verdict in (INSIDE, OUTSIDE, OPEN, CLOSE, DIFFERS) for case in self.cases)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether an output is outside of its bound, the runtime crashed, or it has run no case."""
+        return not self.has_run or any(case.verdict in FAILURES for case in self.cases)
+
+    def by_operation(self) -> dict[str, Counter[str]]:
+        """The number of cases by verdict of each operation, such as "Softmax-8"."""
+        rows: dict[str, Counter[str]] = {}
+        for case in self.cases:
+            rows.setdefault(f"{case.type}-{case.since}", Counter())[case.verdict] += 1
+        return rows
+
+    @property
+    def title(self) -> str:
+        """The runtime and the sum of the verdicts."""
+        total = ", ".join(f"{number} {verdict}" for verdict, number in self.counts.items() if number)
+        name = " ".join(filter(None, (self.runtime, self.version, self.arithmetic)))
+        rows = counted(len({(case.type, case.since) for case in self.cases}), "operation")
+        return f"{name}: {counted(len(self.cases), 'case')} of {rows}: {total}"
+
+    def sections(self) -> list[Content]:
+        """A table by operation, the reasons of cases that are not inside or close, and the sum."""
+        return self._sections(_SHOWN)
+
+    def _sections(self, limit: int | None) -> list[Content]:
+        used = [verdict for verdict, number in self.counts.items() if number]
+        columns = [Column("operation", lambda row: row[0]), *(_column(verdict) for verdict in used)]
+        found: list[Content] = [Table(columns, list(self.by_operation().items()), what="operations")]
+        reasons = sorted(
+            (case for case in self.cases if case.why), key=lambda case: _ORDER.index(case.verdict)
+        )  # fmt: skip
+        if reasons:
+            found.append(Table(_REASONS, reasons, what="cases", limit=limit))
+        return [*found, Text(self.title, "title")]
+
+    def html(self) -> str:
+        """A page that needs no other file: the verdicts by operation, and all reasons."""
+        contents = self._sections(None)
+        return page(f"irexec conform {self.runtime}", html([contents[-1], *contents[:-1]]))
+
+    def badge(self) -> str:
+        """An SVG of one line: the share of the cases with a bound that are inside, and the number of failures."""
+        failed = sum(self.counts[verdict] for verdict in FAILURES)
+        bounded = self.counts[INSIDE] + self.counts[OUTSIDE]
+        text = f"{failed} wrong" if failed else f"{self.counts[INSIDE]} of {bounded} inside"
+        return badge("conformance", text, is_good=not self.has_failed)
+
+    def junit(self) -> str:
+        """A JUnit document: an output outside is a failure, a crash an error; cases without a verdict of the bounds are
+        skipped, with the reason."""
+        suite = Element("testsuite", name=f"irexec conform {self.runtime}", tests=str(len(self.cases)))
+        suite.set("failures", str(self.counts[OUTSIDE]))
+        suite.set("errors", str(self.counts[CRASHED]))
+        suite.set("skipped", str(sum(self.counts[verdict] for verdict in _SKIPPED)))
+        for case in self.cases:
+            node = SubElement(suite, "testcase", classname=f"{case.type}-{case.since}", name=case.case)
+            if case.verdict not in (INSIDE, CLOSE):
+                kind = {CRASHED: "error", OUTSIDE: "failure"}.get(case.verdict, "skipped")
+                text = " ".join((case.verdict, *case.codes))
+                SubElement(node, kind, message=visible(f"{text}: {case.why}"))
+        indent(suite)
+        return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(suite, encoding="unicode")}\n'
+
+
+_SKIPPED = (OPEN, DIFFERS, REFUSED, INEXPRESSIBLE)
+_ORDER = (CRASHED, OUTSIDE, DIFFERS, OPEN, REFUSED, INEXPRESSIBLE)
+_SHOWN = 20
+_REASONS = [
+    Column("operation", lambda case: f"{case.type}-{case.since}"),
+    Column("case", "case"),
+    Column("verdict", lambda case: " ".join((case.verdict, *case.codes))),
+    Column("reason", "why", kind="sentence"),
+]
+
+
+def _column(verdict: str) -> Column:
+    def number(row: Any) -> int:
+        return int(row[1][verdict])
+
+    return Column(verdict, number, "number")
+
 
 Reference = tuple[Model, list[np.ndarray], list[np.ndarray]]
 

@@ -16,9 +16,9 @@ from irexec.display.document import (
     Table,
     Text,
     bars,
+    records,
     sections_of,
 )
-from irexec.display.fields import records
 from irexec.display.hypertext import html
 from irexec.display.text import TextFormat, lines, plain
 

@@ -1,4 +1,6 @@
-"""Exact packing and unpacking of every element type, as the bytes of a .bin hold it."""
+"""Exact packing and unpacking of every element type, as the bytes of a .bin hold it, and rounding to those that NumPy
+lacks.
+"""
 
 from __future__ import annotations
 
@@ -38,3 +40,14 @@ def unpack(element: Element, raw: np.ndarray, count: int) -> np.ndarray:
 def pack(element: Element, array: np.ndarray) -> np.ndarray:
     """The packed bytes of an array in the carrier of ``element``: uint8, one dimension."""
     return element.codec.pack(np.ascontiguousarray(array).reshape(-1))
+
+
+def round_to(element: Element, array: np.ndarray) -> np.ndarray:
+    """The values of ``array`` rounded to ``element``, in its carrier.
+
+    Args:
+        element: the type; one that NumPy has itself leaves the array as it is.
+        array: values of the carrier, any shape.
+    """
+    # Arithmetic on an array without axes gives a NumPy scalar.
+    return np.asarray(element.codec.round(np.asarray(array)))

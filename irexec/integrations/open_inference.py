@@ -30,9 +30,7 @@ import numpy as np
 
 from irexec.analysis.model import Port
 from irexec.errors import InputError, IrexecError, ModelError, RunTimeoutError
-from irexec.integrations.draining import RefusedCalls, draining_server
 from irexec.integrations.extras import not_importable
-from irexec.integrations.middleware import LimitedBodies, LoggedRequests, logging_interceptor
 from irexec.integrations.model_extensions import (
     EXTENSIONS,
     PLATFORM,
@@ -42,7 +40,14 @@ from irexec.integrations.model_extensions import (
     grpc_handler,
     http_routes,
 )
-from irexec.integrations.pages import add_pages
+from irexec.integrations.servers import (
+    LimitedBodies,
+    LoggedRequests,
+    RefusedCalls,
+    add_pages,
+    draining_server,
+    logging_interceptor,
+)
 from irexec.integrations.tensors import array_of, datatype_of, infer_request, is_text, sizes_of
 from irexec.messages import cut
 from irexec.tools.serving import Batcher, ModelStatistics, ServedModel, TooManyRequestsError

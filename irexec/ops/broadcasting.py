@@ -20,8 +20,7 @@ from irexec.ir.dims import (
     meet,
     shape_text,
 )
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integers
+from irexec.ir.facts import Fact, integers
 from irexec.reference.limits import check_memory
 from irexec.reference.windows import Mode as PadMode
 from irexec.reference.windows import padded

@@ -23,9 +23,8 @@ from irexec.ir.dims import (
     span,
     widen_shapes,
 )
-from irexec.ir.facts import Fact
+from irexec.ir.facts import Fact, integer
 from irexec.ir.graph import Node
-from irexec.ir.integers import integer
 from irexec.messages import counted
 from irexec.schema.attributes import AttributeShape
 from irexec.schema.bodies import Branch, Slice, Wiring

@@ -9,7 +9,7 @@ import numpy as np
 
 from irexec.dtypes.elements import BF16, BOOLEAN, ELEMENTS, F16, F32, Element, element, element_of
 from irexec.dtypes.layouts import round_bf16
-from irexec.dtypes.rounding import round_to
+from irexec.dtypes.packing import round_to
 from irexec.errors import OpError, check
 from irexec.ir.dims import broadcastable_to, may_equal, meet, meet_shapes, shape_text
 from irexec.ir.facts import Fact

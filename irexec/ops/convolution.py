@@ -14,8 +14,7 @@ import numpy as np
 from irexec.dtypes.elements import BF16, F16, F32, U1
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Size, is_static, may_equal, meet
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integers
+from irexec.ir.facts import Fact, integers
 from irexec.reference.convolution import (
     add_bias,
     channels_first,

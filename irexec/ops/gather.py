@@ -13,8 +13,7 @@ import numpy as np
 
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Shape, count, high, low, may_equal, meet_shapes, shape_text
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integer
+from irexec.ir.facts import Fact, integer
 from irexec.reference.indexing import as_indices, from_front
 from irexec.reference.limits import check_time
 from irexec.schema.opdef import (

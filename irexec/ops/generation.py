@@ -12,11 +12,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from irexec.dtypes.elements import BF16, F16, F32, F64, I32, I64, Element, element
-from irexec.dtypes.rounding import round_to
+from irexec.dtypes.packing import round_to
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, ceil_div, high, low, span
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integer, integers
+from irexec.ir.facts import Fact, integer, integers
 from irexec.reference.indexing import bisect
 from irexec.reference.limits import check_time
 from irexec.schema.opdef import (

@@ -12,8 +12,7 @@ import numpy as np
 
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, PartialShape, Shape, Size, high, may_equal, meet, shape_text
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integers
+from irexec.ir.facts import Fact, integers
 from irexec.messages import counted
 from irexec.reference.limits import check_time
 from irexec.reference.products import inverse, matmul

@@ -10,8 +10,7 @@ import numpy as np
 
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Size, at_least, count, exact_quotient, high, low, may_equal, meet, shape_text
-from irexec.ir.facts import EveryOutput, Fact
-from irexec.ir.integers import integer, integers
+from irexec.ir.facts import EveryOutput, Fact, integer, integers
 from irexec.schema.attributes import Positive
 from irexec.schema.opdef import (
     INDEX,

@@ -11,8 +11,7 @@ import numpy as np
 from irexec.dtypes.elements import BF16, F16, F32, I64, Element, element
 from irexec.errors import check
 from irexec.ir.dims import Shape, Size, high, low, meet, span
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integer
+from irexec.ir.facts import Fact, integer
 from irexec.reference.boxes import (
     AxisAligned,
     BoxSet,

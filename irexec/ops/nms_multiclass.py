@@ -13,8 +13,7 @@ import numpy as np
 from irexec.dtypes.elements import element
 from irexec.errors import check
 from irexec.ir.dims import Shape, high, meet
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integers
+from irexec.ir.facts import Fact, integers
 from irexec.ops.nms import BOX_TYPES, IndexType, limit_to, shared_sizes, up_to
 from irexec.reference.boxes import AxisAligned, OverlapCache, decays, descending, suppress_adaptively
 from irexec.reference.limits import check_time

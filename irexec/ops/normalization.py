@@ -10,8 +10,7 @@ import numpy as np
 
 from irexec.errors import check
 from irexec.ir.dims import ANY, PartialShape, Size, span
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integers
+from irexec.ir.facts import Fact, integers
 from irexec.reference.windows import pad, windows
 from irexec.schema.attributes import Ints, Positive
 from irexec.schema.opdef import (

@@ -13,7 +13,7 @@ from typing import Annotated
 import numpy as np
 
 from irexec.dtypes.elements import I32, I64, U8
-from irexec.dtypes.rounding import round_to
+from irexec.dtypes.packing import round_to
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, may_equal
 from irexec.ir.facts import Fact

@@ -12,8 +12,7 @@ from irexec.dtypes.elements import F32
 from irexec.errors import check
 from irexec.ir.dims import ANY, Shape, Size, at_least, exact_quotient, high, low, may_equal, span
 from irexec.ir.dims import count as elements
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integers
+from irexec.ir.facts import Fact, integers
 from irexec.reference.detection import Edges, cell_centres, grid_of_boxes
 from irexec.reference.products import softmax
 from irexec.reference.special import sigmoid

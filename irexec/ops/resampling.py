@@ -17,8 +17,7 @@ import numpy as np
 from irexec.dtypes.elements import BF16, F16, F32, F64, I8, I32, I64, U8, U32, U64
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, exact_quotient, may_equal, meet, shape_text, span
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integers
+from irexec.ir.facts import Fact, integers
 from irexec.messages import counted
 from irexec.reference.resize import ResizeParams, SampleParams, interpolate, sample_grid, scaled_size
 from irexec.reference.windows import pad

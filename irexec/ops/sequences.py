@@ -14,8 +14,7 @@ import numpy as np
 from irexec.dtypes.elements import Element, element
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Size, meet, shape_text
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integer
+from irexec.ir.facts import Fact, integer
 from irexec.reference import indexing, products
 from irexec.reference.products import Activation, Cell
 from irexec.schema.opdef import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, OpDef, Rank

@@ -9,8 +9,7 @@ import numpy as np
 from irexec.dtypes.elements import I64, Element, element
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, PartialShape, Shape, Size, count, high, join, low, may_equal, shape_text, span
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integers
+from irexec.ir.facts import Fact, integers
 from irexec.schema.opdef import AnyTensor, AxesTensor, IntegerVector
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axes, open_shape, vector_length

@@ -11,8 +11,7 @@ import numpy as np
 
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape, Size, at_least, high, low, may_equal, meet, span
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integer, integers
+from irexec.ir.facts import Fact, integer, integers
 from irexec.reference import special
 from irexec.schema.opdef import FloatTensor, FloatVector, IndexElement, IndexScalar, IndexVector, Rank
 from irexec.schema.registry import op

@@ -11,8 +11,7 @@ import numpy as np
 
 from irexec.errors import check
 from irexec.ir.dims import PartialShape, Shape, Size, high, may_equal, shape_text, span
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integers, integers_or_bounds
+from irexec.ir.facts import Fact, integers, integers_or_bounds
 from irexec.schema.attributes import Ints
 from irexec.schema.opdef import AnyTensor, IntegerVector, Rank
 from irexec.schema.registry import op

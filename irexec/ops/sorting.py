@@ -10,8 +10,7 @@ import numpy as np
 from irexec.dtypes.elements import I8, I32, I64, Element, element
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Shape, Size, at_least, at_most, count, high, low, meet, span
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integer
+from irexec.ir.facts import Fact, integer
 from irexec.reference.indexing import bisect, distinct
 from irexec.schema.opdef import (
     SCALAR,

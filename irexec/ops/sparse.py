@@ -11,8 +11,7 @@ import numpy as np
 from irexec.dtypes.elements import BOOLEAN, element_of, lowest
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, at_least, high, low, may_equal, meet, span
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integer, integers
+from irexec.ir.facts import Fact, integer, integers
 from irexec.reference.indexing import from_front
 from irexec.reference.integers import truncated_quotient
 from irexec.schema.injected import ElementTypes

@@ -12,8 +12,7 @@ import numpy as np
 from irexec.dtypes.elements import element, element_of, lowest
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Shape, Size, at_least, exact_quotient, high, low, may_equal
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integers
+from irexec.ir.facts import Fact, integers
 from irexec.reference.integers import through_float
 from irexec.reference.limits import check_memory, check_time
 from irexec.reference.windows import (

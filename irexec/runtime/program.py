@@ -38,7 +38,7 @@ from irexec.runtime.weight_packing import WeightsMode, holding_of
 
 if TYPE_CHECKING:
     from irexec.compile.plan_report import PlanReport
-    from irexec.runtime.varying_sizes import Shapes, VaryingSizes
+    from irexec.runtime.inputs import Shapes, VaryingSizes
 
 
 PLANS, STEPS = 64, 16_384
@@ -225,14 +225,14 @@ class Program:
 
     @functools.cached_property
     def _varying_sizes(self) -> VaryingSizes:
-        from irexec.runtime.varying_sizes import VaryingSizes, appended_lengths  # not for models of known sizes
+        from irexec.runtime.inputs import VaryingSizes, appended_lengths  # not for models of known sizes
 
         declared = [_fact(self.inference, port).shape for port in self.inputs]
         appended = appended_lengths(self.model, declared)
         return VaryingSizes(declared, appended, self._knows_most_products, self._are_as_good)
 
     def _knows_most_products(self, partial: Shapes) -> bool:
-        from irexec.runtime.varying_sizes import knows_most_products
+        from irexec.runtime.inputs import knows_most_products
 
         try:
             return knows_most_products(self.model, self.infer(partial))
@@ -242,7 +242,7 @@ class Program:
 
     def _are_as_good(self, shapes: Shapes, partial: Shapes) -> bool:
         """Whether plans for inputs of partly known shapes are as good as those for known shapes."""
-        from irexec.runtime.varying_sizes import keeps_products
+        from irexec.runtime.inputs import keeps_products
 
         try:
             return keeps_products(self.model, self.infer(shapes), self.infer(partial))

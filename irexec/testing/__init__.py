@@ -17,8 +17,7 @@
 Nothing here imports pytest but ``parametrize``, when it is called.
 """
 
-from irexec.testing.checking import check, parametrize
-from irexec.testing.conversion import check_conversion
+from irexec.testing.checking import check, check_conversion, parametrize
 from irexec.testing.rows import Case, FactsCase, Refusal, Row, Typed, case, facts_case, model_of, random, refuses, typed
 
 __all__ = [

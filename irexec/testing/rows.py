@@ -16,7 +16,7 @@ import numpy as np
 from irexec.analysis.builder import Builder
 from irexec.analysis.model import Model
 from irexec.dtypes.elements import Element, element, element_of
-from irexec.dtypes.rounding import round_to
+from irexec.dtypes.packing import round_to
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape
 from irexec.ir.facts import Fact

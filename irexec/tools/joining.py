@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from irexec.analysis.model import Model, Port, expected, find_port
 from irexec.api import ModelLike, as_model
-from irexec.authoring.cutting import add_result
 from irexec.authoring.editing import Editing
-from irexec.authoring.grafting import graft
+from irexec.authoring.surgery import add_result, graft
 from irexec.errors import InputError
 from irexec.ir.graph import Value
 

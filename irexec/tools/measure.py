@@ -30,8 +30,7 @@ from irexec.records import Record, Report
 from irexec.runtime.observation import RunProgress
 from irexec.runtime.profile import Profile, ProfileRow
 from irexec.tools.arrays.files import write_npz
-from irexec.tools.engines.engine import EngineJob
-from irexec.tools.engines.process import EngineProcess, ProcessMeasurement, take_turns
+from irexec.tools.engines.engine import EngineJob, EngineProcess, ProcessMeasurement, take_turns
 from irexec.tools.images import Notify
 from irexec.tools.run.input_sources import GivenInputs, InputSource, external_files, files_read, sample_inputs
 from irexec.tools.run.shapes import RunOptions, SessionOptions, read_with_shapes, reshape

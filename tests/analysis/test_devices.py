@@ -11,9 +11,8 @@ import pytest
 import irexec
 from irexec import Model
 from irexec.analysis.builder import Builder
-from irexec.analysis.portability.devices import DEVICES, NOT_TAKEN
+from irexec.analysis.portability.findings import DEVICES, NOT_TAKEN, Target, parse_target
 from irexec.analysis.portability.releases import NEWEST
-from irexec.analysis.portability.targets import Target, parse_target
 from irexec.authoring.downgrade import downgrade
 from irexec.cli.main import run
 from irexec.errors import InputError

@@ -12,8 +12,7 @@ import pytest
 
 import irexec
 from irexec.analysis.matching import Matching, match_graphs, value_pairs
-from irexec.analysis.matching.assignment import Assignment
-from irexec.analysis.matching.keys import Numbers, Side, keys_of
+from irexec.analysis.matching.keys import Assignment, Numbers, Side, keys_of
 from irexec.analysis.matching.match import Spread, aligned
 from irexec.ir.graph import Graph, Input, Node
 from tests.support.networks import unpacked

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.analysis.body_facts import MAX_INFERENCES
-from irexec.analysis.shape_inference import UNKNOWN, ShapeInference, infer_shapes
+from irexec.analysis.shape_inference import MAX_INFERENCES, UNKNOWN, ShapeInference, infer_shapes
 from irexec.dtypes.elements import F32
 from irexec.ir.dims import ANY
 from irexec.ir.facts import Fact

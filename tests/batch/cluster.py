@@ -11,7 +11,7 @@ from pathlib import Path
 
 from irexec.integrations.ray_data import RayActors, load_ray
 from irexec.tools.batch.parts import BatchJob
-from irexec.tools.batch.run import BatchOptions, BatchWatch, PartDone, batch
+from irexec.tools.batch.run import BatchOptions, BatchWatch, PartDone, run_job
 from irexec.tools.images import ImageOptions
 from tests.batch import data
 
@@ -27,7 +27,7 @@ def run(folder: Path, items: int) -> int:
     )
     times = {}
     local = folder / "local.npz"
-    times["local"] = _timed(lambda: batch([str(source)], job, BatchOptions(output=str(local), jobs=_NODES)))
+    times["local"] = _timed(lambda: run_job([str(source)], job, BatchOptions(output=str(local), jobs=_NODES)))
     # Ray gives its processes the lowest priority but four, so that they would wait for whatever else runs here.
     os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
     ray = load_ray()
@@ -39,7 +39,7 @@ def run(folder: Path, items: int) -> int:
         for name, lost in (("cluster", None), ("cluster, one node lost", nodes[0])):
             output = folder / f"{name}.npz"
             watch = _Losing(cluster, lost, items // 2)
-            times[name] = _timed(lambda output=output, watch=watch: batch(
+            times[name] = _timed(lambda output=output, watch=watch: run_job(
                 [str(source)], job, BatchOptions(output=str(output), jobs=_NODES), BatchWatch(part=watch), lambda j, n: RayActors(j, n, cluster.address)
             )) - watch.began  # fmt: skip
             if output.read_bytes() != local.read_bytes():

@@ -12,8 +12,8 @@ from types import TracebackType
 import numpy as np
 
 from irexec.errors import IrexecError
-from irexec.tools.engines import process as engine_process
-from irexec.tools.engines.process import EngineProcess
+from irexec.tools.engines import engine as engine_process
+from irexec.tools.engines.engine import EngineProcess
 from tests.benchmarks.conditions import available_cores, pin
 from tests.benchmarks.engines import job, random_feeds
 from tests.benchmarks.table import Result

@@ -29,7 +29,7 @@ from irexec.ir.graph import Value
 from irexec.runtime import execute
 from irexec.tools.compare import options as compare_options
 from irexec.tools.engines.runtimes import Arrays, Runtime, Worker, open_runtime
-from irexec.tools.engines.runtimes.own import OwnRuntime
+from irexec.tools.engines.runtimes.kinds import OwnRuntime
 from irexec.tools.judge import JudgeOptions, judge, opponent
 from tests.bounds.true_accusations import is_known
 from tests.graphs.choices import any_kernels, short_blocks

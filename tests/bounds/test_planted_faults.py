@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from irexec.conformance.corpus import cases
+from irexec.conformance.running import cases
 from irexec.testing.random_cases import random_cases
 from tests.bounds.opponents import Opponents, Tally, judge
 

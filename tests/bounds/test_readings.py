@@ -8,7 +8,7 @@ import pytest
 from irexec.analysis.portability import DIFFERENCES
 from irexec.bounds import ARITHMETICS, Interval
 from irexec.bounds.readings import READINGS
-from irexec.conformance.verdicts import case_bounds
+from irexec.conformance.running import case_bounds
 from irexec.testing import Case, case
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from irexec.conformance import CaseResult, Conformance
-from irexec.conformance.result import VERDICTS
+from irexec.conformance.running import VERDICTS
 from irexec.records import Records
 
 ROOT = Path(__file__).parents[2]

@@ -17,8 +17,7 @@ from irexec.bounds import ARITHMETICS
 from irexec.cli.main import run
 from irexec.cli.runtime_options import ARITHMETIC_NAMES
 from irexec.conformance import ConformOptions, conform, running
-from irexec.conformance.corpus import cases, chosen
-from irexec.conformance.result import VERDICTS
+from irexec.conformance.running import VERDICTS, cases, chosen
 from irexec.errors import ConversionError, InputError
 from tests.support.fake_releases import fake_releases
 

@@ -12,8 +12,7 @@ import pytest
 
 import irexec
 from irexec.dtypes.elements import ELEMENTS, F16, F32, F64, I64, STRING, Element, as_element, element, element_of
-from irexec.dtypes.packing import pack, packed_size, unpack
-from irexec.dtypes.rounding import round_to
+from irexec.dtypes.packing import pack, packed_size, round_to, unpack
 from irexec.errors import InputError, IrexecError, OpError, UnsupportedError
 
 # onnx has these too; IR does not.

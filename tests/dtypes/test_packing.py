@@ -11,8 +11,7 @@ from hypothesis.extra import numpy as nps
 from irexec.dtypes.codecs import MiniFloatCodec
 from irexec.dtypes.elements import BF16, ELEMENTS, STRING, Element, element
 from irexec.dtypes.layouts import Float8
-from irexec.dtypes.packing import pack, packed_size, unpack
-from irexec.dtypes.rounding import round_to
+from irexec.dtypes.packing import pack, packed_size, round_to, unpack
 from irexec.errors import OpError
 from irexec.ops.conversion import converted
 from tests.data.elements import elements

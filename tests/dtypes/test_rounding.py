@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from irexec.dtypes.elements import BF16, F8E4M3, Element, element
-from irexec.dtypes.packing import pack, unpack
-from irexec.dtypes.rounding import round_to
+from irexec.dtypes.packing import pack, round_to, unpack
 from irexec.ops.conversion import converted
 from tests.data.elements import elements
 

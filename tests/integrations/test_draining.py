@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from irexec.integrations.draining import ClosingConnections, stop_listening
+from irexec.integrations.servers import ClosingConnections, stop_listening
 
 
 @pytest.mark.parametrize("is_ending", [False, True])

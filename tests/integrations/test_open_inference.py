@@ -206,7 +206,7 @@ def grpc_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str
     found: list[Any] = []
 
     async def run() -> None:
-        from irexec.integrations.draining import RefusedCalls
+        from irexec.integrations.servers import RefusedCalls
 
         server = open_inference._Server([model], options)
         plane = open_inference._dataplane_class(irexec.__version__)(server._registry)

@@ -21,7 +21,7 @@ from irexec import opset
 from tests.serving.server import Server
 
 _T: Any = opset.extension("extension")
-_SETTINGS = "from irexec.integrations import middleware; middleware.STALLED = 1.0"
+_SETTINGS = "from irexec.integrations import servers; servers.STALLED = 1.0"
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ from irexec.ir.order import needed
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.engines.engine import EngineJob
 from irexec.tools.engines.releases.environments import Release, environments_folder, installed
-from irexec.tools.engines.runtimes.process import Worker
+from irexec.tools.engines.runtimes.runtime import Worker
 from tests.release_sweep.sample import Sample, forms, network_names, operations
 from tests.sweep.kind import Case, Kind, Outcome
 

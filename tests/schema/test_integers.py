@@ -9,8 +9,7 @@ import irexec
 from irexec.dtypes.elements import BOOLEAN, F32, I64, STRING, U64, Element
 from irexec.errors import NodeError, OpError
 from irexec.ir.dims import ANY, Dim
-from irexec.ir.facts import Fact
-from irexec.ir.integers import integer, integers
+from irexec.ir.facts import Fact, integer, integers
 
 
 def _objects(*values: object) -> np.ndarray:

@@ -269,7 +269,7 @@ def test_beside_openvino_f16_is_computed_in_f32() -> None:
     )
 
 
-# A runtime as a command: irexec itself, called as the module irexec.tools.engines.runtimes.command says.
+# A runtime as a command: irexec itself, called as the module irexec.tools.engines.runtimes.kinds says.
 RUNNER = """
 import sys
 import numpy as np

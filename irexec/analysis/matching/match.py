@@ -6,8 +6,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from irexec.analysis.matching.assignment import Assignment
-from irexec.analysis.matching.keys import NO_KEY, Numbers, Side, SideKeys, Source, joined, keys_of
+from irexec.analysis.matching.keys import NO_KEY, Assignment, Numbers, Side, SideKeys, Source, joined, keys_of
 from irexec.analysis.matching.result import Matching, Pair
 from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node

@@ -5,8 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from irexec.analysis.portability.difference import difference
-from irexec.analysis.portability.shapes import aligned_at_the_end, is_aligned_at_the_start, may_be, windows_beside
+from irexec.analysis.portability.difference import (
+    aligned_at_the_end,
+    difference,
+    is_aligned_at_the_start,
+    may_be,
+    windows_beside,
+)
 from irexec.ir.dims import low
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from irexec.analysis.portability.difference import difference
-from irexec.analysis.portability.shapes import windows_beside
+from irexec.analysis.portability.difference import difference, windows_beside
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer

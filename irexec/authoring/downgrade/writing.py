@@ -9,16 +9,14 @@ from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.collection import in_order
 from irexec.analysis.constant_layers import gives_the_same
 from irexec.analysis.model import Model
-from irexec.analysis.portability.devices import refusals
-from irexec.analysis.portability.findings import value_findings
+from irexec.analysis.portability.findings import Target, parse_target, refusals, value_findings
 from irexec.analysis.portability.plugins import UNIQUE_NAMES
 from irexec.analysis.portability.releases import IR_VERSIONS, OPSETS, Release
-from irexec.analysis.portability.targets import Target, parse_target
 from irexec.analysis.shape_inference import UNKNOWN, Inference
 from irexec.analysis.validate import infer_all
 from irexec.authoring.downgrade.layer import FOLLOWING, REASONS, RESPELLINGS, REWRITES, Inexact, Layer, Rewrite
 from irexec.authoring.editing import Editing
-from irexec.authoring.folding import fold, is_folded
+from irexec.authoring.optimizing import fold, is_folded
 from irexec.authoring.tensor import Tensor, constant
 from irexec.errors import ConversionError, OpError, UnsupportedError
 from irexec.ir import codes

@@ -7,7 +7,7 @@ import numpy as np
 from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, floats, joined, settled
 from irexec.bounds.registry import Layer, rule
 from irexec.dtypes.elements import Element
-from irexec.ir.integers import integer, integers
+from irexec.ir.facts import integer, integers
 from irexec.reference.integers import round_e4m3, round_e5m2
 from irexec.schema.shape_rules import align, alignment
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from irexec.bounds.interval import Algebra, Bound, Interval, Mask, Unbounded, floats, joined, settled
 from irexec.bounds.registry import Layer, rule
-from irexec.ir.integers import integer
+from irexec.ir.facts import integer
 from irexec.reference.indexing import as_indices, bisect
 from irexec.schema.registry import newest
 from irexec.schema.shape_rules import normalize_axis

@@ -39,7 +39,7 @@ from irexec.bounds.interval import (
 )
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.normalization import positive, shares, squares
-from irexec.ir.integers import integer, integers
+from irexec.ir.facts import integer, integers
 from irexec.reference import special
 from irexec.reference.convolution import grid_of
 from irexec.reference.products import score_scale

@@ -28,7 +28,7 @@ import numpy as np
 from irexec.bounds.interval import Algebra, Bound, Interval, Mask, Unbounded, floats, integers_near, settled
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.elementwise import INCREASING
-from irexec.ir.integers import integers
+from irexec.ir.facts import integers
 from irexec.reference import resize
 from irexec.reference.indexing import as_indices
 from irexec.reference.resize import ResizeParams, SampleParams, Taps, pixel_of, position_of, scales_of

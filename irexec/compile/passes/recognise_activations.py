@@ -11,8 +11,7 @@ from collections.abc import Callable
 
 from irexec.compile.graph import CompileGraph, CompileValue
 from irexec.compile.pattern import call, either, number, value
-from irexec.compile.rewriting import Rewriting
-from irexec.compile.rules import Replacement, Rule, apply_rules
+from irexec.compile.rewriting import Replacement, Rewriting, Rule, apply_rules
 
 x = value("x")
 _SHIFTED = either(

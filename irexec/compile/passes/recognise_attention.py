@@ -10,8 +10,7 @@ import numpy as np
 from irexec.backend.registry import offers
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.pattern import call, either, number, value
-from irexec.compile.rewriting import Rewriting
-from irexec.compile.rules import Replacement, Rule, apply_rules
+from irexec.compile.rewriting import Replacement, Rewriting, Rule, apply_rules
 from irexec.compile.select import is_static, task_of
 
 # A factor is 1 where there is none.

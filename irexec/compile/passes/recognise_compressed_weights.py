@@ -13,8 +13,7 @@ from irexec.backend.compressed import CompressedSource
 from irexec.compile.graph import CompileGraph, CompileValue, constant_value
 from irexec.compile.levels import PRODUCTS, THROUGH
 from irexec.compile.pattern import call, either, value
-from irexec.compile.rewriting import Rewriting
-from irexec.compile.rules import Replacement, Rule, apply_rules
+from irexec.compile.rewriting import Replacement, Rewriting, Rule, apply_rules
 from irexec.dtypes.elements import F16, F32, I4, I8, U4, U8
 from irexec.ir.constants import Constant
 from irexec.ir.dims import is_static

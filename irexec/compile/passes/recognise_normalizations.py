@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 from irexec.compile.graph import CompileGraph, CompileValue
 from irexec.compile.pattern import Pattern, array, call, either, number, root, value
-from irexec.compile.rewriting import Rewriting
-from irexec.compile.rules import Replacement, Rule, apply_rules
+from irexec.compile.rewriting import Replacement, Rewriting, Rule, apply_rules
 
 x, axes, eps = value("x"), array("axes"), number("eps")
 

@@ -19,8 +19,7 @@ from irexec.compile.levels import DEQUANTIZE, PRODUCTS, QUANTIZE, THROUGH, grid_
 from irexec.compile.passes.compute_in_integers import may_use_integers
 from irexec.compile.passes.fold_constants import fold
 from irexec.compile.pattern import Match, Pattern, call, either, number, value
-from irexec.compile.rewriting import Rewriting, created
-from irexec.compile.rules import leaks
+from irexec.compile.rewriting import Rewriting, created, leaks
 from irexec.compile.select import is_static
 from irexec.dtypes.elements import F32, I8, U8
 from irexec.reference.integers import Grid

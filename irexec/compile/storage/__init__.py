@@ -13,10 +13,8 @@ Two buffers share bytes only if no step needs both. A buffer may also be shared 
 input that nothing reads later, and the parts of a Concat may be computed at their position in its output. The workspace
 of kernels lies in the arena, too, during their steps.
 
-- planned.py: an operation with its kernel (PlannedOperation), and the decisions (Storage).
-- layout.py: makes the decisions, for one operation after the other.
+- planned.py: an operation with its kernel (PlannedOperation), the decisions (Storage), and the bytes in use.
+- layout.py: makes the decisions, for one operation after the other; parts of a Concat are computed in its output.
 - views.py: which operations return views, and how a tensor lies in memory.
-- concatenations.py: parts of a Concat that are computed in its output.
 - arena.py: offsets of buffers.
-- intervals.py: the bytes in use from step to step, for reports.
 """

@@ -1,4 +1,8 @@
-"""Random models of detectors: priors, DetectionOutput, YOLO."""
+"""Random models of detectors: priors, DetectionOutput, YOLO, the suppression of boxes, regions of interest.
+
+Scores are all different and thresholds are met by no overlap: which of equal scores comes first is not specified
+everywhere, and the CPU plugin takes an overlap equal to the threshold for a greater one.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.testing import Case, Typed, typed
+from irexec.testing import Case, Typed, case, typed
 from irexec.testing.case_generator import INTEGERS, MOVED, CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
@@ -166,3 +170,220 @@ def reorg_yolo(gen: CaseGenerator, type: str, since: int) -> Case:
     channels = gen.pick(stride * stride, 2 * stride * stride, stride * stride + gen.size(0, 9))
     data = gen.tensor([gen.size(), channels, gen.size(1, 3) * stride, gen.size(1, 3) * stride], MOVED)
     return model(type, since, data, stride=stride)
+
+
+_KINDS = ("f32", "f32", "f32", "f16")
+
+
+def _scores(gen: CaseGenerator, kind: str, *shape: int) -> Typed:
+    """Different numbers in 0 to 1, exact in f16."""
+    count = int(np.prod(shape))
+    return typed(kind, ((gen.rng.permutation(1000)[:count] + 1) / 1024).reshape(shape))
+
+
+def _corners(gen: CaseGenerator, *shape: int, size: float = 1.0) -> np.ndarray:
+    """Low corners, then high corners, of boxes that overlap often."""
+    low = gen.rng.uniform(0, size, (*shape, 2))
+    return np.concatenate([low, low + gen.rng.uniform(0.2, 1, (*shape, 2)) * size], -1)
+
+
+def _flag(gen: CaseGenerator) -> str:
+    return gen.pick("true", "false")
+
+
+def _number(gen: CaseGenerator, kind: str, value: float, vector: bool) -> Typed:
+    return typed(kind, [value] if vector and gen.chance(0.3) else value)
+
+
+@RANDOM_CASES.row(*(("NonMaxSuppression", since) for since in (1, 3, 4, 5, 9)))
+def non_max_suppression(gen: CaseGenerator, type: str, since: int) -> Case:
+    batches, classes, boxes, kind = gen.size(1, 3), gen.size(1, 4), gen.size(1, 20), gen.pick(*_KINDS)
+    vector = since >= 5
+    coordinates = _corners(gen, batches, boxes)
+    encoding = gen.pick("corner", "center")
+    if encoding == "center":
+        coordinates[..., 2:] -= coordinates[..., :2]
+    elif gen.chance():
+        coordinates = coordinates[..., gen.pick([2, 1, 0, 3], [0, 3, 2, 1], [2, 3, 0, 1])]
+    inputs = [
+        _number(gen, gen.pick("i64", "i32"), gen.pick(1, 2, 5, 100), vector),
+        _number(gen, "f32", gen.pick(0.1, 0.31, 0.52, 0.9, 1.5), vector),
+        _number(gen, "f32", gen.pick(0.0, 0.0, 0.3, 0.6), vector),
+        *([_number(gen, "f32", gen.pick(0.0, 0.2, 0.5, 1.0), vector)] if vector else []),
+    ]
+    texts = {"output_type": gen.pick("i32", "i64")} if since > 1 else {}
+    return case(
+        type,
+        since,
+        typed(kind, coordinates),
+        _scores(gen, kind, batches, classes, boxes),
+        *inputs[: gen.size(2, len(inputs))],
+        box_encoding=encoding,
+        sort_result_descending=_flag(gen),
+        id="random",
+        **texts,
+    )
+
+
+@RANDOM_CASES.row(("NMSRotated", 13))
+def nms_rotated(gen: CaseGenerator, type: str, since: int) -> Case:
+    batches, classes, boxes, kind = gen.size(1, 2), gen.size(1, 3), gen.size(1, 16), gen.pick(*_KINDS)
+    coordinates = _corners(gen, batches, boxes, size=3)
+    coordinates[..., 2:] -= coordinates[..., :2]
+    angles = gen.rng.uniform(-4, 4, (batches, boxes, 1)) if gen.chance(0.8) else np.full((batches, boxes, 1), np.pi / 4)
+    return case(
+        type,
+        since,
+        typed(kind, np.concatenate([coordinates, angles], -1)),
+        _scores(gen, kind, batches, classes, boxes),
+        _number(gen, "i64", gen.pick(1, 2, 5, 100), True),
+        _number(gen, "f32", gen.pick(0.1, 0.31, 0.52, 0.9, 1.5), True),
+        _number(gen, "f32", gen.pick(0.0, 0.0, 0.3, 0.6), True),
+        sort_result_descending=_flag(gen),
+        output_type=gen.pick("i32", "i64"),
+        clockwise=_flag(gen),
+        id="random",
+    )
+
+
+def _texts(gen: CaseGenerator) -> dict[str, Any]:
+    return {
+        "sort_result_type": gen.pick("none", "score", "classid"),
+        "sort_result_across_batch": _flag(gen),
+        "output_type": gen.pick("i32", "i64"),
+        "score_threshold": gen.pick("0", "0", "0.3", "0.6"),
+        "nms_top_k": gen.pick("-1", "-1", "1", "3", "50"),
+        "keep_top_k": gen.pick("-1", "-1", "1", "3", "50"),
+        "background_class": gen.pick("-1", "-1", "0", "2", "7"),
+        "normalized": _flag(gen),
+    }
+
+
+@RANDOM_CASES.row(("MatrixNms", 8))
+def matrix_nms(gen: CaseGenerator, type: str, since: int) -> Case:
+    batches, classes, boxes = gen.size(1, 3), gen.size(1, 4), gen.size(1, 14)
+    return case(
+        type,
+        since,
+        typed("f32", _corners(gen, batches, boxes, size=gen.pick(1, 10))),
+        _scores(gen, "f32", batches, classes, boxes),
+        decay_function=gen.pick("linear", "gaussian"),
+        gaussian_sigma=gen.pick("0.5", "2"),
+        post_threshold=gen.pick("0", "0.05", "0.4"),
+        id="random",
+        **_texts(gen),
+    )
+
+
+@RANDOM_CASES.row(("MulticlassNms", 8), ("MulticlassNms", 9))
+def multiclass_nms(gen: CaseGenerator, type: str, since: int) -> Case:
+    batches, classes, boxes, kind = gen.size(1, 3), gen.size(1, 4), gen.size(1, 14), gen.pick(*_KINDS)
+    texts = _texts(gen) | {
+        "iou_threshold": gen.pick("0.1", "0.31", "0.52", "0.73", "0.91"),
+        "nms_eta": gen.pick("1", "1", "0.9", "0.6", "0"),
+    }
+    size = gen.pick(1, 10)
+    if since == 8 or gen.chance():
+        given = [typed(kind, _corners(gen, batches, boxes, size=size)), _scores(gen, kind, batches, classes, boxes)]
+    else:
+        # Without any box the plugin does not write its outputs.
+        counts = [gen.size(1, 6), *gen.sizes(batches - 1, 0, 6)]
+        counts = [counts[i] for i in gen.rng.permutation(batches)]
+        given = [
+            typed(kind, _corners(gen, classes, sum(counts), size=size)),
+            _scores(gen, kind, classes, sum(counts)),
+            gen.ints(counts, ("i64", "i32")),
+        ]
+    return case(type, since, *given, id="random", **texts)
+
+
+_ROI_KINDS = ("f32", "f32", "f16", "bf16")
+
+
+def _features(gen: CaseGenerator, kind: str, channels: int) -> Typed:
+    return gen.tensor([gen.size(1, 3), channels, *gen.sizes(2, 2, 9)], kind, -5, 5)
+
+
+def _box_of(gen: CaseGenerator, count: int, kind: str, scale: float, largest: float = 9) -> np.ndarray:
+    """(count, 4): mostly boxes, some inside out or beyond the border; of coarse types multiples of a quarter."""
+    first = gen.rng.uniform(-1, largest, (count, 2))
+    size = gen.rng.uniform(-1 if gen.chance(0.2) else 0, largest, (count, 2))
+    boxes = np.concatenate([first, first + size], 1) / scale
+    return boxes if kind == "f32" else np.rint(boxes * 4) / 4
+
+
+def _aligned(gen: CaseGenerator) -> dict[str, Any]:
+    return {
+        "pooled_h": gen.size(1, 4),
+        "pooled_w": gen.size(1, 4),
+        "sampling_ratio": gen.size(0, 3),
+        "spatial_scale": gen.pick(1.0, 0.5, 0.25),
+    }
+
+
+@RANDOM_CASES.row(("ROIAlign", 3), ("ROIAlign", 9))
+def roi_align(gen: CaseGenerator, type: str, since: int) -> Case:
+    kind, count = gen.pick(*_ROI_KINDS), gen.size(1, 4)
+    data, attributes = _features(gen, kind, gen.size(1, 4)), _aligned(gen)
+    if since == 9:
+        attributes["aligned_mode"] = gen.pick(None, "asymmetric", "half_pixel_for_nn", "half_pixel")
+    rois = typed(kind, _box_of(gen, count, kind, attributes["spatial_scale"]))
+    batch = gen.ints(gen.rng.integers(0, data.array.shape[0], count), ("i32", "i64", "u8"))
+    return model(type, since, data, rois, batch, mode=gen.pick("avg", "max"), **attributes)
+
+
+@RANDOM_CASES.row(("ROIAlignRotated", 15))
+def roi_align_rotated(gen: CaseGenerator, type: str, since: int) -> Case:
+    # In bf16 the plugin writes where it must not: results of 0, and the process goes down.
+    kind, count = gen.pick("f32", "f32", "f16"), gen.size(1, 4)
+    data, attributes = _features(gen, kind, gen.size(1, 4)), _aligned(gen)
+    corners = _box_of(gen, count, kind, attributes["spatial_scale"])
+    turn = gen.rng.uniform(-4, 4, (count, 1))
+    rois = typed(kind, np.concatenate([corners[:, :2], np.abs(corners[:, 2:] - corners[:, :2]), turn], 1))
+    batch = gen.ints(gen.rng.integers(0, data.array.shape[0], count), ("i32", "i64"))
+    return model(type, since, data, rois, batch, clockwise_mode=gen.pick(None, True, False), **attributes)
+
+
+def _boxes(gen: CaseGenerator, images: int, kind: str, scale: float, largest: float = 9) -> Typed:
+    """(count, 5): image and corners; at times image -1 ends them."""
+    count = gen.size(1, 4)
+    batch = gen.rng.integers(0, images, (count, 1)).astype(float)
+    if gen.chance(0.2):
+        batch[gen.size(0, count - 1)] = -1
+    return typed(kind, np.concatenate([batch, _box_of(gen, count, kind if largest > 1 else "f32", scale, largest)], 1))
+
+
+@RANDOM_CASES.row(("ROIPooling", 2))
+def roi_pooling(gen: CaseGenerator, type: str, since: int) -> Case:
+    kind, method, scale = gen.pick(*_ROI_KINDS), gen.pick(None, "max", "bilinear"), gen.pick(1.0, 0.5, 0.25)
+    data = _features(gen, kind, gen.size(1, 4))
+    rois = (
+        _boxes(gen, data.array.shape[0], kind, scale, 9)
+        if method != "bilinear"
+        else _boxes(gen, data.array.shape[0], kind, 1, 0.6)
+    )
+    return model(
+        type, since, data, rois, pooled_h=gen.size(1, 4), pooled_w=gen.size(1, 4), spatial_scale=scale, method=method
+    )
+
+
+@RANDOM_CASES.row(("PSROIPooling", 1))
+def psroi_pooling(gen: CaseGenerator, type: str, since: int) -> Case:
+    kind, mode, scale = gen.pick(*_ROI_KINDS), gen.pick("average", "bilinear"), gen.pick(1.0, 0.5, 0.25)
+    outputs, group, lines, columns = gen.size(1, 3), gen.size(1, 3), gen.size(1, 3), gen.size(1, 3)
+    data = _features(gen, kind, outputs * (lines * columns if mode == "bilinear" else group * group))
+    rois = _boxes(gen, data.array.shape[0], kind, scale, 0.6 if mode == "bilinear" else 9)
+    attributes = {"output_dim": outputs, "group_size": group, "spatial_scale": scale, "mode": mode}
+    return model(type, since, data, rois, spatial_bins_x=columns, spatial_bins_y=lines, **attributes)
+
+
+@RANDOM_CASES.row(("DeformablePSROIPooling", 1))
+def deformable_psroi_pooling(gen: CaseGenerator, type: str, since: int) -> Case:
+    kind, scale, group, part = gen.pick(*_ROI_KINDS), gen.pick(1.0, 0.5, 0.25), gen.size(1, 3), gen.size(1, 4)
+    classes, each = gen.size(1, 2), gen.size(1, 2)
+    data = _features(gen, kind, classes * each * group * group)
+    rois = _boxes(gen, data.array.shape[0], kind, scale)
+    offsets = gen.tensor([rois.array.shape[0], 2 * classes, part, part], kind, -1, 1) if gen.chance(0.7) else None
+    attributes = {"output_dim": classes * each, "group_size": group, "spatial_scale": scale, "part_size": part}
+    bins = {"spatial_bins_x": gen.size(1, 3), "spatial_bins_y": gen.size(1, 3)}
+    return model(type, since, data, rois, offsets, trans_std=gen.pick(None, 0.1, 0.5), **attributes, **bins)

@@ -1,7 +1,7 @@
-"""Random models of Proposal and GenerateProposals.
+"""Random models of the proposals of boxes: Proposal, GenerateProposals, the ExperimentalDetectron operations.
 
-Scores are all different, and no box of Proposal is too small: which of equal scores comes first is not specified.
-There are eight boxes at least: with fewer the CPU plugin crashes.
+Scores are all different and results are filled: neither the order of equal scores nor the elements after the results
+are specified. No box of Proposal is too small. There are eight boxes at least: with fewer the CPU plugin crashes.
 """
 
 from __future__ import annotations
@@ -92,3 +92,99 @@ RANDOM_CASES = {
     ("Proposal", 4): proposal_4,
     ("GenerateProposals", 9): generate_proposals_9,
 }
+
+
+def _kind(rng: np.random.Generator) -> str:
+    return str(rng.choice(["f32", "f32", "f32", "f16", "f64"]))
+
+
+def prior_grid_6(rng: np.random.Generator) -> Case:
+    kind, h, w = _kind(rng), int(rng.integers(1, 6)), int(rng.integers(1, 6))
+    return case(
+        "ExperimentalDetectronPriorGridGenerator",
+        6,
+        typed(kind, rng.uniform(-20, 20, (rng.integers(1, 4), 4))),
+        typed(kind, np.zeros((1, 2, h, w))),
+        typed(kind, np.zeros((1, 3, rng.integers(10, 90), rng.integers(10, 90)))),
+        flatten=str(rng.choice(["true", "false"])),
+        h=str(rng.choice([0, h])),
+        w=str(rng.choice([0, w])),
+        stride_x=str(rng.choice([0, 4, 2.5])),
+        stride_y=str(rng.choice([0, 8, 1.25])),
+        id="random",
+    )
+
+
+def single_image_6(rng: np.random.Generator) -> Case:
+    a, h, w = int(rng.integers(1, 4)), int(rng.integers(2, 5)), int(rng.integers(4, 6))
+    kind = _kind(rng)
+    return case(
+        "ExperimentalDetectronGenerateProposalsSingleImage",
+        6,
+        typed(kind, [rng.integers(60, 150), rng.integers(60, 150), 1]),
+        typed(kind, boxes(rng, h * w * a, 60)),
+        typed(kind, rng.uniform(-0.5, 0.5, (4 * a, h, w))),
+        typed(kind, scores(rng, a, h, w)),
+        min_size=str(rng.choice([0, 0.5])),
+        nms_threshold=str(rng.choice([0.2, 0.5, 0.7])),
+        pre_nms_count=str(rng.choice([8, 30, 1000])),
+        post_nms_count=str(rng.integers(1, 12)),
+        id="random",
+    )
+
+
+def detection_output_6(rng: np.random.Generator) -> Case:
+    n, classes, kind = int(rng.integers(1, 12)), int(rng.integers(1, 5)), _kind(rng)
+    rois = boxes(rng, n)
+    rois[rng.random(n) < 0.1, 2] = 0
+    return case(
+        "ExperimentalDetectronDetectionOutput",
+        6,
+        typed(kind, rois),
+        typed(kind, rng.uniform(-2, 2, (n, 4 * classes))),
+        typed(kind, scores(rng, n, classes)),
+        typed(kind, [[rng.integers(60, 150), rng.integers(60, 150), 1]]),
+        score_threshold=str(rng.choice([0, 0.01, 0.02])),
+        nms_threshold=str(rng.choice([0.2, 0.5, 0.7])),
+        num_classes=str(classes),
+        post_nms_count=str(rng.choice([-1, 2, 100])),
+        max_detections_per_image=str(rng.integers(1, 20)),
+        class_agnostic_box_regression=str(rng.choice(["true", "false"])),
+        max_delta_log_wh=str(rng.choice([0.1, 4.135])),
+        deltas_weights=str(rng.choice(["10, 10, 5, 5", "1, 2, 3, 4"])),
+        id="random",
+    )
+
+
+def roi_feature_extractor_6(rng: np.random.Generator) -> Case:
+    n, levels, kind = int(rng.integers(1, 8)), int(rng.integers(1, 4)), _kind(rng)
+    corners = rng.uniform(-30, 500, (n, 2, 2)) * rng.choice([0.2, 0.5, 1], (n, 1, 1))
+    rois = np.concatenate([corners.min(1), corners.max(1)], 1)
+    rois[rng.random(n) < 0.1, 2] = -50
+    maps = [
+        typed(kind, rng.uniform(-1, 1, (1, 3, rng.integers(1, 40 >> i), rng.integers(1, 40 >> i))))
+        for i in range(levels)
+    ]
+    return case(
+        "ExperimentalDetectronROIFeatureExtractor",
+        6,
+        typed(kind, np.round(rois)),
+        *maps,
+        output_size=str(rng.integers(1, 5)),
+        sampling_ratio=str(rng.integers(0, 4)),
+        pyramid_scales="16, 32, 64",
+        aligned=str(rng.choice(["true", "false"])),
+        id="random",
+    )
+
+
+def top_k_rois_6(rng: np.random.Generator) -> Case:
+    n, kind = int(rng.integers(1, 12)), _kind(rng)
+    return case(
+        "ExperimentalDetectronTopKROIs",
+        6,
+        typed(kind, boxes(rng, n)),
+        typed(kind, scores(rng, n)),
+        max_rois=str(rng.integers(1, n + 1)),
+        id="random",
+    )

@@ -1,6 +1,6 @@
-"""One engine with one model, in a process of its own, which irexec.tools.engines.process starts and asks for runs.
+"""Engines in processes of their own, one with one model each, which run when they are asked to, in turns.
 
-The process is given an EngineJob as JSON. It prints a line of JSON when the model is loaded and has run once; for every
+A process is given an EngineJob as JSON. It prints a line of JSON when the model is loaded and has run once; for every
 number on a line of standard input the milliseconds of that many runs, after one that is not counted; at the end of the
 input its peak memory. Where it fails, the line says how.
 """
@@ -11,16 +11,18 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from irexec.api import compile_model
+from irexec.io.line_process import LineProcess
 from irexec.io.onnx_bytes import text_form
 from irexec.io.reading import open_regular
+from irexec.messages import silent
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape
 
 Feeds = Mapping[str, np.ndarray]
@@ -241,3 +243,83 @@ def _peak_on_windows() -> int:
     if not kernel.K32GetProcessMemoryInfo(kernel.GetCurrentProcess(), ctypes.byref(counters), counters.cb):
         raise windows["WinError"](windows["get_last_error"]())
     return int(counters.peak_working_set)
+
+
+TURN = 5
+"""Runs before the next engine's turn: other load of the machine changes slowly, and caches are warm after one run."""
+
+
+@dataclass
+class ProcessMeasurement:
+    """The measurements of one process.
+
+    Attributes:
+        engine, version: the engine that ran, and its version.
+        load_ms: milliseconds of reading and compiling the model.
+        first_ms: of the first run.
+        times_ms: of the other runs.
+        peak_bytes: the peak memory of the process; 0 until it ended.
+    """
+
+    engine: str
+    version: str = ""
+    load_ms: float = 0
+    first_ms: float = 0
+    times_ms: list[float] = field(default_factory=list)
+    peak_bytes: int = 0
+
+
+class EngineProcess:
+    """A process with one engine and one model loaded.
+
+    Args:
+        job: the model to load.
+        prepare: called in the new process before anything else, where the system can do that.
+
+    Raises:
+        IrexecError: irexec refuses the model.
+        EngineError: another engine does, or the process ended.
+    """
+
+    def __init__(self, job: EngineJob, prepare: Callable[[], None] | None = None) -> None:
+        self.job = job
+        self._process = LineProcess(
+            "irexec.tools.engines.engine", json.dumps(asdict(job)), name=job.engine, prepare=prepare
+        )
+        try:
+            self.measured = ProcessMeasurement(job.engine, **self._process.answer(job.model))
+        except BaseException:
+            self.stop()
+            raise
+
+    def run(self, times: int) -> None:
+        """Run ``times`` times, after one run that is not counted."""
+        self._process.ask(str(times))
+        self.measured.times_ms += self._process.answer(self.job.model)
+
+    def finish(self) -> ProcessMeasurement:
+        """End the process; what it measured, with its peak memory."""
+        self._process.close()
+        self.measured.peak_bytes = self._process.answer(self.job.model)["peak_bytes"]
+        self._process.wait()
+        return self.measured
+
+    def stop(self) -> None:
+        """End the process at once."""
+        self._process.stop()
+
+    def __enter__(self) -> EngineProcess:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.stop()
+
+
+def take_turns(processes: Iterable[EngineProcess], runs: int, advance: Callable[[int], None] = silent) -> None:
+    """Let every process run ``runs`` times, a few at a time; ``advance`` is called with the number of finished runs."""
+    processes = list(processes)
+    for start in range(0, runs, TURN):
+        count = min(TURN, runs - start)
+        for process in processes:
+            process.run(count)
+            advance(count)

@@ -1,7 +1,7 @@
 """The renderers of ``irexec.records``: they know the sections of every type."""
 
 from irexec.display import plain, sections_of
-from irexec.display.page import notebook
+from irexec.display.hypertext import notebook
 from irexec.tools.sections import (  # noqa: F401 - they register sections
     models,
     plans,

@@ -26,7 +26,7 @@ from irexec.messages import silent
 from irexec.records import Records
 from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.engines.runtimes import Arrays
-from irexec.tools.engines.runtimes.own import OwnRuntime
+from irexec.tools.engines.runtimes.kinds import OwnRuntime
 from irexec.tools.images import Notify
 from irexec.tools.judge.options import StepOptions
 from irexec.tools.judge.run import given_steps

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irexec.tools.batch.parts import BatchJob
-from irexec.tools.batch.run import BatchOptions, BatchReport, BatchWatch, batch
+from irexec.tools.batch.run import BatchOptions, BatchReport, BatchWatch, run_job
 from tests.tools.batch.engines import InThisProcess
 
 ITEMS = np.arange(60, dtype=np.float32).reshape(20, 3)
@@ -28,4 +28,4 @@ def run(model: str, sources: list[str], output: Path, watch: BatchWatch | None =
     form = options.pop("form", output.suffix[1:] or "npz")
     engine = options.pop("engine", InThisProcess)
     job = BatchJob(model=model, form=form, **of_job)
-    return batch(sources, job, BatchOptions(output=str(output), **options), watch, engine)
+    return run_job(sources, job, BatchOptions(output=str(output), **options), watch, engine)

@@ -14,7 +14,7 @@ from irexec import InputError, IrexecError
 from irexec.tools.batch.items import EarlierOutputs
 from irexec.tools.batch.parts import BatchJob
 from irexec.tools.batch.predictor import PredictorOptions
-from irexec.tools.batch.run import BatchOptions, BatchWatch, batch
+from irexec.tools.batch.run import BatchOptions, BatchWatch, run_job
 from irexec.tools.images import ImageOptions
 from tests.tools.batch import models
 from tests.tools.batch.engines import InThisProcess
@@ -166,10 +166,10 @@ def test_the_name_of_a_folder_has_no_suffix_or_ends_in_a_slash(tmp_path: Path, m
         InputError,
         match=r"\.tsv is none of \.npz, \.npy, \.parquet, \.jsonl, \.csv; for a folder of this name write .*out\.tsv/",
     ):
-        batch([source], job, BatchOptions(output=str(tmp_path / "out.tsv"), jobs=1))
-    batch([source], job, BatchOptions(output=f"{tmp_path / 'out.v2'}/"), engine=InThisProcess)
+        run_job([source], job, BatchOptions(output=str(tmp_path / "out.tsv"), jobs=1))
+    run_job([source], job, BatchOptions(output=f"{tmp_path / 'out.v2'}/"), engine=InThisProcess)
     assert sorted(path.name for path in tmp_path.glob("out*")) == ["out.v2", "out.v2.sqlite"]
-    batch([source], job, BatchOptions(output=str(tmp_path / "out.v2"), resume=True), engine=InThisProcess)
+    run_job([source], job, BatchOptions(output=str(tmp_path / "out.v2"), resume=True), engine=InThisProcess)
 
 
 @pytest.mark.parametrize(

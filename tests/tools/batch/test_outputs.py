@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from irexec.errors import InputError
-from irexec.tools.batch.assemble import assemble
-from irexec.tools.batch.manifest import Manifest
+from irexec.tools.batch.manifest import Manifest, assemble
 from irexec.tools.batch.parts import BatchJob, ItemRow, write_part
 from irexec.tools.batch.run import BatchOutput
 from irexec.tools.run.results import predictions

@@ -18,7 +18,7 @@ from irexec.tools.batch import pool
 from irexec.tools.batch.items import Item
 from irexec.tools.batch.parts import FORMATS, BatchJob, PartRunner, PartTask
 from irexec.tools.batch.pool import Processes
-from irexec.tools.batch.run import BatchOptions, BatchWatch, batch
+from irexec.tools.batch.run import BatchOptions, BatchWatch, run_job
 from tests.tools.batch import models
 from tests.tools.batch.engines import InThisProcess
 from tests.tools.batch.running import EXPECTED, ITEMS, Stopped, run
@@ -253,14 +253,14 @@ def test_a_job_without_an_engine_leaves_nothing(tmp_path: Path, model: str, sour
     before = begun()
     job, options = BatchJob(model=model), BatchOptions(output=str(tmp_path / "out.npz"), jobs=1)
     with pytest.raises(InputError, match="there is no cluster"):
-        batch([source], job, options, engine=refuse)
+        run_job([source], job, options, engine=refuse)
     assert begun() == before
     damaged = tmp_path / "damaged.txt"
     damaged.write_text("missing.png\nitems.npy\n")
-    batch([source, str(damaged)], replace(job, batch_size=1), replace(options, errors="stop"), engine=InThisProcess)
+    run_job([source, str(damaged)], replace(job, batch_size=1), replace(options, errors="stop"), engine=InThisProcess)
     kept = begun()
     with pytest.raises(InputError, match="there is no cluster"):
-        batch([source, str(damaged)], replace(job, batch_size=1), replace(options, resume=True), engine=refuse)
+        run_job([source, str(damaged)], replace(job, batch_size=1), replace(options, resume=True), engine=refuse)
     assert begun() == kept
 
 

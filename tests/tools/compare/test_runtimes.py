@@ -51,7 +51,7 @@ def test_a_runtime_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_many_layers_take_few_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openvino")
-    from irexec.tools.engines.runtimes.openvino import OpenVINORuntime
+    from irexec.tools.engines.runtimes.kinds import OpenVINORuntime
 
     builder = Builder("m")
     y = builder.parameter("f32", (1, 8), "x")

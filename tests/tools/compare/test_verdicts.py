@@ -13,7 +13,7 @@ from irexec.ir.graph import Value
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.engines.runtimes import Arrays
-from irexec.tools.engines.runtimes.own import OwnRuntime
+from irexec.tools.engines.runtimes.kinds import OwnRuntime
 from tests.tools.compare.models import chain
 
 

@@ -13,8 +13,8 @@ from lxml import etree
 
 import irexec
 from irexec.tools.graph import draw, graph_page, write_graph
+from irexec.tools.graph.draw import rendered
 from irexec.tools.graph.drawing import Drawing
-from irexec.tools.graph.files import rendered
 from irexec.tools.graph.svg import svg
 from irexec.tools.graph.text_formats import dot, mermaid
 from tests.tools.graph.models import DATA, DIGITS, HOSTILE, blocks, chain, diamond, digits

@@ -13,7 +13,7 @@ from irexec.analysis.model import Model
 from irexec.ir.graph import Value
 from irexec.tools.compare import options as compare_options
 from irexec.tools.engines.runtimes import Arrays, Runtime, open_runtime
-from irexec.tools.engines.runtimes.own import OwnRuntime
+from irexec.tools.engines.runtimes.kinds import OwnRuntime
 from irexec.tools.judge import opponent
 
 NAME = "command:faulty"

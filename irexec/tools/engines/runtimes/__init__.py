@@ -10,9 +10,15 @@ from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, UnsupportedError
 from irexec.ir.writable import refuse_damage
-from irexec.tools.engines.runtimes.names import RUNTIMES, default_functions, release_of, runtime_kind
-from irexec.tools.engines.runtimes.process import Worker
-from irexec.tools.engines.runtimes.runtime import Arrays, Runtime
+from irexec.tools.engines.runtimes.runtime import (
+    RUNTIMES,
+    Arrays,
+    Runtime,
+    Worker,
+    default_functions,
+    release_of,
+    runtime_kind,
+)
 
 OWN = ("irexec", "reference")
 """The runtimes of irexec itself."""
@@ -97,7 +103,7 @@ def open_runtime(
     kind = runtime_kind(name)
     model = as_model(model)
     if name in OWN:
-        from irexec.tools.engines.runtimes.own import OwnRuntime
+        from irexec.tools.engines.runtimes.kinds import OwnRuntime
 
         return OwnRuntime(name, model, threads=threads, precision=precision, max_memory=max_memory, timeout=timeout)
     if kind in ("openvino", "command"):
@@ -107,14 +113,14 @@ def open_runtime(
         "threads": threads, "timeout": timeout, "worker": worker, "environments": environments
     }  # fmt: skip
     if kind == "openvino":
-        from irexec.tools.engines.runtimes.openvino import OpenVINORuntime
+        from irexec.tools.engines.runtimes.kinds import OpenVINORuntime
 
         return OpenVINORuntime(name, model, properties=properties, **process)
     if kind == "command":
-        from irexec.tools.engines.runtimes.command import CommandRuntime
+        from irexec.tools.engines.runtimes.kinds import CommandRuntime
 
         return CommandRuntime(name, model, timeout=timeout)
-    from irexec.tools.engines.runtimes.onnx_file import OnnxReferenceRuntime, OnnxRuntime
+    from irexec.tools.engines.runtimes.kinds import OnnxReferenceRuntime, OnnxRuntime
 
     if kind == "onnxruntime":
         return OnnxRuntime(model, name, **process)

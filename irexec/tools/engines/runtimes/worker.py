@@ -1,5 +1,5 @@
 """A process that loads models into an engine and runs them, one request after the other; see
-irexec.tools.engines.runtimes.process.
+irexec.tools.engines.runtimes.runtime.
 
 A request is a line of JSON: an EngineJob, whose ``inputs`` are the first of ``runs``, and the runs, each with a .npz of
 inputs and a .npz to write the outputs to, under their positions. State goes from run to run. The answer is a line of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from irexec.analysis.codes import find_code
 from irexec.analysis.portability import DIFFERENCES
-from irexec.analysis.portability.targets import parse_target
+from irexec.analysis.portability.findings import parse_target
 from irexec.analysis.validate import validate
 from irexec.errors import InputError
 from irexec.ir.findings import Finding
