@@ -2,8 +2,10 @@
 
 Sound: all tensors of each network, recorded in irexec; stored as float16; with the channels last; without axes of size 1;
 with functions as far off as OpenCL C allows; and in another runtime. An accusation fails. Powerful: one tensor of the
-recording in irexec is changed by a thousandth of its largest value or more, and the readers of the tensor are not: the
-verdict must name the layer of this tensor, and may say that nothing explains it; every other verdict fails.
+recording is changed by a thousandth of its largest value or more, and the readers of the tensor are not: the verdict
+must name the layer of this tensor, and may say that nothing explains it; every other verdict fails. Changed recordings
+are those of irexec in f32, or of the reference kernels in f16 or bf16 (``--arithmetic``). An outcome counts under its
+size, such as "named, 0.1 %".
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from irexec.tools.judge import Judgement, judge
 from irexec.tools.judge.edges import with_errors
 from irexec.tools.observing.observe import observe
 from irexec.tools.observing.sides import computed, ordered
+from tests.bounds.judged_graphs import Numpy
 from tests.judge_sweep.networks import Judged
 from tests.support.networks import NAMES
 from tests.sweep.kind import Case, Kind, Outcome, temporary
@@ -36,10 +39,21 @@ def _largest(x: np.ndarray) -> np.float32:
     return np.float32(np.abs(x).max(initial=0))
 
 
-def _one_value(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    made = x.copy()
-    made.reshape(-1)[rng.integers(x.size)] += np.float32(2e-3) * _largest(x)
-    return made
+def _one_value(size: float) -> Change:
+    def changed(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        made = x.copy()
+        made.reshape(-1)[rng.integers(x.size)] += np.float32(size) * _largest(x)
+        return made
+
+    return changed
+
+
+def _scaled(size: float) -> Change:
+    return lambda x, rng: x * x.dtype.type(1 + size)
+
+
+def _shifted(size: float) -> Change:
+    return lambda x, rng: x + x.dtype.type(size) * _largest(x)
 
 
 def _last_eighth(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -51,14 +65,13 @@ def _last_eighth(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 CHANGES: Mapping[str, Change] = {
     "zero": lambda x, rng: np.zeros_like(x),
     "last eighth zero": _last_eighth,
-    "1 %": lambda x, rng: x * x.dtype.type(1.01),
-    "0.2 %": lambda x, rng: x * x.dtype.type(1.002),
-    "bias": lambda x, rng: x + x.dtype.type(0.05) * _largest(x),
-    "one value": _one_value,
     "rolled": lambda x, rng: np.roll(x, 1, -1),
     "negated": lambda x, rng: -x,
 }
-"""Changes of a tensor of f32, each of at least a thousandth of its largest value."""
+"""Changes of a tensor of f32 that have no size."""
+SIZES = (1e-3, 2e-3, 1e-2, 5e-2)
+"""Sizes of the others, as a part of the tensor's largest value."""
+SIZED: Mapping[str, Callable[[float], Change]] = {"scaled": _scaled, "shifted": _shifted, "one value": _one_value}
 
 
 def _without_ones(array: np.ndarray) -> np.ndarray:
@@ -83,13 +96,14 @@ class Row:
     layer: str
     verdict: str
     sentence: str
+    size: str = ""
 
 
 class Recordings:
     """The recordings of one network."""
 
-    def __init__(self, name: str, seed: int, folder: Path) -> None:
-        self.sweep = Judged(name, seed, folder)
+    def __init__(self, name: str, seed: int, folder: Path, is_open: bool = False) -> None:
+        self.sweep = Judged(name, seed, folder, is_open)
         self.path = folder / "recorded.npz"
         constant = constant_layers(self.sweep.model)
         self.values = [value for value in computed(ordered(self.sweep.model)) if value.node not in constant]
@@ -117,8 +131,15 @@ class Recordings:
             write_npz(file, held | {name: np.array(text) for name, text in texts.items()})
         return judge(self.sweep.model, self.sweep.inputs, runtime=str(self.path))
 
-    def rows(self, plants: int, runtimes: Sequence[str]) -> Iterator[Row]:
-        """Clean recordings, then changed ones."""
+    def of_arithmetic(self, arithmetic: str) -> dict[Value, np.ndarray]:
+        """All tensors of irexec in f32, or of the reference kernels in another arithmetic."""
+        if arithmetic == "f32":
+            return self.of("irexec")
+        runtime = Numpy(self.sweep.model, f"numpy-{arithmetic}", 0)
+        return dict(zip(self.values, runtime.run(self.sweep.inputs, self.values), strict=True))
+
+    def clean(self, runtimes: Sequence[str]) -> Iterator[Row]:
+        """Recordings without a fault."""
         own = self.of("irexec")
         clean = {"irexec": own, "functions of OpenCL C": self.of_opencl()}
         clean |= {kind: {value: change(array) for value, array in own.items()} for kind, change in LAYOUTS.items()}
@@ -127,26 +148,37 @@ class Recordings:
             texts = {"irexec.arithmetic": "f32 of OpenVINO"} if kind.startswith("openvino") else {}
             found = self.judged(tensors, **texts)
             yield self._row(kind, "accused" if found.is_bug else "clean", "", found)
+
+    def changed(self, plants: int, arithmetic: str) -> Iterator[Row]:
+        """Recordings in one of whose tensors there is a fault."""
+        own, texts = self.of_arithmetic(arithmetic), {"irexec.arithmetic": arithmetic}
+        found = self.judged(own, **texts)
+        yield self._row(arithmetic, "accused" if found.is_bug else "clean", "", found)
         fitting = [v for v, a in own.items() if a.dtype == np.float32 and a.size > 1 and _largest(a) > 0]
         fitting = [value for value in fitting if np.isfinite(own[value]).all()]
         results = [v for node in self.sweep.model.results for v in node.inputs if v in fitting]
         for i in range(plants):
-            kind = list(CHANGES)[int(self.sweep.rng.integers(len(CHANGES)))]
+            size = ""
+            kind = [*CHANGES, *SIZED, *SIZED][int(self.sweep.rng.integers(len(CHANGES) + 2 * len(SIZED)))]
+            change = CHANGES.get(kind)
+            if change is None:
+                own_size = SIZES[int(self.sweep.rng.integers(len(SIZES)))]
+                change, size = SIZED[kind](own_size), f"{own_size:.1%}"
             pool = results if i == 0 and results else fitting
             value = pool[int(self.sweep.rng.integers(len(pool)))]
             with np.errstate(all="ignore"):
-                changed = np.asarray(CHANGES[kind](own[value], self.sweep.rng), np.float32)
-            if np.abs(changed - own[value]).max() < 1e-3 * _largest(own[value]):
+                changed = np.asarray(change(own[value], self.sweep.rng), np.float32)
+            if np.abs(changed - own[value]).max() < 9e-4 * _largest(own[value]):
                 continue
-            found = self.judged({**own, value: changed})
+            found = self.judged({**own, value: changed}, **texts)
             if found.is_bug:
                 outcome = "named" if any(one.layer.tensor == value.name for one in found.at) else "another"
             else:
                 outcome = "unexplained" if found.verdict in ("unexplained", "no-bound") else "missed"
-            yield self._row(kind, outcome, f"{value.name} ({value.node.type})", found)
+            yield self._row(kind, outcome, f"{value.name} ({value.node.type})", found, size)
 
-    def _row(self, kind: str, outcome: str, layer: str, found: Judgement) -> Row:
-        return Row(self.sweep.name, kind, outcome, layer, found.verdict, found.sentence)
+    def _row(self, kind: str, outcome: str, layer: str, found: Judgement, size: str = "") -> Row:
+        return Row(self.sweep.name, kind, outcome, layer, found.verdict, found.sentence, size)
 
 
 class Sweep(Kind):
@@ -157,6 +189,8 @@ class Sweep(Kind):
     @classmethod
     def add_options(cls, add: Callable[..., Any]) -> None:
         add("--plants", type=int, default=3, help="changed tensors for each case")
+        add("--arithmetic", default="f32", choices=("f32", "f16", "bf16"), help="of the changed recordings")
+        add("--open", action="store_true", help="sizes that the network leaves open stay so, in the changed recordings")
         add("--runtime", action="append", default=[], help="another runtime to record, such as openvino")
 
     def names(self) -> list[str]:
@@ -166,11 +200,15 @@ class Sweep(Kind):
     def opened(self, name: str) -> Iterator[Case]:
         """The rows of a network with changes of a number."""
         with temporary() as folder:
-            yield lambda number: map(
-                _outcome, Recordings(name, number, folder).rows(self.options.plants, self.options.runtime)
-            )
+            yield lambda number: map(_outcome, self._rows(Recordings(name, number, folder, self.options.open)))
+
+    def _rows(self, recordings: Recordings) -> Iterator[Row]:
+        if self.options.arithmetic == "f32" and not self.options.open:
+            yield from recordings.clean(self.options.runtime)
+        yield from recordings.changed(self.options.plants, self.options.arithmetic)
 
 
 def _outcome(row: Row) -> Outcome:
     fails = row.outcome in ("accused", "missed", "another")
-    return Outcome(row.outcome, f"{row.recording} {row.layer}: {row.sentence}", fails, asdict(row))
+    kind = f"{row.outcome}, {row.size}" if row.size else row.outcome
+    return Outcome(kind, f"{row.recording} {row.layer}: {row.sentence}", fails, asdict(row))
