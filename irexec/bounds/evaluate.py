@@ -181,12 +181,13 @@ def operation_bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[B
 
 
 def _check_shapes(layer: Layer, inputs: Sequence[Interval | None]) -> None:
-    """Infer the layer for the shapes of its inputs where those were not known before.
+    """Infer the layer for the shapes of its inputs where those were not known before, or did not give a result.
 
     Raises:
         OpError: the layer does not take these shapes, as those of a runtime that computed another shape before.
     """
-    if any(fact is not None and fact.element is not None and not fact.is_static for fact in layer.inputs):
+    is_open = any(fact is not None and fact.element is not None and not fact.is_static for fact in layer.inputs)
+    if is_open or not all(fact.is_static for fact in layer.outputs):
         facts = [
             Fact(None, None) if one is None else Fact.of(one.exact, None if fact is None else fact.element)
             for one, fact in zip(inputs, layer.inputs, strict=True)

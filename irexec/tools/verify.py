@@ -138,6 +138,8 @@ def verify(
             return Verification(runtime, chosen, agreements, known, tuple(_of_sizes(model, chosen)))
     if failure is None:
         raise AssertionError("there are sizes to try")
+    if reasons := [f"; {one}" for one in frozen_axes(model)]:
+        raise EngineError(f"{failure}{''.join(reasons)}", engine=failure.engine) from failure
     raise failure
 
 

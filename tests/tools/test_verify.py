@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import irexec
+from irexec.errors import EngineError
 from irexec.native.library import library
 from irexec.tools.verify import Verification, verify
 
@@ -91,3 +92,10 @@ def test_an_open_axis_of_one_size_is_named(target: list[int], frozen: bool, tmp_
     editor.set_batch("?")
     editor.reshape({"x": "1..4,?,6"})
     assert editor.notes == 2 * named
+    editor.reshape({"x": "1..4,1..5,6"})
+    outside = ["'x' declares 1..5 for axis 1, but takes 7 only: Reshape 'heads' is made for it"] * frozen
+    assert editor.notes == 2 * named + outside
+    assert [one.message for one in irexec.validate(editor.model)] == [f"the input {text}" for text in outside]
+    if frozen:
+        with pytest.raises(EngineError, match=outside[0]):
+            verify(editor.model, runtime="onnx", seed=0, rtol=1e-4, atol=1e-5)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irexec.analysis.model import Model, Port
 from irexec.analysis.open_sizes import failing, sizes_for, within
 from irexec.analysis.shape_inference import Inference
 from irexec.ir import codes
-from irexec.ir.dims import Dim, is_static
+from irexec.ir.dims import ANY, Dim, Size, high, is_static, low
 from irexec.ir.findings import Finding
 from irexec.ir.graph import ModelGraph, Node
 from irexec.ir.order import topological
@@ -30,20 +30,26 @@ class FrozenAxis:
         port: the input.
         axis, size: the axis, and this size.
         layer: the first layer that does not take another size.
+        declared: the range that the input declares, where it leaves this size out.
     """
 
     port: Port
     axis: int
     size: int
     layer: Node
+    declared: Size | None = None
 
     def __str__(self) -> str:
-        fault = f"{self.layer.type} {self.layer.name!r} is made for it"
-        return f"{self.port.name!r} leaves axis {self.axis} open, but takes {self.size} only: {fault}"
+        fault = f"takes {self.size} only: {self.layer.type} {self.layer.name!r} is made for it"
+        if self.declared is not None:
+            return f"{self.port.name!r} declares {self.declared} for axis {self.axis}, but {fault}"
+        return f"{self.port.name!r} leaves axis {self.axis} open, but {fault}"
 
 
 def frozen_axes(model: Model, shapes: Mapping[str, tuple[int, ...]] | None = None) -> list[FrozenAxis]:
     """The open axes for which all layers take one size, and no other one that is tried.
+
+    Where the declared ranges have no size that all layers take, the size may lie outside of them.
 
     Args:
         model: the model, with the shapes that it declares.
@@ -52,8 +58,9 @@ def frozen_axes(model: Model, shapes: Mapping[str, tuple[int, ...]] | None = Non
     ports = [port for port in model.inputs if port.shape is not None and not is_static(port.shape)]
     if shapes is None:
         shapes = {port.name: port.shape for port in model.inputs if port.shape is not None and is_static(port.shape)}
-        chosen = sizes_for(model)(ports, shapes) if ports else None
-        if chosen is None:
+        choose = sizes_for(model)
+        chosen = choose(ports, shapes) if ports else None
+        if chosen is None and (chosen := choose([_opened(port) for port in ports], shapes)) is None:
             return []
         shapes |= {port.name: shape for port, shape in zip(ports, chosen, strict=True)}
     search = _Frozen(model, shapes)
@@ -62,6 +69,11 @@ def frozen_axes(model: Model, shapes: Mapping[str, tuple[int, ...]] | None = Non
         for axis, size in enumerate(port.shape or ()) if isinstance(size, Dim)
         if (one := search.frozen(port, axis, size)) is not None
     ]  # fmt: skip
+
+
+def _opened(port: Port) -> Port:
+    """An input that takes any size along each axis that it leaves open."""
+    return replace(port, shape=tuple(one if isinstance(one, int) else ANY for one in port.shape or ()))
 
 
 class _Frozen:
@@ -91,7 +103,8 @@ class _Frozen:
             if not faults or not self._faults([(port.name, axis)], other):
                 return None
             layer = layer or next((node for node in topological(self._model)[0] if node in faults), None)
-        return None if layer is None else FrozenAxis(port, axis, own, layer)
+        is_declared = low(size) <= own <= (high(size) or own)
+        return None if layer is None else FrozenAxis(port, axis, own, layer, None if is_declared else size)
 
     def _faults(self, axes: Sequence[tuple[str, int]], size: int) -> set[Node]:
         """The layers that do not take another size of some axes."""

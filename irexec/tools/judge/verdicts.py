@@ -180,6 +180,10 @@ def _agreeing(step: Step) -> Found | None:
     """No result that differs visibly."""
     if step.differing:
         return None
+    alone = [value for value in step.runs.results if value in step.plain and value not in step.ours]
+    if alone:
+        text = f"no bound: irexec does not run {compared_layer(alone[0])} with these inputs, and the runtime does"
+        return Found("no-bound", text, [one for one in step.judged if one.layer.tensor == alone[0].name])
     inside, count = sum(one.state == "inside" for one in step.judged), len(step.judged)
     rest = f", {count - inside} without a bound" if count > inside else ""
     text = f"agrees: {inside} of {counted(count, 'tensor')} inside the intervals of {step.arithmetic}{rest}"

@@ -14,11 +14,12 @@ from irexec.analysis.model import Model
 from irexec.bounds import evaluate
 from irexec.bounds.registry import rule_of
 from irexec.errors import EngineError, InputError, ModelError
+from irexec.ir.dims import ANY
 from irexec.ir.graph import Value
 from irexec.ir.order import find_value
 from irexec.tools.judge import judge
 from tests.support.paths import ROOT
-from tests.tools.judge.faulty import plant
+from tests.tools.judge.faulty import Faulty, plant
 
 IMAGE = np.random.default_rng(0).standard_normal((1, 2, 6, 6)).astype(np.float32)
 
@@ -315,3 +316,20 @@ def test_layers_that_are_computed_as_one_may_have_another_form(tmp_path: Path) -
     for values, verdict in ((right, "agrees"), (right * np.float32(1.00001), "bug")):
         np.savez(path, y=values)
         assert judge(model, {"x": array}, runtime=str(path)).verdict == verdict
+
+
+def test_a_result_that_only_the_runtime_computes_is_not_said_to_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = irexec.Builder("m")
+    x = b.parameter("f32", (ANY, ANY, 6), "x")
+    b.result(b.emit("Reshape", x, np.array([0, 7, 2, 3]), special_zero=True, name="heads"))
+    model = b.model()
+    made = np.zeros((1, 7, 2, 3), np.float32)
+
+    def answered(runtime: object, runs: object, values: Sequence[Value]) -> list[list[np.ndarray]]:
+        return [[made for _ in values]]
+
+    name = plant(monkeypatch)
+    monkeypatch.setattr(Faulty, "run_all", answered)
+    found = judge(model, {"x": np.zeros((1, 1, 6), np.float32)}, runtime=name)
+    assert found.verdict == "no-bound"
+    assert "irexec does not run 'heads' (Reshape, layer 2) with these inputs, and the runtime does" in found.sentence
