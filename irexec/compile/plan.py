@@ -39,7 +39,7 @@ from irexec.errors import NodeError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
 from irexec.schema.injected import Caches, Variables
-from irexec.schema.opdef import OpDef
+from irexec.schema.opdef import OpDef, cache_variable
 
 # Bytes that take longer to pack than threads to start.
 _LARGE = 1 << 22
@@ -359,7 +359,7 @@ def _state(definition: OpDef) -> str | None:
 
 
 def _caches(definition: OpDef, node: ir.Node) -> dict[str, str] | None:
-    return {name: value.node.name for name, value in definition.kept_inputs(node).items()} or None
+    return {name: cache_variable(value) for name, value in definition.kept_inputs(node).items()} or None
 
 
 def _rounding(operation: Operation) -> tuple[Element | None, ...] | None:

@@ -9,12 +9,14 @@ import numpy as np
 
 from irexec.analysis.model import Port
 from irexec.analysis.shape_inference import UNKNOWN, Inference
+from irexec.dtypes.rounding import round_to
 from irexec.errors import InputError, OpError, UnsupportedError
 from irexec.ir.dims import admits, shape_text
 from irexec.ir.graph import Graph, Node, Value
 from irexec.records import Shown
 from irexec.runtime.inputs import arrays_text, checked
 from irexec.schema.injected import Caches
+from irexec.schema.opdef import cache_variable
 from irexec.schema.registry import resolve
 
 
@@ -41,6 +43,11 @@ class State(dict[str, np.ndarray]):
                 f"variable {name!r} of shape {shape_text(port.shape)} "
                 f"is assigned a value of shape {shape_text(array.shape)}"
             )
+
+    def rounded(self, name: str, array: np.ndarray) -> np.ndarray:
+        """The array in the element type of a variable, which NumPy may lack."""
+        port = self._ports.get(name)
+        return array if port is None or port.element is None or port.element.native else round_to(port.element, array)
 
 
 class VariableTransaction(MutableMapping[str, np.ndarray]):
@@ -91,7 +98,7 @@ class KeptInputs(Caches):
 
     def keep(self, name: str, array: np.ndarray) -> None:
         """See Caches; it is kept once the run has ended."""
-        self._variables[self._names[name]] = array
+        self._variables[self._names[name]] = self._variables.state.rounded(self._names[name], array)
 
 
 class VariableStates(Shown, MutableMapping[str, np.ndarray]):
@@ -139,8 +146,8 @@ def variables_of(graph: Graph, inference: Inference) -> dict[str, Port]:
     found: dict[str, Port] = {}
     for node in graph.walk():
         for value in _kept(node):
-            fact = inference.facts.get(value, UNKNOWN)
-            found.setdefault(value.node.name, Port(value.node.name, (value.node.name,), fact.element, fact.shape, node))
+            fact, variable = inference.facts.get(value, UNKNOWN), cache_variable(value)
+            found.setdefault(variable, Port(variable, (variable,), fact.element, fact.shape, node))
         name = node.attributes.get("variable_id")
         if node.type == "ReadValue" and name is not None and name not in found and node.outputs:
             fact = inference.facts.get(node.outputs[0], UNKNOWN)

@@ -377,11 +377,7 @@ class OpDef:
         return next((name for name, kind in self.injected.items() if kind is ElementTypes), None)
 
     def kept_inputs(self, node: Node) -> dict[str, Value]:
-        """The values of ``caches`` by the name of the input.
-
-        Each is kept in the variable with the name of the layer from which it comes: layers with the same cache share
-        it.
-        """
+        """The values of ``caches`` by the name of the input; see ``cache_variable``."""
         if not self.caches:
             return {}
         sources = zip(self.inputs, node.inputs, strict=False)
@@ -470,6 +466,15 @@ class OpDef:
             if attribute.group is not None and attribute.group in arguments:
                 flat[attribute.parameter] = getattr(arguments[attribute.group], attribute.parameter)
         return flat
+
+
+def cache_variable(value: Value) -> str:
+    """The variable that keeps a cache: the name of the layer from which it comes, before any Convert, so that layers
+    with the same cache share it."""
+    node = value.node
+    while node.type == "Convert" and node.inputs and node.inputs[0] is not None:
+        node = node.inputs[0].node
+    return node.name
 
 
 @functools.cache

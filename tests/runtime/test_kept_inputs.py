@@ -15,14 +15,14 @@ TABLE = np.arange(12, dtype=np.float32).reshape(3, 1, 4)
 WEIGHTS = np.float32([[[1, 10, 100, 1000]]])
 
 
-def convolution(layers: int = 1) -> Model:
+def convolution(layers: int = 1, kind: str = "f32") -> Model:
     """Layers that share a table, whose second sum of the last four tokens is added to the first."""
     builder = irexec.Builder("conv")
-    x, table = builder.parameter("f32", (None, 1), "x"), builder.parameter("f32", (3, 1, 4), "table")
+    x, table = builder.parameter(kind, (None, 1), "x"), builder.parameter(kind, (3, 1, 4), "table")
     place = [
         builder.parameter("i32", (None,), name) for name in ("begins", "blocks", "block_begins", "past", "interval")
     ]
-    weights, bias = builder.constant(WEIGHTS), builder.constant(np.zeros(0, np.float32))
+    weights, bias = builder.constant(WEIGHTS, kind), builder.constant(np.zeros(0, np.float32), kind)
     for i in range(layers):
         found = builder.emit("PagedCausalConv1D", x, table, weights, bias, *place, version="extension", name=f"conv{i}")
         builder.result(found)
@@ -51,6 +51,14 @@ def test_the_next_run_continues() -> None:
     assert first(session(fed(3, past=2))) == [7 + 10 + 200 + 3000]
     assert session.variables["table"][1].tolist() == [[7, 1, 2, 3]]
     assert np.array_equal(TABLE, np.arange(12).reshape(3, 1, 4)), "the array of the caller is left alone"
+
+
+@pytest.mark.parametrize("precision", ["as-written", "f32"])
+def test_a_state_of_a_type_that_numpy_lacks(precision: Any) -> None:
+    """It has the same name where the model computes in f32, between Converts."""
+    session = irexec.compile_model(convolution(kind="bf16"), precision=precision)
+    session(fed(1))
+    assert session.variables["table"][1].tolist() == [[5, 6, 7, 1]]
 
 
 def test_without_variables_it_begins_with_the_input_again() -> None:

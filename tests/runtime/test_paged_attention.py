@@ -92,6 +92,21 @@ def test_a_wrong_table_is_refused_with_its_layer(
     assert "Traceback" not in err
 
 
+def test_a_saved_state_continues(folder: Path, tmp_path: Path) -> None:
+    """A run that begins with the caches of another gives what the second run of a session gives."""
+    model, state = str(folder / "llama_paged.xml"), str(tmp_path / "state.npz")
+    session = irexec.compile_model(irexec.read_model(model))
+    for i, span in enumerate(((0, 5), (5, 7))):
+        inputs = paged([span], [[2]])
+        expected = session(inputs)[0]
+        np.savez(tmp_path / "x.npz", **inputs)
+        begin = ["--load-state", state] if i else []
+        files = ["-i", str(tmp_path / "x.npz"), "-o", str(tmp_path / "y.npz"), "--save-state", state]
+        assert run(["infer", model, *files, *begin]) == 0
+    with np.load(tmp_path / "y.npz") as found:
+        np.testing.assert_allclose(found[found.files[0]], expected, rtol=1e-4, atol=2e-5)
+
+
 def test_offsets_must_ascend(folder: Path) -> None:
     session = irexec.compile_model(irexec.read_model(folder / "llama_paged.xml"))
     with pytest.raises(

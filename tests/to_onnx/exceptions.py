@@ -83,6 +83,10 @@ EXCEPT: dict[str, str] = {
 }
 
 REFUSED: dict[str, str] = {
+    **{
+        f"RoPE-*-{name}*": "only halves of a head are written"
+        for name in ("positions", "neighbours", "chatglm", "qwen")
+    },
     "PriorBox-*-no sizes": "there are no boxes",
     "RegionYolo-1-one coord*": "coordinates share channels with the score",
     "RegionYolo-1-no coords": "coordinates share channels with the score",

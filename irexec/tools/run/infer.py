@@ -166,7 +166,8 @@ def infer(
     wanted = _wanted(compiled, options)
     _require(compiled, wanted.required, options)
     _warn(model, compiled, notifier)
-    if options.save_state is not None and not any(node.type == "Assign" for node in model.walk()):
+    has_state = bool(compiled.program.variables) or any(node.type == "Assign" for node in model.walk())
+    if options.save_state is not None and not has_state:
         raise InputError(f"--save-state {options.save_state}: the model changes no variable, and has no state to write")
     if options.load_state is not None:
         # Few runs begin with a state or write one.
