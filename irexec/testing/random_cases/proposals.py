@@ -87,13 +87,6 @@ def generate_proposals_9(rng: np.random.Generator) -> Case:
     )
 
 
-RANDOM_CASES = {
-    ("Proposal", 1): proposal_1,
-    ("Proposal", 4): proposal_4,
-    ("GenerateProposals", 9): generate_proposals_9,
-}
-
-
 def _kind(rng: np.random.Generator) -> str:
     return str(rng.choice(["f32", "f32", "f32", "f16", "f64"]))
 
@@ -188,3 +181,15 @@ def top_k_rois_6(rng: np.random.Generator) -> Case:
         max_rois=str(rng.integers(1, n + 1)),
         id="random",
     )
+
+
+RANDOM_CASES = {
+    ("Proposal", 1): proposal_1,
+    ("Proposal", 4): proposal_4,
+    ("GenerateProposals", 9): generate_proposals_9,
+    ("ExperimentalDetectronPriorGridGenerator", 6): prior_grid_6,
+    ("ExperimentalDetectronGenerateProposalsSingleImage", 6): single_image_6,
+    ("ExperimentalDetectronDetectionOutput", 6): detection_output_6,
+    ("ExperimentalDetectronROIFeatureExtractor", 6): roi_feature_extractor_6,
+    ("ExperimentalDetectronTopKROIs", 6): top_k_rois_6,
+}
