@@ -305,6 +305,16 @@ def _empty_list(layer: ExaminedLayer) -> bool:
     return layer.shape(1) == (0,) and not (layer.definition.type.startswith("Reduce") and layer["keep_dims"])
 
 
+difference(
+    "IR990", "pooling without dilations", ("AvgPool",), "CPU plugin", "fails", since="2025.3",
+    does="the CPU plugin ends the process for AvgPool of version 16 without dilations, which are optional in the "
+    "specification",
+    example='<layer type="AvgPool" version="opset16">\n  <data kernel="2" strides="1" pads_begin="0" pads_end="0" '
+    'exclude-pad="true"/>\n</layer>',
+    repair="Write dilations of 1, or version 14.",
+)(lambda layer: layer.definition.since == 16 and not layer["dilations"])  # fmt: skip
+
+
 @difference(
     "IR983", "compressed 1x1 convolution of a part", ("Reshape", "Transpose"), "CPU plugin", "fails", since="2026.4",
     does="the CPU plugin does not compile a Reshape or Transpose of a 1x1 convolution that has compressed weights and "

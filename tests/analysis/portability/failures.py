@@ -359,6 +359,11 @@ for _element in ("i32", "i64", "u32", "u64"):
     has_not("IR980", _element, "Interpolate", 1, _IMAGE, ints(_element, 6, 6), **_OLD_RESIZE)
 has_not("IR980", "version 11", "Interpolate", 11, _IMAGE, [6, 6], [2, 3], parameters=FIRST, **_NEAREST)
 
+_MEANS = {"kernel": "2", "strides": "1", "pads_begin": "0", "pads_end": "0", "exclude_pad": "true"}
+has("IR990", "none given", "AvgPool", 16, random("f32", 1, 1, 3), **_MEANS)
+has_not("IR990", "of 1", "AvgPool", 16, random("f32", 1, 1, 3), **_MEANS, dilations="1")
+has_not("IR990", "version 14", "AvgPool", 14, random("f32", 1, 1, 3), **_MEANS)
+
 has("IR982", "Unsqueeze", "Unsqueeze", 1, random("f32", 2, 3), typed("i64", np.zeros(0)), parameters=FIRST)
 has_not("IR982", "Unsqueeze", "Unsqueeze", 1, random("f32", 2, 3), ints("i64", 0), parameters=FIRST)
 has(

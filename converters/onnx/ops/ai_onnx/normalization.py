@@ -200,8 +200,8 @@ def lrn(
     wide = Expression(ctx, x)
     columns = ctx.emit("Reshape", (wide * wide).value, [0, 0, -1], special_zero=True)
     mean = ctx.emit(
-        "AvgPool", ctx.unsqueeze(columns, [1]), kernel=[size, 1], strides=[1, 1], pads_begin=[size // 2 - 1, 0],
-        pads_end=[size // 2, 0], exclude_pad=False, rounding_type="floor",
+        "AvgPool", ctx.unsqueeze(columns, [1]), version=1, kernel=[size, 1], strides=[1, 1],
+        pads_begin=[size // 2 - 1, 0], pads_end=[size // 2, 0], exclude_pad=False, rounding_type="floor",
     )  # fmt: skip
     total = Expression(ctx, ctx.emit("Reshape", mean, ctx.shape_of(x), special_zero=False))
     return (wide / (total * alpha + bias) ** beta).value
