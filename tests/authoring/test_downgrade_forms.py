@@ -16,6 +16,7 @@ from irexec.authoring.downgrade import Downgraded, downgrade
 from irexec.dtypes.elements import element as element_named
 from irexec.dtypes.packing import round_to
 from irexec.ir.constants import constant_value
+from irexec.ir.dims import Dim
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.testing import Case
 from irexec.testing.rows import model_of
@@ -268,6 +269,33 @@ def test_variables_of_open_shape(release: str, first: str, says: str | None) -> 
     findings = downgrade(model, release).findings
     assert [finding.message for finding in findings if says is None or says not in finding.message] == []
     assert bool(findings) == (says is not None)
+
+
+@pytest.mark.parametrize(
+    ("type", "name", "axis", "releases", "says"),
+    [
+        ("DFT", "two axes", 0, "2022.3,2023.3", "the sizes of its data are known"),
+        ("RDFT", "two axes", 0, "2022.3", "the sizes of its data are known"),
+        ("PSROIPooling", "average", 2, "2022.3,2023.3", "the sizes of its data are known"),
+        ("NonMaxSuppression", "f16", 2, "2022.3,2023.3", "axis 2 of its data is known"),
+        ("NonMaxSuppression", "f16", 1, "", ""),
+        ("AvgPool", "plain, exclude-pad true", 1, "2022.3", "axis 1 of its data is known"),
+        ("AvgPool", "plain, exclude-pad true", 2, "", ""),
+        ("LSTMSequence", "forward", 2, "2022.3,2023.3", "axis 2 of its data is known"),
+        ("LSTMSequence", "forward", 0, "2022.3,2023.3", "both known or both open"),
+        ("LSTMSequence", "forward", 1, "", ""),
+        ("RNNCell", "no B", 0, "2022.3", "both known or both open"),
+        ("BatchToSpace", "two axes", 1, "2022.3", "of fewer than 4 axes"),
+        ("BatchNormInference", "2-D", 0, "2022.3,2023.3", "the number of channels is known"),
+    ],
+)
+def test_sizes_that_a_plugin_must_know(type: str, name: str, axis: int, releases: str, says: str) -> None:
+    """Which release runs the layer with an open size of its first input was asked of the release itself."""
+    for release in ("2022.3", "2023.3"):
+        model, inputs = model_of(_ROWS[type, name], 1)
+        model.reshape({0: [*inputs[0].shape[:axis], Dim(), *inputs[0].shape[axis + 1 :]]})
+        findings = downgrade(model, release).findings
+        assert [says in finding.message for finding in findings] == [True] * (release in releases)
 
 
 def test_lengths_that_shapes_decide_are_constants_in_bodies_too(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from irexec import Model, read_model
 from irexec.errors import IrexecError
-from irexec.ir.dims import is_static
+from irexec.ir.dims import Dim, is_static
 from irexec.testing import Case
 from irexec.testing.rows import model_of
 from tests.support.cases import families
@@ -34,7 +34,8 @@ class Sample:
 
 
 def operations(count: int, seed: int) -> Iterator[Sample]:
-    """Models of one operation of OpenVINO; every other one has constants in place of its inputs after the first."""
+    """Models of one operation of OpenVINO: with inputs, with constants in place of those after the first, and so with an
+    open size."""
     rows = [
         row
         for rows in families().values()
@@ -44,15 +45,20 @@ def operations(count: int, seed: int) -> Iterator[Sample]:
         and row.type not in _BUILT_BY_HAND | _LEFT_OUT
         and all(x.element.name != "string" for x in row.inputs)
     ]
-    cases = [(row, first) for row in rows for first in ((1, None) if len(row.inputs) > 1 else (None,))]
-    random.Random(seed).shuffle(cases)
-    for row, first in cases[:count]:
+    cases = [(row, form) for row in rows for form in ("", *(("constants",) if len(row.inputs) > 1 else ()), "open")]
+    rng = random.Random(seed)
+    rng.shuffle(cases)
+    for row, form in cases[:count]:
         try:
-            model, inputs = model_of(row, first)
-        except IrexecError:
-            # Some rows are of inputs that the shape rule cannot take as constants.
+            model, inputs = model_of(row, 1 if form and len(row.inputs) > 1 else None)
+            if form == "open" and inputs[0].size:
+                shape: list[int | Dim] = [*inputs[0].shape]
+                shape[rng.randrange(len(shape))] = Dim()
+                model.reshape({0: shape})
+        except (IndexError, ValueError, IrexecError):
+            # Some rows are of inputs that the shape rule cannot take as constants, or of scalars alone.
             continue
-        yield Sample(f"{row.id}{'' if first is None else ' (constants)'}", model, [inputs])
+        yield Sample(f"{row.id}{f' ({form})' if form else ''}", model, [inputs])
 
 
 def network_names(folder: Path | None) -> list[str]:

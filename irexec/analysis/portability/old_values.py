@@ -292,6 +292,10 @@ _ROWS = (
     _Row("CTCLoss", NOT_ASKED, always, "gives infinity where logits are large, and fails without labels"),
     _Row("EmbeddingBagOffsetsSum EmbeddingBagOffsets", NOT_ASKED, always, "fails for an empty last bag"),
     _Row("EmbeddingBagOffsets EmbeddingBagPacked", NOT_ASKED, _of_integers, "rounds means down"),
+    _Row(
+        "EmbeddingBagPackedSum EmbeddingBagPacked", NOT_ASKED,
+        lambda layer: not (is_static(layer.sizes()) and is_static(layer.sizes(1))), "fails for bags without indices",
+    ),
 )  # fmt: skip
 
 

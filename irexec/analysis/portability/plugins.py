@@ -85,6 +85,19 @@ SCALARS: tuple[tuple[str, Release], ...] = (
 """Operations that do not take scalars as their data, and the first release that was not found to refuse them."""
 
 
+_KNOWN_SIZES: tuple[tuple[str, tuple[int, ...] | None, Release], ...] = (
+    ("DFT IDFT PSROIPooling DeformablePSROIPooling", None, NOT_ASKED), ("RDFT IRDFT", None, Release(2023, 0)),
+    ("NonMaxSuppression MulticlassNms MatrixNms NMSRotated", (2,), NOT_ASKED), ("AvgPool", (1,), Release(2023, 0)),
+    ("LSTMSequence GRUSequence RNNSequence", (2,), NOT_ASKED),
+)  # fmt: skip
+"""Operations, the axes of the data (None for all) whose sizes must be known, and the first release without this limit.
+
+A sequence whose features are open is run, and its values are wrong.
+"""
+
+_OF_STATES = ("LSTMCell", "GRUCell", "LSTMSequence", "GRUSequence", "RNNSequence")
+
+
 def plugin_findings(layer: KnownLayer, release: Release) -> Iterator[Finding]:
     """Findings about a layer that the CPU plugin of the release does not run."""
     node = layer.node
@@ -94,6 +107,7 @@ def plugin_findings(layer: KnownLayer, release: Release) -> Iterator[Finding]:
         *_attributes(node, release),
         *_reduction(layer, release),
         *_variable(layer, release),
+        *_open_sizes(layer, release),
     ]
     if node.constant is not None and node.constant.element.name in ("u4", "i4") and release < HALVES_IN_ORDER:
         reasons.append(f"takes the upper half of a byte of {node.constant.element} for the first element")
@@ -189,6 +203,28 @@ def _variable(layer: KnownLayer, release: Release) -> Iterator[str]:
         yield "does not run variables whose shape is not known"
     elif layer.source(0) is None or is_static(layer.input(0).shape):
         yield "runs variables whose shape is not known only if the shape of their first value is not known either"
+
+
+def _open_sizes(layer: KnownLayer, release: Release) -> Iterator[str]:
+    type, sizes = layer.node.type, layer.sizes()
+    if sizes is None or not DYNAMIC_SHAPES <= release < NOT_ASKED:
+        return
+    for types, axes, until in _KNOWN_SIZES:
+        if type in types.split() and release < until:
+            wanted = sizes if axes is None else [sizes[axis] for axis in axes if axis < len(sizes)]
+            if not is_static(tuple(wanted)):
+                which = "the sizes of its data are" if axes is None else f"the size of axis {axes[0]} of its data is"
+                yield f"runs {type} only if {which} known"
+    is_open = not is_static(sizes)
+    if type in ("BatchToSpace", "SpaceToBatch") and is_open and len(sizes) < 4 and release < Release(2023, 0):
+        yield f"runs {type} of fewer than 4 axes only if the sizes of its data are known"
+    if type == "BatchNormInference" and not is_static(layer.sizes(0 if _is_old(layer.node.version) else 1)):
+        yield "runs BatchNormInference only if the number of channels is known"
+    states = layer.sizes(1)
+    if type in _OF_STATES or (type == "RNNCell" and release < Release(2023, 0)):
+        batches = [shape[0] for shape in (sizes, states) if shape]
+        if len({isinstance(size, int) for size in batches}) > 1:
+            yield f"runs {type} only if the batches of its data and state are both known or both open"
 
 
 def _data(layer: KnownLayer, release: Release) -> Iterator[str]:

@@ -218,8 +218,7 @@ def attention(layer: Layer) -> Any:
     layer.refuse_unless(layer.rank(1) == rank, "query and key have different ranks")
     if scale is None:
         size = layer.sizes()[-1]
-        layer.refuse_unless(isinstance(size, int), "the last size of the query is not known")
-        scale = layer.number(1 / math.sqrt(int(size))) if isinstance(size, int) else None
+        scale = layer.number(1 / math.sqrt(size)) if isinstance(size, int) else _scale(layer)
     else:
         scale = ONE.reshape(scale, constant(np.zeros(0), "i64"), special_zero=False)
     scores = ONE.matmul(ONE.multiply(query, scale), key, transpose_b=True)
@@ -234,6 +233,12 @@ def attention(layer: Layer) -> Any:
     axis = (scores.fact.rank or 0) - 1
     layer.refuse_unless(axis >= 0, "the rank of the scores is not known")
     return ONE.matmul(_weights(scores, axis, *others[2:]), value)
+
+
+def _scale(layer: Layer) -> Tensor:
+    """One by the root of the last size of the query, which is not known before the model runs."""
+    size = ONE.gather(ONE.shape_of(layer.inputs[0]), constant(layer.rank() - 1, "i64"), constant(0, "i64"))
+    return ONE.power(ONE.convert(size, destination_type=layer.element()), layer.number(-0.5))
 
 
 def _weights(scores: Tensor, axis: int, *sinks: Tensor) -> Tensor:
