@@ -9,7 +9,7 @@ import numpy as np
 
 from irexec.analysis.model import Port
 from irexec.analysis.shape_inference import UNKNOWN, Inference
-from irexec.dtypes.rounding import round_to
+from irexec.dtypes.packing import round_to
 from irexec.errors import InputError, OpError, UnsupportedError
 from irexec.ir.dims import admits, shape_text
 from irexec.ir.graph import Graph, Node, Value
