@@ -105,6 +105,7 @@ if TYPE_CHECKING:
     from irexec.tools.graph.draw import draw as graph
     from irexec.tools.graph.drawing import DrawnFrame, DrawnLayer
     from irexec.tools.images import ImageOptions
+    from irexec.tools.inside import Inside, InsideCheck, InsideOptions, inside
     from irexec.tools.inspect.cost import CostReport, LayerCost, TypeCost, cost
     from irexec.tools.inspect.memory import LiveTensor, MemoryReport, PlannedMemory, memory
     from irexec.tools.inspect.precision import LayerPrecision, PrecisionReport, precision
@@ -208,6 +209,9 @@ __all__ = [
     "InputError",
     "InputRow",
     "InputSource",
+    "Inside",
+    "InsideCheck",
+    "InsideOptions",
     "IrexecError",
     "JudgeOptions",
     "JudgedLayer",
@@ -315,6 +319,7 @@ __all__ = [
     "i32",
     "i64",
     "infer",
+    "inside",
     "inspect",
     "join",
     "judge",
@@ -365,6 +370,7 @@ _MODULES: dict[str, str] = {
     "irexec.authoring.editor": "Editor",
     "irexec.conformance": "CaseResult, ConformOptions, Conformance, Corpus, build_corpus, conform",
     "irexec.tools.inspect.summary": "Summary, TreeBranch, TreeReport, summarize as inspect, tree",
+    "irexec.tools.inside": "Inside, InsideCheck, InsideOptions, inside",
     "irexec.tools.joining": "join",
     "irexec.tools.measure": "BenchOptions, BenchReport, EngineResult, ProfileOptions, bench, profile",
     "irexec.tools.sensitivity": "LayerSensitivity, MixedPrecision, Sensitivity, SensitivityOptions, sensitivity",

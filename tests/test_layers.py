@@ -102,6 +102,7 @@ _TOOLS: dict[str, set[str]] = {
     "bisecting": {"arrays", "commands", "compare", "engines", "judge", "run"},
     "generating": {"engines", "images", "run"},
     "downgrading": {"arrays", "sections", "verify"},
+    "inside": {"compare", "engines"},
     "joining": set(),
     "upgrading": {"arrays", "engines", "run"},
     "extracting": {"arrays", "reduce", "run"},
@@ -133,7 +134,11 @@ _ONLY = {
         "irexec/tools/engines/engine.py",
         "irexec/tools/engines/releases/program.py",
     ),
-    "openvino": ("irexec/tools/engines/engine.py", "irexec/tools/engines/releases/program.py"),
+    "openvino": (
+        "irexec/tools/engines/engine.py",
+        "irexec/tools/engines/releases/program.py",
+        "irexec/tools/inside/program.py",
+    ),
     # Calls of C: the kernels, and what the system tells and Python does not.
     "ctypes": (
         "irexec/native/library.py",

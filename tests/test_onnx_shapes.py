@@ -266,13 +266,14 @@ _WITHOUT_SHAPES = (
     "bisect",
     "generate",
     "test",
+    "inside",
 )
 
 
 def test_every_command_that_reads_a_model_is_in_the_table() -> None:
     """convert has --input in place of --shape, ops looks at the types of nodes alone, and models that are joined, cut out or scripted
     are read as they convert; upgrade takes no ONNX model, conform no model at all, bisect passes
-    its shapes to compare, generate makes its inputs from a prompt, and test reads them."""
+    its shapes to compare, generate makes its inputs from a prompt, test reads them, and inside compiles the file as it is."""
     tested = {command.split()[0] for command in COMMANDS.values()}
     names = {name for name in commands.COMMANDS if name not in _WITHOUT_SHAPES}
     assert tested == names

@@ -78,6 +78,7 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
         ["convert", _ONNX, "-o", "m.xml"],
         (*_RUNNING, "multiprocessing", "concurrent.futures", "PIL", "igraph"),
     ),
+    (["inside", _XML, "-o", _XML], ("irexec.tools.reduce", "irexec.tools.graph", "openvino")),
     (["upgrade", str(DIGITS / "classifier_v5.xml"), "-o", "m.xml"], ("irexec.tools.graph", *_HEAVY)),
     (
         ["infer", _XML, "-i", "random"],

@@ -50,6 +50,7 @@ _LINES: dict[str, tuple[int, Sequence[str]]] = {
     "reduce": (0, [DAMAGED, "-o", "min.xml", "--finding", "IR103"]),
     "report": (0, [XML, "-o", "m.html"]),
     "serve": (2, [XML, "--port", "x"]),
+    "inside": (2, [XML, "-o", XML]),
     "upgrade": (0, [str(DIGITS / "classifier_v5.xml"), "-o", "new.xml"]),
     "validate": (1, [DAMAGED]),
 }

@@ -33,6 +33,7 @@ GROUPS = {
         "compare": "Find where two models diverge, or one model in two runtimes.",
         "bisect": "Find the release of a runtime with which results change.",
         "judge": "Judge a runtime: is it wrong, or does it round as it may?",
+        "inside": "Show what OpenVINO's transformations make of a model.",
         "reduce": "Reduce a model to the smallest part that still fails.",
         "conform": "Hold a runtime to random cases of every operation.",
     },

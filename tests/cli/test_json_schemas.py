@@ -100,6 +100,7 @@ ROWS = (
     Row("convert {digits}/classifier.onnx -o {tmp}/a.xml --verify", needs=("onnx",)),
     Row("convert {digits}/classifier.xml -o {tmp}/a.onnx --verify --report {tmp}/r.json", needs=("onnx",)),
     Row("convert {digits}/classifier.xml -o {tmp}/a.xml --for 2021.4 --verify", needs=("onnx",)),
+    Row("inside {digits}/classifier.xml -o {tmp}/a.xml --check", needs=("openvino",)),
     Row("upgrade {digits}/classifier_v5.xml -o {tmp}/a.xml"),
     Row("upgrade {digits}/classifier_v5.xml -o {tmp}/a.xml --verify"),
     Row("script {digits}/classifier.xml -o {tmp}/a.py"),

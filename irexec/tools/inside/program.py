@@ -1,0 +1,37 @@
+"""Compiles a model with OpenVINO and keeps the file of its cache, unencrypted: a program that needs the release alone.
+
+python program.py MODEL FOLDER PRECISION
+
+Source: OpenVINO's documentation, "Model Caching Overview": CACHE_DIR, and the callbacks of CACHE_ENCRYPTION_CALLBACKS.
+"""
+
+import sys
+
+try:
+    from openvino import Core, get_version
+except ImportError:
+    # Releases before 2023.1.
+    from openvino.runtime import Core, get_version
+
+
+def same(text):  # type: ignore[no-untyped-def]
+    """A callback that encrypts nothing."""
+    return text
+
+
+def main(model, folder, precision):  # type: ignore[no-untyped-def]
+    """Write the file of the cache into the folder; print the version."""
+    core = Core()
+    source = core.read_model(model)
+    properties = {"CACHE_DIR": folder, "INFERENCE_PRECISION_HINT": precision}
+    callbacks = {"CACHE_ENCRYPTION_CALLBACKS": [same, same]}
+    try:
+        core.compile_model(source, "CPU", dict(properties, **callbacks))
+    except (RuntimeError, TypeError):
+        # Releases before 2024.4 have no encryption.
+        core.compile_model(source, "CPU", properties)
+    print(get_version())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])  # type: ignore[no-untyped-call]

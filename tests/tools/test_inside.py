@@ -1,0 +1,115 @@
+"""irexec inside: the cache of OpenVINO as it is laid out, the operations of its plugin, and the two verdicts."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import irexec
+from irexec import io
+from irexec.analysis.builder import packed
+from irexec.errors import ModelError, UnsupportedError
+from irexec.tools.inside.cache import parts
+from irexec.tools.inside.published import published
+from tests.support.networks import difference, feeds, unpacked
+from tests.support.paths import DIGITS
+
+_XML = b'<?xml version="1.0"?>\n<net name="n" version="11"/>'
+
+
+def _blob(model: bytes, *, is_relative: bool) -> bytes:
+    """A file of the cache: a line, six numbers, notes, constants and the model."""
+    head = b'<?xml version="1.0"?><compiled_blob/>\n'
+    notes, constants = b"<cnndata/>", b"\x01\x02"
+    first = 48 if is_relative else len(head) + 48
+    begins = (first, first + len(notes), first + len(notes) + len(constants))
+    places = [number for pair in zip(begins, map(len, (notes, constants, model)), strict=True) for number in pair]
+    return head + struct.pack("<6Q", *places) + notes + constants + model
+
+
+@pytest.mark.parametrize("is_relative", [True, False])
+def test_parts_of_a_cache(is_relative: bool) -> None:
+    found = parts(_blob(_XML + b"\0", is_relative=is_relative), "2026.4")
+    assert (found.xml, found.constants, found.version) == (_XML, b"\x01\x02", "2026.4")
+
+
+@pytest.mark.parametrize(
+    ("blob", "message"),
+    [
+        (_blob(b"\x80" * 40, is_relative=True), "OpenVINO 2026.4 has scrambled the model in its cache"),
+        (b"nothing of the kind" * 9, "is laid out as in no release"),
+        (b"", "is laid out as in no release"),
+    ],
+)
+def test_a_cache_that_cannot_be_read(blob: bytes, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        parts(blob, "2026.4")
+
+
+def _plugin(layer: str, element: str = "FP32") -> irexec.Model:
+    """A model with one layer of the plugin between an input of two numbers and a result."""
+    port = f'<port id="{{}}" precision="{element}"><dim>2</dim></port>'
+    return irexec.Model.of(
+        io.read(
+            f"""<net name="n" version="11"><layers>
+            <layer id="0" name="x" type="Parameter" version="opset1"><data shape="2" element_type="f32"/>
+            <output>{port.format(0)}</output></layer>
+            <layer id="1" name="y" {layer}<input>{port.format(0)}</input><output>{port.format(1)}</output></layer>
+            <layer id="2" name="r" type="Result" version="opset1"><input>{port.format(0)}</input></layer></layers>
+            <edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+            <edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>""".encode(),
+            b"",
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [
+        ('type="PowerStatic" version="cpu_plugin_opset"><data scale="2" shift="1" power="3"/>', [-1, 343]),
+        ('type="PowerStatic" version="cpu_plugin_opset"><data scale="1" shift="0" power="1"/>', [-1, 3]),
+        ('type="LeakyRelu" version="cpu_plugin_opset"><data negative_slope="0.5"/>', [-0.5, 3]),
+        ('type="SwishCPU" version="cpu_plugin_opset"><data alpha="1"/>', [-0.26894142, 2.8577223]),
+        ('type="ConvertSaturation" version="SnippetsOpset"><data destination_type="i8"/>', [-1, 3]),
+        ('type="Relu" version="type_relaxed_opset1"><data type_relax="true" output_data_types="u8"/>', [0, 3]),
+    ],
+)
+def test_operations_of_the_plugin(layer: str, expected: list[float]) -> None:
+    """The values follow from the formulas of the plugin's sources."""
+    model = published(_plugin(layer)).model()
+    assert model["y"].name == "y"
+    found = irexec.infer(model, np.float32([-1, 3]))[0]
+    assert np.allclose(found.astype(np.float64), expected)
+
+
+def test_an_operation_that_is_not_known_is_named() -> None:
+    with pytest.raises(UnsupportedError, match="the transformed model has Interaction, which irexec does not know"):
+        published(_plugin('type="Interaction" version="cpu_plugin_opset">'))
+
+
+@pytest.mark.parametrize("name", ["bert_sdpa", "llama_sdpa", pytest.param("faster_rcnn", marks=pytest.mark.slow)])
+def test_a_transformed_network_has_the_values_of_its_source(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    path = unpacked(name, tmp_path)
+    found = irexec.inside(path)
+    assert found.rewritten and not [one for one in irexec.validate(found.model) if one.severity == "error"]
+    source, made = irexec.compile_model(path), irexec.compile_model(found.model)
+    for given in feeds(path, source.inputs)[:2]:
+        inputs = dict(zip((port.name for port in source.inputs), given, strict=True))
+        expected, outputs = source(given), made(inputs)
+        assert max(difference(outputs[i], expected[i]) for i in range(len(expected))) < 1e-5
+
+
+def test_the_verdict_of_a_wrong_transformation(tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    from irexec.tools.inside import check
+
+    path = DIGITS / "classifier.xml"
+    found = irexec.inside(path)
+    assert check(path, found).verdict == "neither"
+    bias = found.model["conv3.b_1"]
+    bias.constant = packed(2 * bias.array, irexec.f32)
+    assert check(path, found).verdict == "transformation"
