@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -11,9 +10,9 @@ from irexec.dtypes.elements import Element
 from irexec.errors import check
 from irexec.ir.dims import Size, broadcastable_to, shape_text
 from irexec.ir.facts import Fact
-from irexec.schema.attributes import NonNegative
 from irexec.schema.opdef import FloatTensor, IntegerTensor, Rank, widened
 from irexec.schema.registry import op
+from irexec.schema.rotary import RotaryAttributes
 from irexec.schema.shape_rules import sizes_of
 
 Table = Annotated[FloatTensor, Rank(2, 4)]
@@ -43,27 +42,6 @@ def _rms_shape(data: Fact, scale: Fact | None = None, *, output_type: Element | 
         text = f"scale has shape {shape_text(scale.shape)}, which is not broadcast to {shape_text(data.shape)}"
         check(broadcastable_to(scale.shape, data.shape), text)
     return Fact(output_type or data.element, data.shape)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RotaryAttributes:
-    """RoPE, under the names that OpenVINO writes."""
-
-    config_slice_start: NonNegative = 0
-    config_slice_stop: NonNegative = 0
-    config_input_trans0213: bool = False
-    config_output_trans0213: bool = False
-    config_is_interleaved: bool = False
-    config_rotary_ndims: NonNegative = 0
-    config_is_chatglm: bool = False
-    config_support_2d_rope: bool = False
-    config_support_3d_rope: bool = False
-    config_is_qwen: bool = False
-    config_use_rope_cache: bool = False
-    config_is_ltx_video: bool = False
-    config_head_cnt: NonNegative = 0
-    config_head_size: NonNegative = 0
-    config_gather_position_arg_id: NonNegative = 0
 
 
 @op("RoPE", since="ie_internal_opset", unread=True, tolerance=1e-5)
