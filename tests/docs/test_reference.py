@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import shlex
 from typing import Annotated, Literal
 
 import pytest
@@ -131,3 +133,18 @@ def test_every_public_name_is_documented() -> None:
     documented = {name.removeprefix("irexec.") for name in found if not name.startswith(of_submodules)}
     names = {name for name in irexec.__all__ if not isinstance(getattr(irexec, name), Element)}
     assert documented == names | {f"converters.{name}" for name in converters.__all__}
+
+
+def test_commands_of_the_skill_have_their_options() -> None:
+    """And what the table says to read is in the schema of the command."""
+    text = (ROOT / "docs" / "SKILL.md").read_text("utf-8")
+    rows = [line.split(" | ") for line in text.splitlines() if "`irexec " in line]
+    assert len(rows) > 15
+    for _, command, read in rows:
+        _, name, *words = shlex.split(command.strip("`"))
+        parameters = getattr(importlib.import_module(f"irexec.cli.{name}"), name).params
+        known = {option for parameter in parameters for option in parameter.opts}
+        assert {word for word in words if word.startswith("-")} <= known, command
+        schema = (ROOT / "docs" / "reference" / "schemas" / f"{name}.json").read_text("utf-8")
+        if "--json" in words:
+            assert all(f'"{field}"' in schema for field in re.findall(r"`(\w+)`", read)), command
