@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.calls import Binding, NativeKernel, element_strides
+from irexec.backend.calls import Binding, NativeKernel, element_strides, loaded
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import Geometry, convolution_geometry, is_channels_last
 from irexec.backend.copies import Copy, array_at, bind_copies, bordered
@@ -133,7 +133,7 @@ class IntegerDepthwise(IntegerKernel):
         begins: list[np.ndarray] = []
         start = np.zeros(s.groups + 64, np.int32)
         start[: s.groups] = -self.grid.zero * integers.reshape(s.groups, s.points).sum(axis=1, dtype=np.int64)
-        if unit() == 2:
+        if _taps_of_word() == 2:
             whole = np.zeros((s.groups + 64, -(-s.points // 2) * 2), np.int16)
             whole[: s.groups, : s.points] = integers.reshape(s.groups, s.points)
             for first in range(0, s.groups, 16):
@@ -162,7 +162,7 @@ class IntegerDepthwise(IntegerKernel):
         zeros = np.full(s.groups + 64, self.grid.zero, np.uint8)
         parameters = IntegerDepthwiseParameters(
             windows_of(x, s.windows, zeros, binding), binding.address(self.weights), binding.address(self.start),
-            self._ending(inputs[self.own :], out, strides, binding), s.groups, unit(), s.pixels,
+            self._ending(inputs[self.own :], out, strides, binding), s.groups, _taps_of_word(), s.pixels,
             -(-s.pixels // self.block),
         )  # fmt: skip
         binding.call("irx_integer_depthwise", parameters, s.images * parameters.row_parts)
@@ -174,9 +174,14 @@ _WIDEST = 32
 _PIXELS, _TAPS, _OUTPUT, _PIXEL = 4, {4: 40.0, 2: 12.0}, 0.12, 10.0
 
 
+def _taps_of_word() -> int:
+    """The taps of a depthwise kernel that one instruction adds: strips of four are written for AVX-512."""
+    return unit() if loaded().vector == 16 else 2
+
+
 def _depthwise_cost(s: Geometry) -> float:
-    outputs = s.images * s.groups * s.pixels
-    return STEP + outputs * (s.points / _TAPS[unit()] + _OUTPUT) + s.images * s.pixels * (_PIXEL + 2 * s.points)
+    outputs, pixels = s.images * s.groups * s.pixels, s.images * s.pixels
+    return STEP + outputs * (s.points / _TAPS[_taps_of_word()] + _OUTPUT) + pixels * (_PIXEL + 2 * s.points)
 
 
 class _Phase(IntegerKernel):

@@ -8,6 +8,9 @@
 #include "levels.h"
 #include "micro.h"
 #include "windows.h"
+#if defined(QUADS) && VECTOR == 8
+#include <cpuid.h>
+#endif
 
 typedef struct {
     windows window;
@@ -50,6 +53,9 @@ MICROS(of_pairs, pairs, 2, 8, 8)
 MICROS(of_quads, quads, 1, 8, 8)
 #elif VECTOR == 8
 MICROS(of_pairs, pairs, 2, 6, 4)
+#ifdef QUADS
+MICROS(of_quads, quads, 1, 6, 4)
+#endif
 #else
 MICROS(of_pairs, pairs, 2, 4, 4)
 #endif
@@ -60,6 +66,10 @@ EXPORT i64 irx_integer_unit(void)
 #if VECTOR == 16
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512vnni")) return 4;
+#elif defined(QUADS)
+    /* AVX-VNNI. Not every compiler knows its name. */
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1)) return 4;
 #endif
     return 2;
 }
@@ -67,7 +77,7 @@ EXPORT i64 irx_integer_unit(void)
 integer_micro *irx_integer_micro(i64 unit, i64 vectors, int several)
 {
     (void)unit;
-#if VECTOR == 16
+#ifdef QUADS
     if (unit == 4) return several ? of_quads_several[vectors - 1] : of_quads_one[vectors - 1];
 #endif
     return several ? of_pairs_several[vectors - 1] : of_pairs_one[vectors - 1];

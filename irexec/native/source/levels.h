@@ -57,11 +57,18 @@ INLINE vi pairs(vi sum, vi a, vi b)
 #endif
 }
 
+/* sum + the products of the unsigned and signed bytes of each lane, with VNNI: of AVX-512, or on its own beside AVX2, which
+ * older assemblers do not know. GCC 12 copies registers around the intrinsic.
+ */
 #if VECTOR == 16
-/* GCC 12 copies registers around the intrinsic. */
+#define QUADS "vpdpbusd %2, %1, %0"
+#elif VECTOR == 8 && defined(__AVX2__) && (__GNUC__ >= 11 || __clang_major__ >= 12)
+#define QUADS "%{vex%} vpdpbusd %2, %1, %0"
+#endif
+#ifdef QUADS
 INLINE vi quads(vi sum, vi a, vi b)
 {
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    __asm__(QUADS : "+v"(sum) : "v"(a), "v"(b));
     return sum;
 }
 #endif
