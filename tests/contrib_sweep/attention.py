@@ -202,5 +202,60 @@ def decoder_masked(rng: np.random.Generator) -> ContribCase:
     return ContribCase(row, tolerance=2e-3 if mask is not None else 1e-4)
 
 
+def self_attention(rng: np.random.Generator) -> ContribCase:
+    """One product for all three; masks, caches that grow or have a fixed size."""
+    heads, size, batch, length, width = int(rng.integers(1, 3)), 4, int(rng.integers(1, 3)), int(rng.integers(1, 4)), 5
+    past = int(rng.integers(0, 4)) if chance(rng) else None
+    shared = past is not None and chance(rng)
+    total = length + (past or 0)
+    room = total + int(rng.integers(0, 3)) if shared else past
+    mask = rng.integers(0, 2, (batch, total)).astype(np.int32) if chance(rng, 0.3) else None
+    bias = (
+        floats(rng, one_of(rng, 1, batch), one_of(rng, 1, heads), length, total)
+        if past is None and chance(rng, 0.3)
+        else None
+    )
+    cache = None if room is None else floats(rng, 2, batch, heads, room, size)
+    inputs = [
+        floats(rng, batch, length, width),
+        floats(rng, width, 3 * heads * size),
+        floats(rng, 3 * heads * size),
+        mask,
+        cache,
+        bias,
+    ]
+    row = node(
+        "Attention", [*inputs, np.array([past], np.int32) if shared else None], 1 if past is None else 2, num_heads=heads,
+        unidirectional=int(chance(rng)), past_present_share_buffer=1 if shared else None, scale=0.4 if chance(rng) else None,
+    )  # fmt: skip
+
+    def defined(results: Arrays) -> Arrays:
+        return [results[0], *(x[..., :total, :] for x in results[1:])]
+
+    def growing() -> Arrays:
+        """The runtime's results for a cache that grows: its CPU kernel does not read past_sequence_length."""
+        attributes = {name: value for name, value in row.attributes.items() if name != "past_present_share_buffer"}
+        given = [x[..., :past, :] if i == 4 and x is not None else x for i, x in enumerate(row.inputs[:6])]
+        return runtime_answer(replace(row, inputs=tuple(given), attributes=attributes))
+
+    return ContribCase(row, growing if shared else None, defined, 2e-3 if mask is not None else 1e-4)
+
+
+def masked_self_attention(rng: np.random.Generator) -> ContribCase:
+    """One token: the runtime's Attention of the same inputs, as it has no such kernel on the CPU."""
+    heads, size, batch, past = int(rng.integers(1, 3)), 4, int(rng.integers(1, 3)), int(rng.integers(0, 5))
+    mask = rng.integers(0, 2, (batch, past + 1)).astype(np.int32) if chance(rng, 0.3) else None
+    inputs = [
+        floats(rng, batch, 1, 5), floats(rng, 5, 3 * heads * size), floats(rng, 3 * heads * size), mask,
+        floats(rng, 2, batch, heads, past, size), None,
+    ]  # fmt: skip
+    given = {"num_heads": heads, "scale": 0.4 if chance(rng) else None}
+    row = node("DecoderMaskedSelfAttention", [*inputs, np.array([past], np.int32)], 2, **given)
+    tolerance = 2e-3 if mask is not None else 1e-4
+    return ContribCase(row, lambda: runtime_answer(node("Attention", inputs, 2, **given)), tolerance=tolerance)
+
+
+DRAWS["Attention"] = self_attention
+DRAWS["DecoderMaskedSelfAttention"] = masked_self_attention
 DRAWS["MultiHeadAttention"] = multi_head_attention
 DRAWS["DecoderMaskedMultiHeadAttention"] = decoder_masked

@@ -141,12 +141,30 @@ def gated_delta_net(rng: np.random.Generator) -> ContribCase:
     parts: list[Input] = [q, k, v]
     if packed:
         parts = [np.concatenate([x.reshape(*lead, -1) for x in (q, k, v)], -1), None, None]
+    capacity = int(rng.integers(1, 4)) if chance(rng, 0.3) else 0
+    counts = rng.integers(0, 5, batch).astype(np.int32) if capacity else None
+    active = np.array([int(chance(rng))], np.int32) if capacity and chance(rng) else None
     row = node(
-        "GatedDeltaNet", [*parts, bounds, decay, beta, state, a_log, bias], 2, update_rule=rule, qk_l2_norm=norm,
+        "GatedDeltaNet", [*parts, bounds, decay, beta, state, a_log, bias, counts, active], 3 if capacity else 2,
+        update_rule=rule, qk_l2_norm=norm, state_update_capacity=capacity or None,
         gate_activation=gate if "gated" in rule else None, gate_lower_bound=-3.0 if chance(rng) else None,
         beta_activation="sigmoid" if "delta" in rule and chance(rng) else None, scale=0.3 if chance(rng, 0.3) else None,
     )  # fmt: skip
-    return ContribCase(row)
+    lengths = np.diff(bounds) if bounds is not None else np.full(batch, time)
+
+    def defined(results: Arrays) -> Arrays:
+        """The update of the steps that were captured."""
+        if counts is None:
+            return results
+        widths = [values * (size if "gated" in rule and width else 1), heads * size, values * wide]
+        pieces = np.split(results[2], np.cumsum([capacity * each for each in widths])[:-1], 1)
+        if active is not None and not active[0]:
+            return [*results[:2], *pieces]
+        kept = np.minimum(np.minimum(counts, capacity), lengths)
+        rows = [x.reshape(batch, capacity, -1)[b, :n].ravel() for x in pieces for b, n in enumerate(kept)]
+        return [*results[:2], np.concatenate(rows)]
+
+    return ContribCase(row, defined=defined)
 
 
 DRAWS: dict[str, Draw] = {

@@ -62,6 +62,7 @@ _INVALID: list[tuple[str, list[Input], int, dict[str, Any], str]] = [
     ("LinearAttention", _STATES, 2, _ONE | {"update_rule": "linear", "state_window": 9}, "state_window is 9"),
     ("CausalConvWithState", _CONV, 2, {"dilation": 0}, "dilation is 0"),
     ("GatedDeltaNet", _TOKENS, 2, {"update_rule": "linear"}, "initial_state is missing"),
+    ("GatedDeltaNet", [*_TOKENS, None, None, None, _f(2, 1, 4, 4)], 2, {"update_rule": "linear", "state_update_capacity": 2}, "state_update_capacity is 2"),
     ("VarlenCausalConvWithState", [_f(4, 2), _f(2, 1, 3), _i32(0, 4), None, _f(1, 2, 2)], 2, {"state_update_capacity": 1}, "state_update_capacity is 1"),
     ("MRotaryEmbedding", [_f(1, 2, 16), np.zeros((3, 1, 2), np.int64), _f(4, 8), _f(4, 8)], 1, {"mrope_section": [1, 2, 3]}, r"mrope_section is \[1, 2, 3\]"),
     ("DecoderMaskedMultiHeadAttention", [*[_f(1, 1, 8)] * 3, None, None, *[_f(1, 1, 4, 8)] * 2], 3, {"num_heads": 1, "past_present_share_buffer": 1},
@@ -75,7 +76,6 @@ _UNSUPPORTED: list[tuple[str, list[Input], int, dict[str, Any], str]] = [
     ("QMoE", _QMOE, 1, {"weights_prepacked": 1}, "weights_prepacked 1"),
     ("CausalConvWithState", _CONV, 2, {"ndim": 2}, "ndim 2"),
     ("CausalConvWithState", _CONV, 2, {"state_length": 9}, "state_length 9"),
-    ("GatedDeltaNet", [*_TOKENS, None, None, None, _f(2, 1, 4, 4)], 2, {"update_rule": "linear", "state_update_capacity": 2}, "state_update_capacity 2"),
     ("PagedAttention", _PAGES, 3, {"num_heads": 1, "kv_num_heads": 1, "kv_cache_layout": "LATENT"}, "kv_cache_layout 'LATENT'"),
     ("MatMulFpQ4", [_f(1, 32), _u8(40), np.array([32, 2])], 1, {"blk_quant_type": 2}, "blk_quant_type 2"),
 ]

@@ -254,11 +254,12 @@ def gated_delta_net(
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """Linear attention of packed tokens; the states are (batch, heads, value size, key size).
 
-    Sequences of several lengths are padded: the steps after the end of one leave its state as it is. Keys and queries
+    The third output has the decays, keys and added values of the first steps, whatever capture_count is. Sequences of
+    several lengths are padded: the steps after the end of one leave its state as it is. Keys and queries
     are divided by the root of their sum of squares plus 1e-6, as in ONNX Runtime.
     """
-    if state_update_capacity or ctx.needs_output(2):
-        raise ConversionError(f"state_update_capacity {state_update_capacity} cannot be converted", unsupported=True)
+    if (capture_count is None) != (state_update_capacity == 0) or not 0 <= state_update_capacity <= 8:
+        raise OpError(f"state_update_capacity is {state_update_capacity}, and capture_count must agree with it")
     if key is None or value is None:
         query, key, value = _unpacked(ctx, query, initial_state)
     spelled = ctx.rank(query) == 4
@@ -275,6 +276,7 @@ def gated_delta_net(
     q, k = (layout.padded(ctx.convert(x, F32), [heads, key_size]) for x in (query, key))
     if qk_l2_norm:
         q, k = (_normalized(ctx, x) for x in (q, k))
+    shared = k
     q, k = (repeat_along(ctx, x, 2, states) for x in (q, k))
     gate = None
     if decay is not None:
@@ -294,9 +296,30 @@ def gated_delta_net(
         initial = ctx.full(ctx.constant(0.0), sizes)
     else:
         initial = ctx.transpose(initial_state, [0, 1, 3, 2])
-    done = recurrence(ctx, tokens, initial, scale or 1 / math.sqrt(key_size))
+    done = recurrence(ctx, tokens, initial, scale or 1 / math.sqrt(key_size), with_added=state_update_capacity > 0)
     y = layout.packed(ctx.convert(done.read, ctx.element(query)), [states, value_size])
-    return y, ctx.transpose(done.last, [0, 1, 3, 2]), None
+    last = ctx.transpose(done.last, [0, 1, 3, 2])
+    if done.added is None:
+        return y, last, None
+    one = ctx.emit("Slice", k, [0], [1], [1], [3])
+    factors = ctx.full(ctx.constant(1.0), ctx.shape_of(one)) if gate is None else gate
+    update = _captured(ctx, [factors, shared, done.added], state_update_capacity)
+    if state_update_active is None:
+        return y, last, update
+    is_off = Expression(ctx, ctx.scalar(state_update_active)).equals(0)
+    return y, last, is_off.select(0, Expression(ctx, update)).value
+
+
+def _captured(ctx: TranslationContext, parts: list[Value], count: int) -> Value:
+    """The first steps of each part (batch, time, ...), one part after the other in a row per sample."""
+    rows = []
+    for part in parts:
+        rank = ctx.rank(part)
+        ends = [0, count, *[0] * (rank - 2)]
+        padded = ctx.emit("Pad", part, [0] * rank, ends, ctx.constant(0, part), pad_mode="constant")
+        first = ctx.emit("Slice", padded, [0], [count], [1], [1])
+        rows.append(ctx.emit("Reshape", first, [0, -1], special_zero=True))
+    return cast("Value", ctx.emit("Concat", *rows, axis=1))
 
 
 def _static_size(ctx: TranslationContext, x: Value, axis: int) -> int:
