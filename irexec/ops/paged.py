@@ -6,7 +6,7 @@ of one of values, P blocks of a cache, B tokens of a block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -15,13 +15,13 @@ import numpy as np
 from irexec.dtypes.elements import I32, I64, U8
 from irexec.dtypes.packing import round_to
 from irexec.errors import check
-from irexec.ir.dims import ANY, Size, may_equal
+from irexec.ir.dims import ANY, Size, count, may_equal, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.products import softmax_with_sink
 from irexec.schema.injected import NOT_KEPT, Caches, ElementTypes
 from irexec.schema.opdef import FLOAT, INTEGER, ONE_ELEMENT, FloatTensor, FloatVector, Rank, element_set
 from irexec.schema.registry import op
-from irexec.schema.shape_rules import labelled_sizes, unify_elements
+from irexec.schema.shape_rules import labelled_sizes, sizes_of, unify_elements
 
 Rows = Annotated[FloatTensor, Rank(2)]
 Cache = Annotated[FloatTensor, Rank(4)]
@@ -54,11 +54,11 @@ class Span:
         """Number of its tokens in this run."""
         return int(self.tokens.stop - self.tokens.start)
 
-    def rows(self, count: int, size: int) -> np.ndarray:
-        """The rows, in a cache of ``size`` blocks, of its first ``count`` blocks; OpError if there are fewer, or one is
-        out of range."""
-        blocks = self.blocks[:count]
-        check(len(blocks) == count, f"sequence {self.index} needs {count} blocks, block_indices has {len(blocks)}")
+    def rows(self, needed: int, size: int) -> np.ndarray:
+        """The rows, in a cache of ``size`` blocks, of its first ``needed`` blocks; OpError if one of them is
+        missing or out of range."""
+        blocks = self.blocks[:needed]
+        check(len(blocks) == needed, f"sequence {self.index} needs {needed} blocks, block_indices has {len(blocks)}")
         wrong = blocks[(blocks < 0) | (blocks >= size)]
         check(
             not wrong.size,
@@ -71,18 +71,18 @@ def spans(
     tokens: int, past: np.ndarray, begins: np.ndarray, blocks: np.ndarray, block_begins: np.ndarray
 ) -> Iterator[Span]:
     """The sequences of a run of ``tokens`` tokens; OpError for offsets that do not ascend, and for a negative past."""
-    count = len(past)
+    sequences = len(past)
     for name, offsets, end in (
         ("subsequence_begins", begins, tokens),
         ("block_indices_begins", block_begins, len(blocks)),
     ):
         is_sound = (
-            len(offsets) == count + 1 and offsets[0] == 0 and offsets[-1] == end and (np.diff(offsets) >= 0).all()
+            len(offsets) == sequences + 1 and offsets[0] == 0 and offsets[-1] == end and (np.diff(offsets) >= 0).all()
         )
-        expected = f"expected {count + 1} numbers that ascend from 0 to {end}"
+        expected = f"expected {sequences + 1} numbers that ascend from 0 to {end}"
         check(bool(is_sound), f"{name} is {offsets[:8].tolist()}, {expected}")
-    check(not count or past.min() >= 0, f"past_lens has {past.min(initial=0)}, expected 0 or more")
-    for i in range(count):
+    check(not sequences or past.min() >= 0, f"past_lens has {past.min(initial=0)}, expected 0 or more")
+    for i in range(sequences):
         own = slice(int(begins[i]), int(begins[i + 1]))
         yield Span(i, own, int(past[i]), blocks[int(block_begins[i]) : int(block_begins[i + 1])])
 
@@ -116,14 +116,15 @@ def paged_attention_extension(
     Source: PagedAttentionExtension, and the CPU plugin of openvino 2026.4 for token types, qq_bias and an empty window.
     """
     heads, block, size = key_cache.shape[1:]
-    check_absent(len(past_lens), past_lens, subsequence_begins, xattention_threshold, adaptive_rkv_evictable_sizes)
+    runs = [*spans(len(query), past_lens, subsequence_begins, block_indices, block_indices_begins)]
+    check_absent(runs, xattention_threshold, adaptive_rkv_evictable_sizes)
     dtype = np.result_type(query, np.float32)
     keys, values = caches.read("key_cache", key_cache), caches.read("value_cache", value_cache)
     kinds = [*elements[3:5]] or [None, None]
     mixed = np.zeros((len(query), query.shape[1] // max(size, 1) * value_cache.shape[3]), dtype)
     windows = np.broadcast_to(score_aggregation_window if score_aggregation_window.size else 1, past_lens.shape)
     received = []
-    for span in spans(len(query), past_lens, subsequence_begins, block_indices, block_indices_begins):
+    for span in runs:
         whole = span.past + span.new
         if not span.new:
             received.append(np.zeros(whole, dtype))
@@ -161,17 +162,18 @@ def _paged_attention_shapes(
 ) -> tuple[Fact, Fact, Fact]:
     element = unify_elements(query, key, value)
     sizes = labelled_sizes(
-        "TQ TA TB PKRS PKRV", query=query, key=key, value=value, key_cache=key_cache, value_cache=value_cache
+        "TQ TX TY PKBS PKBV", query=query, key=key, value=value, key_cache=key_cache, value_cache=value_cache
     )
     columns: Size = ANY
     heads, size, value_size = sizes["K"], sizes["S"], sizes["V"]
     if isinstance(heads, int) and isinstance(size, int) and isinstance(value_size, int):
-        for name, found, expected in (("key", sizes["A"], heads * size), ("value", sizes["B"], heads * value_size)):
+        for name, found, expected in (("key", sizes["X"], heads * size), ("value", sizes["Y"], heads * value_size)):
             check(may_equal(found, expected), f"{name} has {found} columns, expected {expected}")
         if isinstance(sizes["Q"], int):
             of_heads = max(heads * size, 1)
             check(sizes["Q"] % of_heads == 0, f"query has {sizes['Q']} columns, expected a multiple of {of_heads}")
             columns = sizes["Q"] // max(size, 1) * value_size
+    _check_counts(sizes, past_lens, others)
     known = past_lens.known
     total: Size = ANY
     if known is not None and isinstance(sizes["T"], int):
@@ -179,11 +181,44 @@ def _paged_attention_shapes(
     return Fact(element, (sizes["T"], columns)), Fact(element, (total,)), Fact(element, (0,))
 
 
-def check_absent(
-    count: int, past_lens: np.ndarray, begins: np.ndarray, xattention: np.ndarray, evictable: np.ndarray
-) -> None:
+def _check_counts(sizes: Mapping[str, Size], past_lens: Fact, others: Sequence[Fact]) -> None:
+    """OpError for an input that is neither empty nor has an element for each head, token or sequence, or each rotated
+    block."""
+    named = {spec.name: fact for spec, fact in zip(paged_attention_extension.inputs[6:], others, strict=False)}
+    columns, size = sizes["Q"], sizes["S"]
+    heads = columns // max(size, 1) if isinstance(columns, int) and isinstance(size, int) else ANY
+    (sequences,) = sizes_of(past_lens, 1, "past_lens")
+    blocks = named["rotated_block_indices"].shape
+    for name, expected in (
+        ("alibi_slopes", heads),
+        ("sinks", heads),
+        ("token_type_ids", sizes["T"]),
+        ("score_aggregation_window", sequences),
+        ("qq_bias_begins", sequences + 1 if isinstance(sequences, int) else ANY),
+    ):
+        shape = named[name].shape if name in named else None
+        if shape:
+            elements = count(shape)
+            is_sound = may_equal(elements, 0) or may_equal(elements, expected)
+            check(is_sound, f"{name} has {elements} elements, expected {expected} or none")
+    deltas, table = named["rotation_deltas"].shape, named["rotation_trig_lut"].shape
+    if blocks and deltas and not may_equal(blocks[0], 0):
+        widths = (1, sizes["B"]) if len(deltas) == 2 else (1,)
+        is_sound = may_equal(deltas[0], blocks[0]) and any(may_equal(w, n) for w in deltas[1:] or (1,) for n in widths)
+        check(
+            is_sound, f"rotation_deltas has shape {shape_text(deltas)} for {blocks[0]} rotated blocks of {sizes['B']}"
+        )
+    if table and isinstance(size, int):
+        numbers = table[-1] if len(table) == 2 else ANY
+        check(
+            may_equal(numbers, 0) or (may_equal(numbers, size) and size % 2 == 0),
+            f"rotation_trig_lut has shape {shape_text(table)} for heads of {size}",
+        )
+
+
+def check_absent(runs: Sequence[Span], xattention: np.ndarray, evictable: np.ndarray) -> None:
     """OpError for a run whose blocks would be chosen by xattention or compared for eviction."""
-    is_prefill = count == 1 and past_lens[0] == 0 and begins[-1] > 1
+    is_prefill = len(runs) == 1 and not runs[0].past and runs[0].new > 1
     check(
         not (is_prefill and xattention.size and xattention.min() > 0),
         f"xattention_threshold is {xattention.ravel()[:1].tolist()}, expected nothing: xattention is not computed",
@@ -199,6 +234,7 @@ def _rotate(keys: np.ndarray, rows: np.ndarray, rotated: np.ndarray, deltas: np.
     if not rotated.size or not table.size:
         return
     half = keys.shape[3] // 2
+    check(table.size % keys.shape[3] == 0, f"rotation_trig_lut has {table.size} elements for heads of {keys.shape[3]}")
     angles, deltas = table.reshape(-1, 2 * half), deltas.reshape(len(rotated), -1)
     check(
         deltas.min() >= 0 and deltas.max() < len(angles),

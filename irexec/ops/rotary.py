@@ -8,7 +8,7 @@ import numpy as np
 
 from irexec.dtypes.elements import Element
 from irexec.errors import check
-from irexec.ir.dims import Size, broadcastable_to, shape_text
+from irexec.ir.dims import Size, broadcastable_to, may_equal, shape_text
 from irexec.ir.facts import Fact
 from irexec.schema.opdef import FloatTensor, IntegerTensor, Rank, widened
 from irexec.schema.registry import op
@@ -110,14 +110,20 @@ def _picked(table: np.ndarray, positions: np.ndarray | None, tokens: int, axis: 
     # (batch, tokens), or (batch, heads, tokens, 1).
     index = positions[:, None, :, None] if positions.ndim == 2 else positions
     index = index.swapaxes(1, 2) if axis == 1 else index
-    shape = [max(a, b) for a, b in zip(table.shape, index.shape, strict=True)]
-    shape[axis] = index.shape[axis]
+    text = f"positions of shape {shape_text(positions.shape)} are not those of a table of {shape_text(table.shape)}"
+    pairs = [*zip(table.shape, index.shape, strict=True)]
+    check(all(a == b or 1 in (a, b) for i, (a, b) in enumerate(pairs) if i not in (axis, 3)), text)
+    shape = [a if b == 1 else b for a, b in pairs]
+    shape[axis], shape[3] = index.shape[axis], table.shape[3]
     wide = np.broadcast_to(table, [n if i != axis else size for i, n in enumerate(shape)])
     return np.take_along_axis(wide, np.broadcast_to(index, shape).astype(np.int64), axis)
 
 
 def _paired(x: np.ndarray, cosines: np.ndarray, sines: np.ndarray, attributes: RotaryAttributes) -> Rotated:
     is_neighbour = attributes.config_is_interleaved or attributes.config_is_chatglm
+    for table in (cosines, sines):
+        text = f"a table of shape {shape_text(table.shape)} is not broadcast to heads of {shape_text(x.shape)}"
+        check(broadcastable_to(table.shape[:-1], x.shape[:-1]), text)
     count = cosines.shape[-1] if attributes.config_is_qwen else attributes.config_rotary_ndims
     check(
         count % 2 == 0 and count <= x.shape[-1],
@@ -132,12 +138,14 @@ def _paired(x: np.ndarray, cosines: np.ndarray, sines: np.ndarray, attributes: R
     sign = np.where(order > numbers, -1, 1).astype(sines.dtype)
     columns = numbers // 2 if is_neighbour else numbers
     rest = x[..., count:]
-    ones = np.ones((*cosines.shape[:-1], rest.shape[-1]), cosines.dtype)
+    ones, zeros = (
+        np.full((*table.shape[:-1], rest.shape[-1]), value, table.dtype) for table, value in ((cosines, 1), (sines, 0))
+    )
     return (
         x,
         np.concatenate([x[..., order], rest], -1),
         np.concatenate([cosines[..., columns], ones], -1),
-        np.concatenate([sines[..., columns] * sign, 0 * ones], -1),
+        np.concatenate([sines[..., columns] * sign, zeros], -1),
     )
 
 
@@ -156,6 +164,11 @@ def _rope_shape(
         not a.config_output_trans0213 or a.config_is_interleaved,
         "config.output_trans0213 is not computed without config.is_interleaved",
     )
+    ranks = (3,) if a.config_is_interleaved else (4,) if a.config_is_chatglm or a.config_is_qwen else (2, 4)
+    for name, table in (("cos", cos), ("sin", sin)):
+        check(table.rank in (None, *ranks), f"{name} has rank {table.rank}, expected {' or '.join(map(str, ranks))}")
+    pair = cos.shape[-1] if a.config_is_chatglm and cos.shape is not None else 2
+    check(may_equal(pair, 2), f"cos has {pair} numbers for each angle, expected 2")
     if a.config_is_chatglm or a.config_is_qwen:
         first, second, columns = sizes_of(data, 3, "data")
         width, needed = _sliced(columns, a), a.config_head_cnt * a.config_head_size
@@ -165,7 +178,6 @@ def _rope_shape(
         return Fact(data.element, (first, second, a.config_head_cnt, a.config_head_size))
     batch, second, third, size = sizes_of(data, 4, "data")
     if a.config_is_interleaved:
-        check(cos.rank in (None, 3), f"cos has rank {cos.rank}, expected 3")
         swaps = a.config_output_trans0213
     else:
         swaps, size = a.config_input_trans0213, _sliced(size, a)

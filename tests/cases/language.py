@@ -351,6 +351,15 @@ ROWS += [
     facts_case(
         "PagedAttentionExtension", "extension", *_OPEN, gives=("f32[?,?]", "f32[?]", "f32[0]"), id="nothing known",
     ),
+    unfit("slopes of other heads", "alibi_slopes has 3 elements, expected 4 or none", alibi_slopes=random("f32", 3)),
+    unfit("sinks of other heads", "sinks has 2 elements, expected 4 or none", sinks=random("f32", 1, 2, 1, 1)),
+    unfit("types of other tokens", "token_type_ids has 3 elements, expected 8", token_type_ids=indices(0, 1, 1)),
+    unfit("windows of other sequences", "has 3 elements, expected 2 or none", score_aggregation_window=indices(1, 1, 1)),
+    unfit(
+        "angles of other blocks", "rotation_deltas has shape [1,3] for 2 rotated blocks of 32",
+        rotated_block_indices=indices(2, 0), rotation_deltas=typed("i32", [[1, 1, 1]]), rotation_trig_lut=_TURNS,
+    ),
+    unfit("angles of other heads", "rotation_trig_lut has shape [3,6]", rotation_trig_lut=random("f32", 3, 6)),
     unfit("columns of keys", "key has 8 columns, expected 16", key=random("f32", 8, 8)),
     unfit("columns of queries", "query has 40 columns, expected a multiple of 16", query=random("f32", 8, 40)),
     unfit("heads of the caches", "value_cache has shape [6,3,32,6], expected [6,2,32,?]", value_cache=random("f32", 6, 3, 32, V)),
