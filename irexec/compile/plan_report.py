@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from irexec.analysis.constant_layers import in_use
 from irexec.analysis.cost import NO_COMPUTATION
 from irexec.backend.calls import NativeKernel
 from irexec.backend.constants import AS_IT_IS, ConstantStore
 from irexec.backend.kernel import Order
 from irexec.compile.rewriting import Refusal
 from irexec.compile.steps import Plan, Step
+from irexec.compile.storage.arena import in_use
 from irexec.compile.storage.planned import MemoryInterval
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph

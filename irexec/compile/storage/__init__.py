@@ -16,5 +16,5 @@ of kernels lies in the arena, too, during their steps.
 - planned.py: an operation with its kernel (PlannedOperation), the decisions (Storage), and the bytes in use.
 - layout.py: makes the decisions, for one operation after the other; parts of a Concat are computed in its output.
 - views.py: which operations return views, and how a tensor lies in memory.
-- arena.py: offsets of buffers.
+- arena.py: offsets of buffers, and bytes in use.
 """

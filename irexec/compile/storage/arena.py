@@ -1,12 +1,39 @@
-"""Offsets of buffers in an arena: two buffers share bytes only if no step needs both."""
+"""Offsets of buffers in an arena: two buffers share bytes only if no step needs both; bytes in use at each step."""
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+
+from irexec.records import Record
 
 ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Interval(Record):
+    """Bytes in use between two positions, both included.
+
+    Attributes:
+        bytes: the size; None if it is not known.
+        first, last: the positions.
+    """
+
+    bytes: int | None
+    first: int
+    last: int
+
+
+def in_use(intervals: Iterable[Interval], count: int) -> list[int]:
+    """Bytes in use at each of ``count`` positions, as far as they are known."""
+    changes = [0] * (count + 1)
+    for interval in intervals:
+        if interval.first < count:
+            changes[interval.first] += interval.bytes or 0
+            changes[min(interval.last, count - 1) + 1] -= interval.bytes or 0
+    return list(accumulate(changes[:count]))
 
 
 @dataclass(eq=False)

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from irexec.analysis.constant_layers import Interval
 from irexec.backend.kernel import Kernel
 from irexec.compile.graph import CompileValue, Operation
-from irexec.compile.storage.arena import Buffer
+from irexec.compile.storage.arena import Buffer, Interval
 from irexec.compile.storage.views import View
 
 EXTERNAL = "external"

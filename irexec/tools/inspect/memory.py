@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from irexec.analysis.constant_layers import Interval, constant_layers, in_use
+from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.cost import NO_COMPUTATION, total
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model
@@ -15,6 +15,7 @@ from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import UNKNOWN, Inference, infer_shapes
 from irexec.api import ModelLike, as_model
 from irexec.compile.plan_report import PlanReport
+from irexec.compile.storage.arena import Interval, in_use
 from irexec.compile.storage.planned import MemoryInterval
 from irexec.display import Column, Content, Curve, Table
 from irexec.errors import IrexecError
