@@ -30,8 +30,9 @@ from irexec.tools.observing.sides import ModelSide
 
 ROUGH = 4
 """Further roundings of fused layers, and the difference from observed tensors that they make."""
-_NARROW, _ROUNDINGS = 2.0**-6, 2.0**12
-"""Largest radius of an interval that acquits, as a part of the tensor's spread, and in units of roundoff."""
+_NARROW, _FEW_ROUNDINGS, _MANY_ROUNDINGS = 2.0**-12, 4.0, 2.0**12
+"""Largest radius of an interval that acquits, as a part of the tensor's spread, where that is between these numbers of
+units of roundoff."""
 _AT_EDGES = 1 / 64
 """Share of the elements of a tensor that may be wider, where an edge decides in their region."""
 
@@ -80,7 +81,8 @@ class Beside:
     def limit(self) -> float:
         """Largest radius of a narrow interval."""
         exact = np.zeros(0) if isinstance(self.bound, Unbounded) else self.bound.exact
-        return min(_NARROW, _ROUNDINGS * self.arithmetic.unit) * spread(exact)
+        unit = self.arithmetic.unit
+        return min(max(_NARROW, _FEW_ROUNDINGS * unit), _MANY_ROUNDINGS * unit) * spread(exact)
 
     def is_narrow(self, mask: np.ndarray, by_edges: bool = True) -> bool:
         """Whether the interval says something about the elements of a mask: its radius is small beside their spread.
