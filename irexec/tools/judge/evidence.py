@@ -265,6 +265,11 @@ def with_worst(one: JudgedLayer, bound: Interval, actual: np.ndarray) -> JudgedL
     position = np.unravel_index(int(np.argmax(excess)), actual.shape)
     low, high, value = (_number(array, position) for array in (bound.low, bound.high, actual))
     made = replace(one, value=value, low=low, high=high, position=tuple(map(int, position)))
+    if bound.admits is not None and low is not None and high is not None and value is not None and low <= value <= high:
+        # The ends are those of all right results together, and would not show the fault.
+        at = ", ".join(map(str, made.position))
+        text = f"{one.outside:,} of {one.elements:,} values, from [{at}] on, are in no right result"
+        return replace(made, value=None, low=None, high=None, reason=text)
     if low is None or high is None or value is None:
         return made
     distance = max(low - value, value - high)
