@@ -296,7 +296,7 @@ def _windowed(
     last = capacity + Expression(ctx, ctx.size(new, 2)) - 1
     raws = [ctx.emit("Concat", cache.past, cache.new, axis=2) for cache in caches]
     index = index.maximum(0).minimum(last)
-    # Gather with batch_dims of a small cache ends OpenVINO's CPU plugin 2026.4.
+    # OpenVINO's CPU plugin reads beyond a single sample with a single head in Gather with batch_dims.
     presents = [
         ctx.emit("GatherElements", raw, ctx.full(index.unsqueeze(1, 3).value, ctx.shape_of(past)), axis=2)
         for raw in raws

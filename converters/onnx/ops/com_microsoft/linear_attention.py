@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Literal, cast
 
-from converters.onnx.algorithms.expression import Expression, arange
+from converters.onnx.algorithms.expression import Expression, arange, positions
 from converters.onnx.algorithms.linear_attention import (
     Tokens,
     UpdateRule,
@@ -164,6 +164,9 @@ def _states(ctx: TranslationContext, x: Value, padded: Value, w: Value, dilation
     if not window:
         total = Expression(ctx, ctx.size(padded, 2)).unsqueeze(0)
         return cast("Value", ctx.emit("Slice", padded, (total - length).value, total.value, [1], [2]))
+    if ctx.sizes(w)[2] == 1:
+        sizes = ctx.emit("Slice", ctx.shape_of(x), [0], [2], [1], [0])
+        return ctx.full(ctx.constant(0, x), ctx.emit("Concat", [window], sizes, [0], axis=0))
     step = Expression(ctx, ctx.size(x, 2)) - window + arange(ctx, 0, Expression(ctx, ctx.constant(window)), I64)
     offsets = arange(ctx, 0, Expression(ctx, ctx.scalar(length.value)), I64)
     index = ((step + 1).maximum(0)).column() + offsets
@@ -202,7 +205,8 @@ def varlen_causal_conv_with_state(
     y = total if bias is None else total + Expression(ctx, bias)
     result = y.value if activation == "none" else ctx.emit("Swish", y.value)
     ends = sequences.lengths.column() - length + arange(ctx, 0, Expression(ctx, ctx.constant(length)), I64)
-    last = ctx.transpose(_of_each(sequences, ends, states, length).value, [0, 2, 1])
+    # Without a state nothing is gathered: OpenVINO's CPU plugin divides by the number of indices.
+    last = ctx.transpose(_of_each(sequences, ends, states, length).value, [0, 2, 1]) if length else initial_state
     if not state_update_capacity or capture_count is None:
         return result, last
     slots = arange(ctx, 0, Expression(ctx, ctx.constant(state_update_capacity)), I64).unsqueeze(0)
@@ -229,8 +233,10 @@ def _of_each(sequences: Sequences, local: Expression, states: Value, length: int
     fresh = sequences.rows(sequences.tokens, sequences.starts.column() + local)
     if not length:
         return fresh
-    index = (local + length).maximum(0).minimum(length - 1)
-    old = Expression(ctx, ctx.emit("Gather", states, index.value, ctx.constant(1), batch_dims=1))
+    # OpenVINO's CPU plugin reads beyond a single sample in Gather with batch_dims.
+    flat = ctx.emit("Reshape", states, [-1, _width(ctx, states)], special_zero=False)
+    sample = positions(ctx, states, 0).column() * length
+    old = sequences.rows(flat, sample + (local + length).maximum(0).minimum(length - 1))
     return (local >= 0).unsqueeze(2).select(fresh, old)
 
 
