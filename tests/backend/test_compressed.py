@@ -228,6 +228,26 @@ def test_native_limits_are_those_of_the_whole_sum(tokens: int) -> None:
     np.testing.assert_allclose(result, np.clip(x @ weights.T, -1, 1), atol=2e-3)
 
 
+@needs_library
+@pytest.mark.parametrize("tokens", [1, 6])
+@pytest.mark.parametrize("group", [12, 32])
+def test_native_weights_of_two_bits(tokens: int, group: int) -> None:
+    """They are packed with four bits, in groups that may fill no word."""
+    rng, b = np.random.default_rng(3), Builder("m")
+    integers, zeros = rng.integers(0, 4, (120, 4, group)), rng.integers(0, 4, (120, 4, 1)).astype(np.float32)
+    scale = rng.uniform(0.01, 0.1, (120, 4, 1)).astype(np.float32)
+    stored = b.emit("Convert", b.constant(integers.astype(np.uint8), U2), destination_type="f32")
+    scaled = b.emit("Multiply", b.emit("Subtract", stored, zeros), scale)
+    weights = b.emit("Reshape", scaled, np.array([120, 4 * group]), special_zero=False)
+    b.result(b.emit("MatMul", b.parameter(F32, (tokens, 4 * group), "x"), weights, transpose_b=True))
+    compiled = irexec.compile_model(b.model())
+    assert "weights of 2 bits" in str(compiled.plan)
+    x = rng.standard_normal((tokens, 4 * group), np.float32)
+    (result,) = compiled({"x": x}).values()
+    expected = x @ ((integers - zeros) * scale).reshape(120, -1).T
+    np.testing.assert_allclose(result, expected, atol=1e-5)
+
+
 def native_kernel(
     source: CompressedSource, inputs: Sequence[np.ndarray], bias: np.ndarray, threads: int
 ) -> tuple[Kernel, Task]:

@@ -1,4 +1,4 @@
-"""Products with compressed weights by the C library: integers of 4 or 8 bits, packed once and unpacked in its inner
+"""Products with compressed weights by the C library: integers of 2, 4 or 8 bits, packed once and unpacked in its inner
 loop; irexec/native/source/compressed.c has the other side."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from irexec.backend.native.convolution import STEP, overwritten
 from irexec.backend.native.matmul import activations, reordering_cost
 from irexec.backend.native.panels import panel_of
 from irexec.backend.registry import kernels
-from irexec.dtypes.elements import F32, I4, I8, U4, U8
+from irexec.dtypes.elements import F32, I4, I8, U2, U4, U8
 from irexec.dtypes.packing import unpack
 from irexec.native.structures import Parameters, declared_in
 
@@ -67,10 +67,15 @@ def width() -> int:
     return 2 * loaded().vector
 
 
+def packed_bits(source: CompressedSource) -> int:
+    """Bits of a weight in a word."""
+    return max(4, source.packed.element.bits)
+
+
 def packed_panels(source: CompressedSource, stored: np.ndarray) -> Panels:
-    """The weights of a source as panels; integers of 4 bits become unsigned, those of 8 bits signed."""
+    """The weights of a source as panels; integers of 2 and 4 bits become unsigned ones of 4, those of 8 bits signed."""
     element, columns = source.packed.element, width()
-    bits, middle = element.bits, {I4: 8, U8: -128}.get(element, 0)
+    bits, middle = packed_bits(source), {I4: 8, U8: -128}.get(element, 0)
     mask = np.uint32({I4: 0x88888888, U8: 0x80808080}.get(element, 0))
     words = _words(source, stored.reshape(source.count, -1))
     count, rest = divmod(source.count, columns)
@@ -89,8 +94,8 @@ def packed_panels(source: CompressedSource, stored: np.ndarray) -> Panels:
 
 def _words(source: CompressedSource, rows: np.ndarray) -> np.ndarray:
     """The bytes of some rows as words of 32 bits; each group begins with a new word."""
-    bits = source.packed.element.bits
-    if source.group * bits % 32 == 0:
+    bits = packed_bits(source)
+    if source.group * bits % 32 == 0 and bits == source.packed.element.bits:
         return rows.view("<u4")
     shape = len(rows), source.groups, source.group
     integers = unpack(source.packed.element, rows.reshape(-1), math.prod(shape)).view(np.uint8).reshape(shape)
@@ -133,7 +138,7 @@ class NativeCompressed(NativeKernel):
 
     def _row_size(self) -> int:
         """Values of a row with those that fill its words, and sums of runs of words, in a product of few rows."""
-        bits, source = self.source.packed.element.bits, self.source
+        bits, source = packed_bits(self.source), self.source
         words = -(-source.group * bits // 32)
         return (
             source.groups * (words * 32 // bits + -(-words // _RUNS[bits]) * _SUMS)
@@ -154,7 +159,7 @@ class NativeCompressed(NativeKernel):
             binding.address(x), *element_strides(x)[:2], binding.address(panels.words), binding.address(panels.scales),
             None if panels.zeros is None else binding.address(panels.zeros), self.chain.bias(operands, binding),
             binding.address(out), *strides, self.chain.bind(operands, binding), g.inner, self.source.group,
-            g.features, self.source.packed.element.bits, self.panel, self.unpacked, g.tokens, self.row_block,
+            g.features, packed_bits(self.source), self.panel, self.unpacked, g.tokens, self.row_block,
             self.panel_block, *self.chain.limits,
         )  # fmt: skip
         binding.call("irx_compressed_product", parameters, self.blocks)
@@ -182,7 +187,7 @@ def _compressed(task: Task) -> Iterator[Candidate]:
 
 def _is_packable(source: CompressedSource) -> bool:
     """Whether the library has the type; it rounds no weight to f16."""
-    return not source.in_f16 and source.has_rows and source.packed.element in (U4, I4, U8, I8)
+    return not source.in_f16 and source.has_rows and source.packed.element in (U2, U4, I4, U8, I8)
 
 
 def _product(task: Task, g: LinearGeometry, source: CompressedSource) -> Iterator[Candidate]:

@@ -1,6 +1,6 @@
 """Recognise weights stored as small integers (NNCF), so that only the kernels that read them unpack them.
 
-    Constant (i4, u4, i8, u8) -> Convert -> [Subtract zero point] -> Multiply scale -> [Reshape] -> [Convert]
+    Constant (u2, i4, u4, i8, u8) -> Convert -> [Subtract zero point] -> Multiply scale -> [Reshape] -> [Convert]
 
 becomes one constant. A kernel that knows its form decompresses blocks; for any other it is like every constant.
 """
@@ -14,7 +14,7 @@ from irexec.compile.graph import CompileGraph, CompileValue, constant_value
 from irexec.compile.levels import PRODUCTS, THROUGH
 from irexec.compile.pattern import call, either, value
 from irexec.compile.rewriting import Replacement, Rewriting, Rule, apply_rules
-from irexec.dtypes.elements import F16, F32, I4, I8, U4, U8
+from irexec.dtypes.elements import F16, F32, I4, I8, U2, U4, U8
 from irexec.ir.constants import Constant
 from irexec.ir.dims import is_static
 
@@ -68,7 +68,7 @@ def _scaled(found: Replacement) -> CompileValue:
 def _obstacle(found: Replacement, packed: Constant) -> str | None:
     """Why the weights are computed as every other constant; None if they can stay compressed."""
     scaled = _scaled(found).fact
-    if packed.element not in (I4, U4, I8, U8):
+    if packed.element not in (U2, I4, U4, I8, U8):
         return f"values of {packed.element} are not decompressed by blocks"
     of_levels = _is_of_levels(found.root.output)
     if packed.count < SMALLEST and not of_levels:
