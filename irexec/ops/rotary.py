@@ -167,6 +167,8 @@ def _rope_shape(
     ranks = (3,) if a.config_is_interleaved else (4,) if a.config_is_chatglm or a.config_is_qwen else (2, 4)
     for name, table in (("cos", cos), ("sin", sin)):
         check(table.rank in (None, *ranks), f"{name} has rank {table.rank}, expected {' or '.join(map(str, ranks))}")
+    if positions is not None:
+        check(positions.rank in (None, 2, 4), f"positions have rank {positions.rank}, expected 2 or 4")
     pair = cos.shape[-1] if a.config_is_chatglm and cos.shape is not None else 2
     check(may_equal(pair, 2), f"cos has {pair} numbers for each angle, expected 2")
     if a.config_is_chatglm or a.config_is_qwen:
