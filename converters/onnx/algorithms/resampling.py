@@ -81,18 +81,16 @@ def exact_nearest(
     """
     if how.mode != "nearest" or how.nearest not in ("round_prefer_floor", "round_prefer_ceil"):
         return None
-    i, (up, down) = arange(ctx, 0, out.to(I64), F64), ratio
-    # The position times twice the numerator: an integer.
-    if how.transformation in ("half_pixel", "pytorch_half_pixel"):
-        position = (i * 2 + 1) * down - up
-    elif how.transformation in ("asymmetric", "tf_half_pixel_for_nn"):
-        position = (i * 2 + (how.transformation != "asymmetric")) * down
-    else:
+    is_half = how.transformation in ("half_pixel", "pytorch_half_pixel")
+    if not is_half and how.transformation not in ("asymmetric", "tf_half_pixel_for_nn"):
         return None
-    if how.nearest == "round_prefer_floor":
-        index = ((position - up) / (up * 2)).ceil()
-    else:
-        index = ((position + up) / (up * 2)).floor()
+    i, (up, down) = arange(ctx, 0, out.to(I64), I64) * 2, ratio
+    # The position times twice the numerator is an integer; half a pixel is one numerator. OpenVINO 2026.4 does not end
+    # compiling two sums of f64 in sequence that depend on a ShapeOf, so the first is of i64.
+    position = (i if how.transformation == "asymmetric" else i + 1).to(F64) * down
+    shift = (-1 if how.nearest == "round_prefer_floor" else 1) - is_half
+    index = (position + up * shift if shift else position) / (up * 2)
+    index = index.ceil() if how.nearest == "round_prefer_floor" else index.floor()
     if how.transformation == "pytorch_half_pixel":
         index = out.equals(1).select(0, index)
     return index.maximum(0).minimum(size - 1)
