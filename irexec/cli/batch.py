@@ -16,7 +16,6 @@ from irexec.cli.render import progress_bar
 from irexec.cli.run_options import COMPUTE, IMAGE
 from irexec.cli.values import FilePath
 from irexec.tools.batch.parts import FORMATS, BatchJob, Format
-from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchWatch, MakeEngine, PartDone, format_of
 from irexec.tools.batch.run import run_job as run_job
@@ -60,6 +59,9 @@ def _engine(engine: str, address: str | None) -> MakeEngine:
     """The constructor of the engine of a job."""
     if engine == "local":
         refuse_without("engine ray", "address")
+        # Not before: it needs processes, which a Python without sqlite3 may not have either.
+        from irexec.tools.batch.pool import Processes
+
         return Processes
     # Ray takes seconds to import.
     from irexec.integrations.ray_data import RayActors, load_ray
