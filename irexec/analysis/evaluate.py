@@ -109,7 +109,7 @@ def _is_small(fact: Fact) -> bool:
 def _symbolic(
     definition: OpDef, inputs: Sequence[Fact], attributes: dict[str, Any], outputs: Sequence[Fact]
 ) -> tuple[Fact, ...]:
-    if not all(fact.element is not None and fact.element.is_integer for fact in inputs if _has_dims(fact)):
+    if not all(fact.element is not None and fact.element.is_integer for fact in inputs if fact.known is None):
         return tuple(outputs)
     arrays = [_as_objects(fact) for fact in inputs]
     try:
@@ -117,10 +117,6 @@ def _symbolic(
     except OpError:
         return tuple(outputs)
     return tuple(_settled(fact, np.asarray(value)) for fact, value in zip(outputs, values, strict=True))
-
-
-def _has_dims(fact: Fact) -> bool:
-    return fact.known is None
 
 
 def _as_objects(fact: Fact) -> np.ndarray:

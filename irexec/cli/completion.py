@@ -124,12 +124,8 @@ def completions(words: Words, incomplete: str) -> list[CompletionItem[str]] | No
     return [
         CompletionItem(f"{before}{value}")
         for value in dict.fromkeys(values(words, incomplete))
-        if _fits(value, incomplete)
+        if value and value.startswith(incomplete) and value.isprintable()
     ]
-
-
-def _fits(value: str, incomplete: str) -> bool:
-    return bool(value) and value.startswith(incomplete) and value.isprintable()
 
 
 def _values(command: str, option: str) -> Values | None:

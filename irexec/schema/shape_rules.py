@@ -293,11 +293,7 @@ def slice_size(size: Size, begin: Bound, end: Bound, step: int) -> Size:
         return end
     begins, ends = _extreme_points(begin), _extreme_points(end)
     counts = [_count(n, b, e, step) for b, e in product(begins, ends) for n in _sizes(size, b, e)]
-    return span(min(counts), None if max(counts) > _UNBOUNDED and _is_open(size) else max(counts))
-
-
-def _is_open(size: Size) -> bool:
-    return high(size) is None
+    return span(min(counts), None if max(counts) > _UNBOUNDED and high(size) is None else max(counts))
 
 
 def _without_unreachable(size: Size, begin: Bound, end: Bound, step: int) -> tuple[Bound, Bound]:
