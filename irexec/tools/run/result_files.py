@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.analysis.builder import packed
+from irexec.analysis.builder import Adding
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
@@ -23,10 +23,7 @@ from irexec.errors import InputError, IrexecError
 from irexec.io.files import new_file, replacing_folder
 from irexec.io.reading import read_json, writing
 from irexec.io.writer import check_file
-from irexec.ir.facts import Fact
-from irexec.ir.graph import Graph, Input, Node, Value
-from irexec.ir.order import Names
-from irexec.ir.shape_text import write_shape
+from irexec.ir.graph import Graph, Input, Value
 from irexec.runtime.variables import VariableStates, variables_of
 from irexec.tools.arrays.files import open_arrays, storable, write_npz
 from irexec.tools.images import ImageOptions, Notify, load_pillow, result_pixels, write_png
@@ -206,26 +203,16 @@ def with_state(model: Model, state: Mapping[str, np.ndarray]) -> Model:
 
 
 def _begin_with(graph: Graph, state: Mapping[str, np.ndarray]) -> None:
-    """Give each ReadValue of the graph and of its bodies a Constant as its initial value."""
-    names, made = Names(node.name for node in graph.nodes), list[Node]()
-    number = max((node.id for node in graph.nodes), default=0)
-    for node in graph.nodes:
+    """Give each ReadValue of the graph and of its bodies a Constant, of its declared type, as its initial value."""
+    adding = Adding(graph.nodes)
+    for node in list(graph.nodes):
         for body in node.bodies.values():
             _begin_with(body.graph, state)
         array = state.get(node.attributes.get("variable_id", "")) if node.type == "ReadValue" else None
         if array is not None:
-            made.append(_constant(node, number + 1 + len(made), names.free(f"{node.name}/state"), array))
-            node.ports[:1] = [Input(made[-1].outputs[0], made[-1].outputs[0].fact)]
-    graph.nodes[:0] = made
-
-
-def _constant(read: Node, number: int, name: str, array: np.ndarray) -> Node:
-    """A Constant for a ReadValue, of its declared element type."""
-    fact = read.outputs[0].fact
-    if fact is None or fact.element is None:
-        raise IrexecError(f"the element type of {read.name!r} is not declared")
-    values = fact.element.codec.round(array.astype(fact.element.carrier))
-    attributes = {"element_type": fact.element.name, "shape": write_shape(array.shape)}
-    node = Node(number, name, "Constant", "opset1", attributes=attributes, constant=packed(values, fact.element))
-    node.outputs.append(Value(node, 0, Fact(fact.element, array.shape)))
-    return node
+            fact = node.outputs[0].fact
+            if fact is None or fact.element is None:
+                raise IrexecError(f"the element type of {node.name!r} is not declared")
+            values = fact.element.codec.round(array.astype(fact.element.carrier))
+            start = adding.constant(values, fact.element)
+            node.ports[:1] = [Input(start, start.fact)]
