@@ -56,11 +56,13 @@ def frozen_axes(model: Model, shapes: Mapping[str, tuple[int, ...]] | None = Non
         shapes: shapes by names of inputs that the model takes; they are looked for unless they are given.
     """
     ports = [port for port in model.inputs if port.shape is not None and not is_static(port.shape)]
+    if not ports:
+        return []
     if shapes is None:
         shapes = {port.name: port.shape for port in model.inputs if port.shape is not None and is_static(port.shape)}
         choose = sizes_for(model)
-        chosen = choose(ports, shapes) if ports else None
-        if chosen is None and (chosen := choose([_opened(port) for port in ports], shapes)) is None:
+        chosen = choose(ports, shapes) or choose([_opened(port) for port in ports], shapes)
+        if chosen is None:
             return []
         shapes |= {port.name: shape for port, shape in zip(ports, chosen, strict=True)}
     search = _Frozen(model, shapes)
