@@ -46,7 +46,7 @@ def inside(
     compared as any other model. --check says whether a difference between irexec and OpenVINO comes from a
     transformation or from a kernel.
 
-    \\b
+    \b
     irexec inside model.xml -o inside.xml
     irexec inside model.xml --check --shape "x[1,3,224,224]"
     irexec compare model.xml inside.xml
