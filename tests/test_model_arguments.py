@@ -64,6 +64,7 @@ FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "judge": lambda model, folder: irexec.judge(model, runtime="reference").verdict,
     "sensitivity": lambda model, folder: irexec.sensitivity(model).together,
     "cost": lambda model, folder: cost(model),
+    "inspect": lambda model, folder: irexec.inspect(model).layers,
     "tree": lambda model, folder: tree(model).root,
     "precision": lambda model, folder: precision(model),
     "memory": lambda model, folder: memory(model).peak,
@@ -222,5 +223,5 @@ def test_batch_writes_the_classes_of_images(tmp_path: Path) -> None:
 
 def test_finding_codes() -> None:
     assert irexec.explain("ir103") == irexec.findings()["IR103"]
-    with pytest.raises(irexec.InputError, match="there is no finding code 'IR118'; similar codes are IR108, IR911"):
+    with pytest.raises(irexec.InputError, match="there is no finding code 'IR118'; similar codes are IR110, IR911"):
         irexec.explain("IR118")

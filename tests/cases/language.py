@@ -150,7 +150,7 @@ ROWS += [
         "f32[?,?,4,2]",
         **settings(is_chatglm=True, **_SLICE),
         gives="f32[?,?,3,12]",
-        id="chatglm",
+        id="chatglm of open sizes",
     ),
     refuses(
         "RoPE",
@@ -203,7 +203,7 @@ ROWS += [
         _SIN,
         **settings(slice_stop=13),
         says="config.slice_stop is 13, data have 12 columns",
-        id="slice",
+        id="slice beyond the columns",
     ),
 ]
 

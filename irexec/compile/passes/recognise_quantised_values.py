@@ -44,7 +44,7 @@ def recognise_quantised_values(graph: CompileGraph, rewriting: Rewriting) -> Non
     if may_use_integers(graph, rewriting):
         values = _Quantised(graph, rewriting)
         for operation in graph.order():
-            if operation in graph and is_static(operation):
+            if operation in graph and operation.outputs and is_static(operation):
                 values.rewrite(operation)
 
 
@@ -89,7 +89,8 @@ class _Quantised:
 
     def _match(self, root: Operation, pattern: Pattern, stored: CompileValue | None) -> _Found | None:
         """The primitives of a pattern, if nothing inside is read elsewhere."""
-        match = next(pattern.match(root.output, Match()), None)
+        # An Assign reads levels and has no output.
+        match = next(pattern.match(root.output, Match()), None) if root.outputs else None
         if match is None or root not in match.operations or leaks(self.graph, match, root):
             return None
         stored = match["levels"] if stored is None else stored

@@ -36,8 +36,8 @@ TOOLS = (
     Mutation(
         "decibels of amplitudes instead of powers",
         "irexec/tools/arrays/agreement.py",
-        "return 10 * math.log10(self.reference / self.difference)",
-        "return 20 * math.log10(self.reference / self.difference)",
+        "return 10 * math.log10(ratio)",
+        "return 20 * math.log10(ratio)",
         ("tests/tools/test_agreement.py",),
     ),
     Mutation(
