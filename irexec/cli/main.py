@@ -161,8 +161,8 @@ def exit_code(error: IrexecError) -> int:
 
 _OPTIONS_ELSEWHERE = {
     "--batch": "--shape", "--batch-size": "--shape", "--input-shape": "--shape", "--inputs": "--input",
-    "--iterations": "--runs", "--niter": "--runs", "--nthreads": "--threads", "--jobs": "--threads",
-    "--out": "--output", "--output-dir": "--output", "--model": "--output", "--cut-from": "--from", "--cut-to": "--to",
+    "--iterations": "--runs", "--niter": "--runs", "--nthreads": "--threads",
+    "--out": "--output", "--cut-from": "--from", "--cut-to": "--to",
     "--batchsize": "--shape", "--opset-version": "--opset", "--tolerance": "--rtol", "--target": "--for",
 }  # fmt: skip
 """Options of other commands and tools, and what irexec's commands call them, where they have such an option."""

@@ -50,7 +50,7 @@ _TIMEOUT = 60.0
 _MEMORY = Path("/dev/shm")
 _SMALL = (1, 6)
 _EVERY = 4
-"""One graph of so many has the usual number of steps."""
+"""One graph in this number has the usual number of steps."""
 
 
 class Sweep(Kind):

@@ -258,6 +258,11 @@ class Comparison(Record):
         """Whether no layer is at fault, no result is missing, and all results agree up to grown rounding."""
         if self.missing_results or any(row.is_fault for row in self.rows):
             return False
+        return self.results_agree
+
+    @property
+    def results_agree(self) -> bool:
+        """Whether all results agree up to grown rounding, whatever the tensors inside do."""
         return all(row.agreement.agrees or row.is_rounding for row in self.results)
 
     @property

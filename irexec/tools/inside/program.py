@@ -7,20 +7,20 @@ Source: OpenVINO's documentation, "Model Caching Overview": CACHE_DIR, and the c
 
 import sys
 
-try:
-    from openvino import Core, get_version
-except ImportError:
-    # Releases before 2023.1.
-    from openvino.runtime import Core, get_version
 
-
-def same(text):  # type: ignore[no-untyped-def]
+def same(text: bytes) -> bytes:
     """A callback that encrypts nothing."""
     return text
 
 
-def main(model, folder, precision):  # type: ignore[no-untyped-def]
+def main(model: str, folder: str, precision: str) -> None:
     """Write the file of the cache into the folder; print the version."""
+    # In the function, so that irexec may be imported whole without OpenVINO.
+    try:
+        from openvino import Core, get_version
+    except ImportError:
+        # Releases before 2023.1.
+        from openvino.runtime import Core, get_version
     core = Core()
     source = core.read_model(model)
     properties = {"CACHE_DIR": folder, "INFERENCE_PRECISION_HINT": precision}
@@ -34,4 +34,4 @@ def main(model, folder, precision):  # type: ignore[no-untyped-def]
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])  # type: ignore[no-untyped-call]
+    main(*sys.argv[1:])

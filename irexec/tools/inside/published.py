@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from irexec.ir.order import topological
 Operand = Value | None
 Rule = Callable[[Builder, Node, Sequence[Operand]], "Value | tuple[Value, ...]"]
 _RULES: dict[str, Rule] = {}
+_R = TypeVar("_R", bound=Rule)
 _RELAXED = re.compile(r"type_relaxed_(opset\d+)")
 _PLUGIN = frozenset({"ie_internal_opset", "cpu_plugin_opset", "SnippetsOpset"})
 _ARITHMETIC = frozenset({"Add", "Subtract", "Multiply", "Divide"})
@@ -181,8 +183,8 @@ def _inlined(builder: Builder, node: Node, inputs: Sequence[Operand]) -> tuple[V
     return tuple(leaving[i] for i in range(len(node.outputs)))
 
 
-def _rule(*types: str) -> Callable[[Rule], Rule]:
-    def register(rule: Rule) -> Rule:
+def _rule(*types: str) -> Callable[[_R], _R]:
+    def register(rule: _R) -> _R:
         _RULES.update(dict.fromkeys(types, rule))
         return rule
 
@@ -247,7 +249,7 @@ def _decompressed(builder: Builder, weights: Value, scale: Operand, zero: Operan
 def _compressed(builder: Builder, node: Node, inputs: Sequence[Operand]) -> Value:
     data, weights = _required(node, inputs, 0), _required(node, inputs, 1)
     whole = _decompressed(builder, weights, _at(inputs, 3), _at(inputs, 4), _float(builder, data))
-    return _fully_connected(builder, node, [data, whole, _at(inputs, 2)])  # type: ignore[return-value]
+    return _fully_connected(builder, node, [data, whole, _at(inputs, 2)])
 
 
 @_rule("FullyConnectedQuantizedLegacy")
@@ -256,8 +258,8 @@ def _quantized(builder: Builder, node: Node, inputs: Sequence[Operand]) -> Value
     product = _fully_connected(builder, node, [_required(node, inputs, 0), _required(node, inputs, 1), _at(inputs, 2)])
     for type, operand in (("Subtract", _at(inputs, 4)), ("Multiply", _at(inputs, 3))):
         if operand is not None:
-            product = builder.emit(type, product, _as(builder, operand, builder.fact(product).element))  # type: ignore[arg-type]
-    return product  # type: ignore[return-value]
+            product = builder.emit(type, product, _as(builder, operand, builder.fact(product).element))
+    return product
 
 
 @_rule("GatherCompressed")

@@ -137,15 +137,11 @@ def check(path: str | Path, found: Inside, options: CompareOptions | None = None
     transformation = compare(str(path), found.model, options=replace(options, b_runtime="irexec"))
     verdict: Literal["transformation", "kernel", "neither"] = "neither"
     # Results alone: transformations move layers, and their names with them, to where other tensors are.
-    if not _results_agree(transformation):
+    if not transformation.results_agree:
         verdict = "transformation"
-    elif not _results_agree(kernel):
+    elif not kernel.results_agree:
         verdict = "kernel"
     return InsideCheck(verdict, transformation, kernel)
-
-
-def _results_agree(found: Comparison) -> bool:
-    return all(row.agreement.agrees or row.is_rounding for row in found.results)
 
 
 def _python(release: str | None) -> str:
