@@ -238,6 +238,8 @@ def test_a_constant_is_an_array() -> None:
     assert np.array_equal(np.asarray(constant), constant.array)
     with pytest.raises(irexec.InputError, match="'relu1' is a Relu: only a Constant has an array"):
         np.asarray(model["relu1"])
+    with pytest.raises(irexec.ModelError, match=r"layer 15 'dense6.w' \(Constant\) has 5120 bytes"):
+        np.asarray(irexec.read_model(DIGITS / "damaged.xml")["dense6.w"])
 
 
 def test_tensors_asked_for_are_outputs() -> None:

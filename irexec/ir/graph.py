@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from irexec.dtypes.elements import Element
-from irexec.errors import InputError
+from irexec.errors import InputError, ModelError
 from irexec.ir.codes import CODES
 from irexec.ir.constants import Constant, constant_value
 from irexec.ir.dims import PartialShape
@@ -152,7 +152,10 @@ class Node(Shown):
         """
         if self.constant is None:
             raise InputError(f"layer {self.name!r} is a {self.type}: only a Constant has an array")
-        return constant_value(self.constant)
+        try:
+            return constant_value(self.constant)
+        except ModelError as error:
+            raise ModelError(f"layer {self.id} {self.name!r} (Constant) {error}") from None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """``array``, as NumPy asks for it."""
