@@ -61,7 +61,7 @@ class Sweep(Kind):
     @classmethod
     def add_options(cls, add: Callable[..., Any]) -> None:
         add("--runtimes", default=",".join(RUNTIMES), help=f"of {', '.join(RUNTIMES)}; default: all")
-        add("--some", action="store_true", help="each graph in the first and in three of the other runtimes")
+        add("--some", type=int, metavar="N", help="each graph in the first and in N of the other runtimes")
         add("--write", type=Path, metavar="FOLDER", help="write the graphs and the inputs of their first run")
 
     def names(self) -> list[str]:
@@ -87,9 +87,10 @@ class Sweep(Kind):
             yield Outcome("written")
             return
         names = self.options.runtimes.split(",")
-        if self.options.some:
-            # Each graph in OpenVINO, and in three of the others.
-            names = [*names[:1], *(names[1:][(number + i) % len(names[1:])] for i in range(0, 6, 2))]
+        if self.options.some is not None:
+            others = names[1:]
+            step = max(1, len(others) // max(1, self.options.some))
+            names = [*names[:1], *(others[(number + i * step) % len(others)] for i in range(self.options.some))]
         for name in names:
             yield self._judged(number, made, name)
 
