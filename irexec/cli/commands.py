@@ -54,6 +54,22 @@ GROUPS = {
 
 COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
 
+_ELSEWHERE = {
+    "infer": "run predict exec execute",
+    "validate": "check lint verify",
+    "inspect": "show info summary print dump",
+    "graph": "draw plot visualize visualise view",
+    "bench": "benchmark benchmark_app",
+    "convert": "export import to-onnx ovc mo",
+    "edit": "modify quantize quantise",
+    "edit --compress": "compress",
+    "edit --optimize": "optimize optimise simplify",
+    "extract": "cut split",
+    "join": "merge",
+    "judge --sensitivity": "sensitivity",
+}
+"""The commands, with the names that other tools, or options here, have for the same."""
+
 
 class Commands(click.Group):
     """The group of all commands."""
@@ -82,7 +98,9 @@ class Commands(click.Group):
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
-            near = " or ".join(get_close_matches(args[0].lower(), COMMANDS, 3))
+            word = args[0].lower()
+            meant = [name for name, words in _ELSEWHERE.items() if word in words.split()]
+            near = " or ".join(meant or get_close_matches(word, COMMANDS, 3))
             ctx.fail(f"no such command {args[0]!r}{f', did you mean {near}?' if near else ''}")
         return super().resolve_command(ctx, args)
 

@@ -124,6 +124,8 @@ def test_no_arguments_at_all_give_the_help(capsys: Capture) -> None:
         (["infre"], "no such command 'infre', did you mean infer? (see irexec --help)"),
         (["profil", MODEL], "no such command 'profil', did you mean profile? (see irexec --help)"),
         (["Validate"], "no such command 'Validate', did you mean validate? (see irexec --help)"),
+        (["compress", MODEL], "no such command 'compress', did you mean edit --compress? (see irexec --help)"),
+        (["run", MODEL], "no such command 'run', did you mean infer? (see irexec --help)"),
         (["infer"], "missing argument 'MODEL' (see irexec infer --help)"),
         (["infer", MODEL, "--zzz"], "no such option"),
         (
