@@ -22,8 +22,9 @@ extensions = [
     "sphinx_click",
     "irexec_reference",
     "irexec_pictures",
+    "irexec_try",
 ]
-exclude_patterns = ["_build", "_extensions"]
+exclude_patterns = ["_build", "_extensions", "try"]
 source_suffix = {".md": "markdown"}
 nitpicky = False
 # An annotation whose name several classes have as a property is shown without a link.

@@ -136,6 +136,8 @@ class Page {
     if (item !== null) {
       const about = layer === undefined ? this.graph.layerOf(item) : this.graph.layers[layer];
       this.say(about ? `${about.t} ${about.n}` : `block ${this.graph.frames[~item].name}`);
+      // For a page around this one, which may show more of the layer.
+      if (about) this.root.dispatchEvent(new CustomEvent("irexec-select", { bubbles: true, detail: about.n }));
     }
     this.draw();
   }
