@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from irexec.backend.switches import CHECK_PASSES
+from irexec.backend.recording import CHECK_PASSES
 from irexec.native.library import description
 from tests.support.tiers import mark_slow
 

@@ -1,4 +1,4 @@
-"""Copies between arrays of any strides as the C library has them; see irexec/native/source/movement.c."""
+"""Copies between arrays of any strides as the C library has them, see irexec/native/source/movement.c; and Concat."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import ctypes
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
+from irexec.backend.chain import Epilogue
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task, chain_keeps_type, has_elements
+from irexec.backend.registry import kernels
+from irexec.backend.scratch import Scratch
 from irexec.native.structures import Parameters, declared_in
+from irexec.schema.shape_rules import normalize_axis
 
 AXES = 8
 """Axes of a copy in C, the last two of which are the plane."""
@@ -19,6 +25,8 @@ AXES = 8
 _BLOCK = 1 << 16
 _F32 = np.dtype(np.float32)
 _ZERO = np.zeros((), _F32)
+# Nanoseconds: of a call of a NumPy function, of a copied element, of one copied in another order.
+_CALL, _COPY, _REORDERED = 1500.0, 0.3, 1.0
 
 
 @declared_in("movement.c", "copy")
@@ -211,3 +219,44 @@ def _cut_run(outer: list[_Axis], columns: _Axis, item: int) -> tuple[list[_Axis]
             size = columns.size // count
             return [*outer, _Axis(count, size * item, size * item)], _Axis(size, item, item)
     return outer, columns
+
+
+@kernels("Concat", since=1)
+def concat(task: Task) -> Iterator[Candidate]:
+    """Tensors of any type that NumPy has."""
+    element = task.outputs[0].element
+    if element is None or element.carrier.kind == "O" or not has_elements(task) or not chain_keeps_type(task):
+        return
+    orders = {*task.input_orders[: len(task.inputs)], task.output_orders[0]}
+    copies = math.prod(task.output_shape()) * (_COPY if len(orders) == 1 else _REORDERED)
+    yield Candidate(len(task.inputs) * _CALL + copies, partial(Concat, task), joins=True)
+
+
+class Concat(Kernel):
+    """Tensors one after the other, each followed by the chain on it; None is in its position already."""
+
+    def __init__(self, task: Task) -> None:
+        own, shape = len(task.inputs), task.output_shape()
+        super().__init__("copies side by side", splits=own > 1, records=True)
+        axis = normalize_axis(task.attributes["axis"], len(shape))
+        sizes, start = [task.shape(i)[axis] for i in range(own)], 0
+        self._regions: list[tuple[slice, ...]] = []
+        for size in sizes:
+            whole = [slice(0, every) for every in shape]
+            whole[axis] = slice(start, start + size)
+            self._regions.append(tuple(whole))
+            start += size
+        self._epilogue = Epilogue(task.chain, shape, tuple((axis,) for axis in range(len(shape))))
+        self.workspace = self._epilogue.workspace(math.prod(shape) // shape[axis] * max(sizes)) + 256
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
+        out, count = outputs[0], len(self._regions)
+        operands = context.bind(self._epilogue, inputs[count:])
+
+        def block(index: int, scratch: Scratch) -> None:
+            region = self._regions[index]
+            if inputs[index] is not None:
+                scratch.do(np.copyto, out[region], inputs[index])
+            self._epilogue.run(scratch, out[region], operands, region)
+
+        context.parallel(count, block)

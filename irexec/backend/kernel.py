@@ -15,7 +15,7 @@ from irexec.backend.constants import ConstantSource, ConstantStore, Holding
 from irexec.backend.pool import Pool
 from irexec.backend.recording import Recording, new_recording
 from irexec.backend.scratch import Block, Scratch, Workspace
-from irexec.backend.trials import ThreadTrials
+from irexec.backend.threads import ThreadTrials
 from irexec.dtypes.elements import F16, F32, F64, Element
 from irexec.ir.facts import Fact
 from irexec.reference.limits import check_time

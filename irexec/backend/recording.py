@@ -1,25 +1,37 @@
-"""The NumPy calls of the blocks of a step: recorded in its first run, repeated in later ones.
-
-The contract of a kernel with ``records=True``, for a step whose arrays are the same in every run: blocks touch arrays
-only by functions that are passed to ``Scratch.do`` and ``Scratch.work``, and the rest of ``run`` makes views.
-``CheckedRecording`` holds kernels to that contract: it computes every run twice, by the recorded calls and by the
-kernel itself, and compares.
-"""
+"""The NumPy calls of the blocks of a step: recorded in its first run, repeated later; switches that check them."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from irexec.backend.scratch import Block, Call, Scratch
-from irexec.backend.switches import CHECK_RECORDS, is_on
+from irexec.errors import InputError
 
+CHECK_PASSES = "IREXEC_CHECK_PASSES"
+"""Check the invariants of the compile graph after each pass."""
+
+CHECK_RECORDS = "IREXEC_CHECK_RECORDS"
+"""Compare the results of a step's recorded calls with the results of its kernel."""
 MAXIMUM_BLOCKS = 16
 """Maximum number of blocks of a recorded step: the interpreter's time counts where blocks are few."""
 
 Arrays = Sequence[Any]
+
+
+def is_on(variable: str) -> bool:
+    """True if the environment variable is set to 1.
+
+    Raises:
+        InputError: the variable is neither 1, 0, nor empty.
+    """
+    text = os.environ.get(variable, "").strip()
+    if text not in ("", "0", "1"):
+        raise InputError(f"{variable} is {text!r}, expected 0 or 1")
+    return text == "1"
 
 
 class RecordedKernel(Protocol):

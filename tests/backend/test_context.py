@@ -12,9 +12,9 @@ import pytest
 
 from irexec.backend.kernel import Kernel, KernelContext
 from irexec.backend.pool import Pool
+from irexec.backend.recording import CHECK_RECORDS
 from irexec.backend.scratch import Scratch
-from irexec.backend.switches import CHECK_RECORDS
-from irexec.backend.trials import FIRST_RUNS, RUNS_UNTIL_RETRIED, TRIAL_RUNS
+from irexec.backend.threads import FIRST_RUNS, RUNS_UNTIL_RETRIED, TRIAL_RUNS
 
 
 class Timed(Kernel):
@@ -24,7 +24,7 @@ class Timed(Kernel):
         super().__init__("takes time", splits=True)
         self._seconds, self._now = seconds, 0.0
         self.alone: list[bool] = []
-        monkeypatch.setattr("irexec.backend.trials.time", SimpleNamespace(perf_counter=lambda: self._now))
+        monkeypatch.setattr("irexec.backend.threads.time", SimpleNamespace(perf_counter=lambda: self._now))
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         self.alone.append(context.alone)

@@ -11,9 +11,9 @@ import pytest
 import irexec
 from irexec.backend.kernel import Kernel, KernelContext
 from irexec.backend.pool import Pool
+from irexec.backend.recording import CHECK_RECORDS
 from irexec.backend.reduction import Reduction
 from irexec.backend.scratch import Scratch
-from irexec.backend.switches import CHECK_RECORDS
 from irexec.dtypes.elements import F32
 from irexec.errors import InputError
 

@@ -13,7 +13,7 @@ import pytest
 
 import irexec
 from irexec.backend.kernel import Kernel
-from irexec.backend.native.following import Followed
+from irexec.backend.native.elementwise import Followed
 from irexec.backend.registry import add_native, is_element_wise, loader
 from irexec.compile.steps import Plan, Step
 from irexec.dtypes.elements import F32

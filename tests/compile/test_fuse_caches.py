@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.backend.native import attention, cached_attention
+from irexec.backend.native import attention
 from irexec.errors import NodeError, RunTimeoutError
 from irexec.native.library import library
 from irexec.runtime.limits import RunLimits
@@ -160,9 +160,9 @@ def algorithms(compiled: irexec.CompiledModel, given: dict[str, np.ndarray]) -> 
 @pytest.mark.parametrize("columns", [24, 512])
 def test_runs_of_a_conversation(s: Sizes, threads: int, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many rows first, then few and one, beyond the free rows of a buffer and the columns of a block."""
-    monkeypatch.setattr(cached_attention, "_COLUMNS", columns)
+    monkeypatch.setattr(attention, "_CACHED_COLUMNS", columns)
     monkeypatch.setattr(attention, "_COLUMNS", columns)
-    monkeypatch.setattr(cached_attention, "_MORE", 4)
+    monkeypatch.setattr(attention, "_MORE", 4)
     compiled = irexec.compile_model(model(s), threads=threads)
     talk, expected = Conversation(s), Reference(s)
     first = talk.next(20)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.backend.switches import CHECK_PASSES
+from irexec.backend.recording import CHECK_PASSES
 from irexec.compile import passes
 from irexec.compile.graph import CompileGraph
 from irexec.compile.passes import PASSES, Pass, check_order

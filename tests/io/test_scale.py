@@ -16,7 +16,7 @@ import pytest
 
 import irexec
 from irexec import io
-from irexec.backend.switches import CHECK_PASSES
+from irexec.backend.recording import CHECK_PASSES
 from irexec.ir.garbage import collection_paused
 from irexec.tools.inspect.summary import summarize
 from tests.benchmarks import large_files

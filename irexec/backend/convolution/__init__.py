@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from irexec.backend.convolution import depthwise, pointwise, winograd
-from irexec.backend.convolution.columns import Columns
+from irexec.backend.convolution import depthwise, winograd
+from irexec.backend.convolution.columns import Columns, Pointwise, PointwiseBlocks
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.convolution.output import Output
 from irexec.backend.kernel import Candidate, Task
@@ -38,10 +38,10 @@ def _candidates(task: Task, geometry: Geometry) -> Iterator[Candidate]:
     data_last, result_last = is_channels_last(task.input_orders[0]), is_channels_last(task.output_orders[0])
     if geometry.is_pointwise:
         for channels_last in [False] * (not (data_last and result_last)) + [True] * (data_last or result_last):
-            blocks = pointwise.PointwiseBlocks(geometry, channels_last, result_last)
+            blocks = PointwiseBlocks(geometry, channels_last, result_last)
             yield Candidate(
                 blocks.cost(data_last, result_last),
-                functools.partial(pointwise.Pointwise, task, geometry, channels_last),
+                functools.partial(Pointwise, task, geometry, channels_last),
             )
         return
     few = geometry.groups * geometry.inputs <= _FEW

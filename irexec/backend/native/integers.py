@@ -22,7 +22,7 @@ from irexec.backend.native.integer_products import IntegerKernel, aligned, unit,
 from irexec.backend.native.panels import blocks_for, padded, row_block, rows_as_windows, table_bytes, windows_of
 from irexec.backend.native.transposed import phase_windows, weights_of
 from irexec.backend.registry import kernels
-from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry, geometry_of
+from irexec.backend.transposed import AxisPhase, TransposedGeometry, geometry_of
 from irexec.dtypes.elements import F32, U8
 from irexec.native.library import library
 from irexec.native.structures import Parameters, declared_in

@@ -19,7 +19,7 @@ from irexec.backend.linear import LinearGeometry
 from irexec.backend.matmul import MatrixSizes
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, Product, overwritten, zeros
-from irexec.backend.native.following import can_follow, followed
+from irexec.backend.native.elementwise import can_follow, followed
 from irexec.backend.native.panels import READ, Cut, pack, padded, panel_of, product_cost, rows_as_windows, table_bytes
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32

@@ -15,7 +15,7 @@ from irexec.backend.calls import Binding, NativeKernel, is_run, merged_strides
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.copies import Copy, array_at, bind_copies, bordered
 from irexec.backend.kernel import Candidate, Task, has_elements, is_row_major
-from irexec.backend.native.following import can_follow, followed
+from irexec.backend.native.elementwise import can_follow, followed
 from irexec.backend.registry import kernels
 from irexec.native.library import library
 from irexec.native.structures import Parameters, declared_in

@@ -16,7 +16,7 @@ from irexec.backend.calls import Binding, NativeKernel, is_available, is_run, me
 from irexec.backend.kernel import Candidate, Task, has_elements
 from irexec.backend.native.chains import Axes
 from irexec.backend.native.convolution import STEP
-from irexec.backend.native.following import can_follow, followed
+from irexec.backend.native.elementwise import can_follow, followed
 from irexec.backend.native.movement import Select, offer
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32

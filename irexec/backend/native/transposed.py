@@ -15,10 +15,10 @@ from irexec.backend.convolution.geometry import is_channels_last
 from irexec.backend.copies import Copy, array_at, bind_copies, channels_last
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.convolution import STEP, Product, zeros
-from irexec.backend.native.following import can_follow, followed
+from irexec.backend.native.elementwise import can_follow, followed
 from irexec.backend.native.panels import Cut, Windows, pack, panel_of, product_cost, table_bytes, three, windows_of
 from irexec.backend.registry import kernels
-from irexec.backend.transposed.geometry import AxisPhase, TransposedGeometry, backprop_geometry
+from irexec.backend.transposed import AxisPhase, TransposedGeometry, backprop_geometry
 from irexec.dtypes.elements import F32
 from irexec.reference.windows import SlidingWindows
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from irexec.backend.switches import CHECK_PASSES, is_on
+from irexec.backend.recording import CHECK_PASSES, is_on
 from irexec.compile.graph import CompileGraph, problems
 from irexec.compile.passes.choose_layouts import choose_layouts
 from irexec.compile.passes.compute_in_integers import attend_in_integers, compute_in_integers

@@ -131,7 +131,7 @@ CONVOLUTIONS = (
     ),
     Mutation(
         "a transposed convolution adds a tap of the next phase",
-        "irexec/backend/transposed/geometry.py",
+        "irexec/backend/transposed.py",
         "if (remainder + begin - tap * dilation) % stride == 0",
         "if (remainder - begin - tap * dilation) % stride == 0",
         (_TRANSPOSED,),
@@ -139,7 +139,7 @@ CONVOLUTIONS = (
     ),
     Mutation(
         "phases of a transposed convolution without taps are not zero",
-        "irexec/backend/transposed/__init__.py",
+        "irexec/backend/transposed.py",
         "            scratch.do(target.fill, 0)\n",
         "",
         (_TRANSPOSED,),

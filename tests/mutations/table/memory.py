@@ -143,14 +143,14 @@ MEMORY = (
     ),
     Mutation(
         "a cache is extended in the memory of its first value",
-        "irexec/backend/native/cached_attention.py",
+        "irexec/backend/native/attention.py",
         "buffer = _buffer_of(before) if in_place else None",
         "buffer = _buffer_of(before)",
         ("tests/compile/test_fuse_caches.py",),
     ),
     Mutation(
         "a cache keeps the length of its first run",
-        "irexec/backend/native/cached_attention.py",
+        "irexec/backend/native/attention.py",
         "        parameters.columns = held[0].shape[2]\n",
         "        parameters.columns = parameters.columns or held[0].shape[2]\n",
         ("tests/compile/test_fuse_caches.py",),

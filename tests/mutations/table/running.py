@@ -99,7 +99,7 @@ RUNNING = (
     ),
     Mutation(
         "the slower number of threads is settled on",
-        "irexec/backend/trials.py",
+        "irexec/backend/threads.py",
         "self.alone = self._fastest[True] < _SLOWER * self._fastest[False]",
         "self.alone = self._fastest[True] > _SLOWER * self._fastest[False]",
         ("tests/backend/test_context.py",),
