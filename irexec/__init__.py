@@ -13,7 +13,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 import irexec.records
-import irexec.saving
 
 if TYPE_CHECKING:
     from irexec import opset, plugins, testing
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from irexec.analysis.codes import explain, findings
     from irexec.analysis.cost import Cost
     from irexec.analysis.model import Model, Port
-    from irexec.analysis.plugin_checks import finding_check, finding_code
     from irexec.analysis.shape_inference import Inference
+    from irexec.analysis.validate import finding_check, finding_code
     from irexec.api import Core, compile_model, infer, save_model, to_onnx, validate
     from irexec.authoring.editor import Editor
     from irexec.authoring.tensor import Tensor
@@ -365,7 +364,7 @@ _MODULES: dict[str, str] = {
     "irexec.analysis.codes": "explain, findings",
     "irexec.analysis.cost": "Cost",
     "irexec.analysis.model": "Model, Port",
-    "irexec.analysis.plugin_checks": "finding_check, finding_code",
+    "irexec.analysis.validate": "finding_check, finding_code",
     "irexec.analysis.shape_inference": "Inference",
     "irexec.authoring.editor": "Editor",
     "irexec.conformance": "CaseResult, ConformOptions, Conformance, Corpus, build_corpus, conform",
@@ -445,8 +444,8 @@ _SUBMODULES = ("opset", "plugins", "testing")
 # The tools draw the displays of objects of any layer, the API writes models, and the editor changes them; no layer
 # below imports any of them.
 irexec.records.renderers = lambda: importlib.import_module("irexec.tools.sections.renderers")
-irexec.saving.writer = lambda: importlib.import_module("irexec.api").save_model
-irexec.saving.editor = lambda: importlib.import_module("irexec.authoring.editor").Editor
+irexec.records.writer = lambda: importlib.import_module("irexec.api").save_model
+irexec.records.editor = lambda: importlib.import_module("irexec.authoring.editor").Editor
 
 
 def __getattr__(name: str) -> Any:

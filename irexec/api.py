@@ -19,7 +19,7 @@ from irexec.reading import read_model, read_tolerant
 if TYPE_CHECKING:
     from irexec.runtime.compiled_model import CompiledModel
     from irexec.runtime.inputs import Inputs, Outputs
-    from irexec.runtime.weight_packing import WeightsMode
+    from irexec.runtime.program import WeightsMode
 
 ModelLike: TypeAlias = ir.ModelGraph | io.ModelSource
 """A model, or what read_model reads one from, such as a path: every function that takes a model takes these."""

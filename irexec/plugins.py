@@ -19,7 +19,7 @@ from irexec.schema.opdef import (
 )
 
 if TYPE_CHECKING:
-    from irexec.analysis.plugin_checks import finding_check, finding_code
+    from irexec.analysis.validate import finding_check, finding_code
     from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
     from irexec.backend.scratch import Scratch
 
@@ -52,8 +52,8 @@ _LATE = {
     "KernelContext": "irexec.backend.kernel",
     "Scratch": "irexec.backend.scratch",
     "Task": "irexec.backend.kernel",
-    "finding_check": "irexec.analysis.plugin_checks",
-    "finding_code": "irexec.analysis.plugin_checks",
+    "finding_check": "irexec.analysis.validate",
+    "finding_code": "irexec.analysis.validate",
 }
 
 

@@ -1,14 +1,20 @@
-"""Values that display in a notebook, in any layer; how a value looks is known to the tools alone.
+"""Methods of values in any layer whose functions are in layers above: display, ``save`` and ``edit``.
 
 A layer below the tools must not import ``irexec.display``, and ``_repr_html_`` is asked of its objects all the same.
-The package, which may import everything and is imported before any of its modules, therefore sets ``renderers``.
+The package, which may import everything and is imported before any of its modules, therefore sets ``renderers``,
+``writer`` and ``editor``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, asdict, fields, is_dataclass
-from typing import Any, ClassVar, Protocol, SupportsIndex, TypeVar, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, SupportsIndex, TypeVar, overload
+
+if TYPE_CHECKING:
+    from irexec.authoring.editor import Editor as Editor
+
 
 ROWS = 200
 """Rows of a table in a notebook and lines of the repr of a list; a last row counts the others."""
@@ -23,11 +29,11 @@ class Renderers(Protocol):
     def html(self, value: object, /) -> str: ...
 
 
-def _unset() -> Renderers:
+def _no_renderers() -> Renderers:
     raise RuntimeError("irexec has set no renderers")
 
 
-renderers: Callable[[], Renderers] = _unset
+renderers: Callable[[], Renderers] = _no_renderers
 """Import the renderers; irexec sets it."""
 
 
@@ -101,3 +107,19 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}
     return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+class Write(Protocol):
+    """Write a model to the path of an .xml."""
+
+    def __call__(self, model: Any, path: str | Path, *, overwrite: bool = False) -> None: ...
+
+
+def _unset_functions() -> Any:
+    raise RuntimeError("irexec has set no functions of models")
+
+
+writer: Callable[[], Write] = _unset_functions
+"""Import the function that writes a model; irexec sets it."""
+editor: Callable[[], Callable[[Any], Editor]] = _unset_functions
+"""Import the editor of models; irexec sets it."""

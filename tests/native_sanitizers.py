@@ -14,8 +14,7 @@ import tempfile
 from pathlib import Path
 
 from irexec.native import build as building
-from irexec.native.levels import is_supported, levels
-from irexec.native.sources import SOURCE, sources_hash
+from irexec.native.sources import SOURCE, is_supported, levels, sources_hash
 from tests.support.paths import ROOT
 
 _ADDRESS = ("-g", "-O1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")

@@ -16,7 +16,6 @@ _LAYERS: dict[str, set[str]] = {
     "deprecation": set(),
     "messages": set(),
     "records": set(),
-    "saving": set(),
     "display": {"messages", "records"},
     "errors": {"messages"},
     "dtypes": {"errors"},
@@ -29,7 +28,7 @@ _LAYERS: dict[str, set[str]] = {
     "native": {"errors"},
     "backend": {"errors", "dtypes", "ir", "reference", "schema", "native"},
 }
-_LAYERS["analysis"] = {"saving", "errors", "dtypes", "ir", "reference", "schema", "ops"}
+_LAYERS["analysis"] = {"errors", "dtypes", "ir", "reference", "schema", "ops"}
 # How far a correct implementation may be from the exact result.
 _LAYERS["bounds"] = {*_LAYERS["analysis"], "analysis"}
 _LAYERS["opset"] = {"authoring", "schema"}
@@ -52,7 +51,6 @@ _LAYERS["__init__"] = {
     *_LAYERS["tools"],
     "tools",
     "startup",
-    "saving",
     "authoring",
     "opset",
     "plugins",
@@ -61,7 +59,7 @@ _LAYERS["__init__"] = {
 }
 _LAYERS["__main__"] = {"cli"}
 # Objects of any layer display in a notebook: the layer says that they do (records), and the tools say how (display).
-for _name in _LAYERS.keys() - {"startup", "saving", "deprecation", "messages", "records", "display", "errors"}:
+for _name in _LAYERS.keys() - {"startup", "deprecation", "messages", "records", "display", "errors"}:
     _LAYERS[_name] |= {"records", "messages"}
 # The groups of tools, from the lowest on, and the groups that each may import.
 _TOOLS: dict[str, set[str]] = {
@@ -166,7 +164,7 @@ _USES_CONVERTERS = (
     "irexec/tools/engines/runtimes/kinds.py",
 )
 # A type that a signature names, for editors and checkers: nothing imports it when irexec runs.
-_TYPES_ONLY = {("irexec/saving.py", "irexec.authoring.editor")}
+_TYPES_ONLY = {("irexec/records.py", "irexec.authoring.editor")}
 _EVERYWHERE = sys.stdlib_module_names | {"numpy"}
 _FILES = sorted([*(ROOT / "irexec").rglob("*.py"), *(ROOT / "converters").rglob("*.py")])
 
@@ -313,7 +311,7 @@ def test_a_cycle_is_found() -> None:
         ("irexec/reference/gemm.py", "from scipy.linalg import blas"),
         ("irexec/reference/gemm.py", "from .windows import strided"),
         ("irexec/reference/gemm.py", "from irexec import ops"),
-        ("irexec/reference/gemm.py", "from irexec.dtypes import packing"),
+        ("irexec/reference/gemm.py", "from irexec.dtypes import elements"),
         ("irexec/display/hypertext.py", "from irexec.ir.findings import Finding"),
         ("irexec/errors.py", "from irexec.records import Record"),
         ("irexec/records.py", "def html():\n    import irexec.display"),
@@ -333,7 +331,7 @@ def test_a_cycle_is_found() -> None:
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from irexec.compile.plan import Step",
         ),
         ("irexec/backend/winograd.py", "import ctypes"),
-        ("irexec/native/levels.py", "from ctypes import c_int64"),
+        ("irexec/native/build.py", "from ctypes import c_int64"),
         ("irexec/backend/winograd.py", "from irexec.ops.convolution import convolution_1"),
         ("irexec/tools/measure.py", "import rich.table"),
         ("irexec/runtime/session.py", "import irexec.cli.main"),

@@ -24,8 +24,7 @@ from converters.ir_to_onnx.opsets import (
     wider,
 )
 from irexec.analysis.builder import packed
-from irexec.dtypes.elements import BOOLEAN, I64, Element
-from irexec.dtypes.packing import round_to
+from irexec.dtypes.elements import BOOLEAN, I64, Element, round_to
 from irexec.errors import OpError, check
 from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact

@@ -18,8 +18,7 @@ from converters.legacy_ir.syntax import OldModel, read_syntax
 from irexec.analysis.builder import Builder
 from irexec.analysis.model import Model
 from irexec.analysis.version_10 import output_name
-from irexec.dtypes.elements import F32, I32, I64, Element
-from irexec.dtypes.packing import unpack
+from irexec.dtypes.elements import F32, I32, I64, Element, unpack
 from irexec.errors import ConversionError, IrexecError, OpError, check
 from irexec.io.payload import set_metadata
 from irexec.io.ports import parse_integer, weights_problems

@@ -11,13 +11,13 @@ import onnx
 from converters.onnx.graphs import NotKnownError
 from converters.onnx.tensors import OnnxValue, SettledStates
 from irexec.analysis.builder import Builder
+from irexec.analysis.portability.difference import MOVES, NOT_MOVED
 from irexec.dtypes.elements import F32, U8, Element
 from irexec.errors import ConversionError, OpError
 from irexec.ir.constants import Constant
 from irexec.ir.dims import Size, is_static
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
-from irexec.schema.narrow_types import MOVES, NOT_MOVED
 
 T = TypeVar("T", bound=Size)
 Capture = Callable[[Value], Value]

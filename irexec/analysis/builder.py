@@ -13,8 +13,7 @@ from irexec.analysis.attributes import seed_attributes
 from irexec.analysis.evaluate import as_tuple
 from irexec.analysis.model import Model, declare, partial_shape
 from irexec.analysis.shape_inference import ShapeInference
-from irexec.dtypes.elements import Element, ElementLike, as_element, element_of
-from irexec.dtypes.packing import pack, packed_size
+from irexec.dtypes.elements import Element, ElementLike, as_element, element_of, pack, packed_size
 from irexec.errors import ModelError, OpError, check
 from irexec.ir.constants import BytesInMemory, Constant, constant_value
 from irexec.ir.facts import Fact

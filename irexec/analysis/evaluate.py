@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.dtypes.elements import Element
-from irexec.dtypes.packing import round_to
+from irexec.dtypes.elements import Element, round_to
 from irexec.errors import OpError
 from irexec.ir.dims import Dim, Size, at_least, count, high, is_static, low
 from irexec.ir.facts import Fact

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from irexec import saving
+from irexec import records
 from irexec.analysis import version_10
 from irexec.analysis.collection import Outlet, collected
 from irexec.analysis.shape_inference import Inference, infer_shapes
@@ -124,15 +124,15 @@ class Model(ir.ModelGraph):
             InputError: the path does not end in .xml, or the .bin would overwrite a file with constants of the model,
                 or one that belongs to no .xml and ``overwrite`` is false.
         """
-        saving.writer()(self, path, overwrite=overwrite)
+        records.writer()(self, path, overwrite=overwrite)
 
-    def edit(self) -> saving.Editor:
+    def edit(self) -> records.Editor:
         """An ``irexec.Editor`` of the model: ``with model.edit() as g:`` makes all of the steps in the block or none.
 
         Raises:
             ModelError: the model is damaged.
         """
-        return saving.editor()(self)
+        return records.editor()(self)
 
     @property
     def inputs(self) -> list[Port]:

@@ -23,7 +23,7 @@ from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.messages import counted
-from irexec.schema.injected import ElementTypes, Runner
+from irexec.schema.attributes import ElementTypes, Runner
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import resolve
 

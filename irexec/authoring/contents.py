@@ -12,8 +12,7 @@ import numpy as np
 from irexec.analysis.builder import attribute_text, packed
 from irexec.analysis.model import Port
 from irexec.authoring.editing import Editing, names_in
-from irexec.dtypes.elements import Element, ElementLike, as_element
-from irexec.dtypes.packing import round_to
+from irexec.dtypes.elements import Element, ElementLike, as_element, round_to
 from irexec.errors import InputError, OpError, UnsupportedError
 from irexec.io.payload import layout_of, output_names, set_output_names
 from irexec.io.payload import set_rt_info as set_entry

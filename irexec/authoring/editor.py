@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from irexec.analysis.checks.frozen import frozen_axes
 from irexec.analysis.model import Model, check_model
+from irexec.analysis.open_sizes import frozen_axes
 from irexec.authoring import compression, contents, optimizing, preprocessing, surgery, unfreezing
 from irexec.authoring.editing import Editing
 from irexec.dtypes.elements import ElementLike

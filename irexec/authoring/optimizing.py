@@ -20,7 +20,7 @@ from irexec.errors import InputError
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Input, Node, Value
 from irexec.ir.order import needed
-from irexec.schema.injected import ElementTypes
+from irexec.schema.attributes import ElementTypes
 from irexec.schema.registry import resolve
 
 _LARGEST_GROWTH = 1 << 20

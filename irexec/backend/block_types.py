@@ -18,8 +18,7 @@ from irexec.backend.elementwise_chain import ChainKernel, chain_cost
 from irexec.backend.kernel import Candidate, KernelContext, Order, Task
 from irexec.backend.registry import BlockOperation, block_operation, kernels
 from irexec.backend.scratch import Scratch
-from irexec.dtypes.elements import F16, F32, Element
-from irexec.dtypes.packing import round_to
+from irexec.dtypes.elements import F16, F32, Element, round_to
 from irexec.ir.facts import Fact
 from irexec.schema.shape_rules import alignment, pdpd_start
 

@@ -7,8 +7,7 @@ import math
 import numpy as np
 
 from irexec.backend.constants import ConstantSource, ConstantStore
-from irexec.dtypes.elements import F16, F32, I4, I8, U4, U8, Element
-from irexec.dtypes.packing import packed_size, unpack
+from irexec.dtypes.elements import F16, F32, I4, I8, U4, U8, Element, packed_size, unpack
 from irexec.ir.constants import Constant, constant_value
 
 # Number of elements of a block of decompression, which stays in cache.

@@ -21,7 +21,7 @@ from irexec.ir.dims import admits, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
-from irexec.schema.injected import ElementTypes
+from irexec.schema.attributes import ElementTypes
 from irexec.schema.registry import resolve
 from irexec.schema.shape_rules import MOVES
 

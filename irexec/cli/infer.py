@@ -25,7 +25,7 @@ from irexec.cli.render import as_given, go_on, note_mapping, reads_stdin, reduci
 from irexec.cli.run_options import COMPUTE, IMAGE, TRAP, ComputeOptions, show_trap_notes
 from irexec.cli.values import ALTERNATIVE, FilePath
 from irexec.messages import counted
-from irexec.runtime.weight_packing import WeightsMode
+from irexec.runtime.program import WeightsMode
 from irexec.tools.arrays.statistics import BINS, histogram
 from irexec.tools.images import IMAGE_SUFFIXES, ImageOptions
 from irexec.tools.run.infer import InferOptions, Notifier

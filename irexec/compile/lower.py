@@ -20,7 +20,7 @@ from irexec.ir import graph as ir
 from irexec.ir.constants import size_problem
 from irexec.ir.facts import Fact
 from irexec.ir.order import topological
-from irexec.schema.injected import ElementTypes, Runner
+from irexec.schema.attributes import ElementTypes, Runner
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import resolve
 

@@ -12,7 +12,7 @@ from irexec.backend.system import Recent, available_memory, memory_in_use
 from irexec.compile.errors import node_error
 from irexec.compile.graph import CompileGraph, Operation
 from irexec.compile.steps import Plan, Step
-from irexec.compile.storage.arena import in_use
+from irexec.compile.storage.planned import in_use
 from irexec.errors import InputError, NodeError, OpError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node

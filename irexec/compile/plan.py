@@ -38,7 +38,7 @@ from irexec.dtypes.elements import Element
 from irexec.errors import NodeError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
-from irexec.schema.injected import Caches, Variables
+from irexec.schema.attributes import Caches, Variables
 from irexec.schema.opdef import OpDef, cache_variable
 
 # Bytes that take longer to pack than threads to start.

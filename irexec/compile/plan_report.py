@@ -14,8 +14,7 @@ from irexec.backend.constants import AS_IT_IS, ConstantStore
 from irexec.backend.kernel import Order
 from irexec.compile.rewriting import Refusal
 from irexec.compile.steps import Plan, Step
-from irexec.compile.storage.arena import in_use
-from irexec.compile.storage.planned import MemoryInterval
+from irexec.compile.storage.planned import MemoryInterval, in_use
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph
 from irexec.messages import amount, counted

@@ -1,11 +1,4 @@
-"""Element types of IR: one row each, with everything that is known of it.
-
-What NumPy lacks travels in a carrier: bf16, the f8, f4 and nf4 types as float32 that is
-already rounded to the type; i4 as int8; u1 to u6 as uint8; string as an object array of str.
-Sources: openvino ``element_type.cpp``; precision names are those the serializer writes on ports; ``onnx.proto3``.
-
-A new element type is a row here; where none of the classes of irexec.dtypes.codecs fits it, it also needs a codec.
-"""
+"""Element types of IR: one row each, with everything that is known of it. Packing and rounding by the row."""
 
 from __future__ import annotations
 
@@ -36,7 +29,7 @@ from irexec.dtypes.layouts import (
     SplitPlanes,
     WholeBytes,
 )
-from irexec.errors import InputError, UnsupportedError
+from irexec.errors import InputError, OpError, UnsupportedError
 
 
 @functools.cache
@@ -242,3 +235,46 @@ def as_element(like: ElementLike) -> Element:
         return element_of(np.dtype(like))
     given: Any = like
     raise InputError(f"{given!r} is not an element type: expected one such as irexec.f32, its name or a NumPy type")
+
+
+def packed_size(element: Element, count: int) -> int:
+    """The number of bytes that ``count`` elements take; raises OpError for strings, whose count does not decide it."""
+    return element.codec.size(count)
+
+
+def unpack(element: Element, raw: np.ndarray, count: int) -> np.ndarray:
+    """The first ``count`` elements of packed bytes.
+
+    Args:
+        element: the element type.
+        raw: uint8, one dimension.
+        count: number of elements to read.
+
+    Returns:
+        One dimension in the element's carrier; a view on ``raw`` where the type is NumPy's own.
+
+    Raises:
+        OpError: there are too few bytes, or the offsets of a string tensor are damaged.
+    """
+    if element.kind == "string":
+        return element.codec.unpack(raw, count)
+    size = packed_size(element, count)
+    if raw.size < size:
+        raise OpError(f"{count} elements of {element} take {size} bytes, there are {raw.size}")
+    return element.codec.unpack(raw[:size], count)
+
+
+def pack(element: Element, array: np.ndarray) -> np.ndarray:
+    """The packed bytes of an array in the carrier of ``element``: uint8, one dimension."""
+    return element.codec.pack(np.ascontiguousarray(array).reshape(-1))
+
+
+def round_to(element: Element, array: np.ndarray) -> np.ndarray:
+    """The values of ``array`` rounded to ``element``, in its carrier.
+
+    Args:
+        element: the type; one that NumPy has itself leaves the array as it is.
+        array: values of the carrier, any shape.
+    """
+    # Arithmetic on an array without axes gives a NumPy scalar.
+    return np.asarray(element.codec.round(np.asarray(array)))

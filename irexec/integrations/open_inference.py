@@ -30,7 +30,6 @@ import numpy as np
 
 from irexec.analysis.model import Port
 from irexec.errors import InputError, IrexecError, ModelError, RunTimeoutError
-from irexec.integrations.extras import not_importable
 from irexec.integrations.model_extensions import (
     EXTENSIONS,
     PLATFORM,
@@ -48,7 +47,7 @@ from irexec.integrations.servers import (
     draining_server,
     logging_interceptor,
 )
-from irexec.integrations.tensors import array_of, datatype_of, infer_request, is_text, sizes_of
+from irexec.integrations.tensors import array_of, datatype_of, infer_request, is_text, not_importable, sizes_of
 from irexec.messages import cut
 from irexec.tools.serving import Batcher, ModelStatistics, ServedModel, TooManyRequestsError
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import InputError, IrexecError, ModelError
-from irexec.integrations.extras import not_importable
+from irexec.integrations.tensors import not_importable
 from irexec.io.stderr import silenced_stderr
 from irexec.tools.batch.parts import BatchJob, PartResult, PartRunner, PartTask
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from itertools import chain
 from typing import Any
 
@@ -16,10 +18,13 @@ import numpy as np
 
 from irexec.analysis.model import Port
 from irexec.dtypes.elements import Element
-from irexec.errors import InputError
+from irexec.errors import InputError, UnsupportedError
 from irexec.ir.dims import has_room
 from irexec.messages import counted, cut, listed
 
+TOO_NEW = {"kserve": (3, 14), "ray": (3, 15)}
+"""The first Python for which a library has no package. The extras in pyproject.toml have the same versions as
+markers."""
 _DTYPES = {
     "BOOL": np.bool_, "UINT8": np.uint8, "UINT16": np.uint16, "UINT32": np.uint32, "UINT64": np.uint64, "INT8": np.int8,
     "INT16": np.int16, "INT32": np.int32, "INT64": np.int64, "FP16": np.float16, "FP32": np.float32, "FP64": np.float64,
@@ -29,6 +34,26 @@ _BYTES = "BYTES"
 _LENGTH = 4
 _AXES = 64
 """The maximum rank of an array of NumPy."""
+
+
+def not_importable(library: str, extra: str, error: ImportError) -> UnsupportedError:
+    """The reason why a library is missing, and the cure.
+
+    Args:
+        library: its name on PyPI.
+        extra: the extra of irexec that installs the library.
+        error: the error of its import.
+    """
+    here, too_new = sys.version_info[:2], TOO_NEW[library]
+    if isinstance(error, ModuleNotFoundError) and here >= too_new:
+        return UnsupportedError(
+            f"this needs {library}, which has no package for Python {here[0]}.{here[1]}: use Python 3.11 to "
+            f"{too_new[0]}.{too_new[1] - 1}"
+        )
+    if isinstance(error, ModuleNotFoundError):
+        what = "" if find_spec(library) is None else f" with {error.name}"
+        return UnsupportedError(f"this needs {library}{what}, which is not installed: pip install 'irexec[{extra}]'")
+    return UnsupportedError(f"{library} is installed, and cannot be imported: {error}")
 
 
 def datatype_of(like: Element | np.dtype | None) -> str:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from irexec.dtypes.elements import Element
-from irexec.dtypes.packing import packed_size, unpack
+from irexec.dtypes.elements import Element, packed_size, unpack
 from irexec.errors import ModelError, OpError
 from irexec.ir.dims import HIGHEST_RANK
 

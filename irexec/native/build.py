@@ -19,9 +19,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from irexec.native.levels import Level, levels
 from irexec.native.library import FOLDER, path_of
-from irexec.native.sources import SOURCE, sources_hash
+from irexec.native.sources import SOURCE, Level, levels, sources_hash
 
 # Floating-point arithmetic stays as IEEE 754 has it, infinities and NaN included; only traps and errno are not asked
 # for, so that comparisons can be computed for whole vectors.

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from irexec.errors import InputError
-from irexec.native.levels import Level, is_supported, levels
-from irexec.native.sources import sources_hash
+from irexec.native.sources import Level, is_supported, levels, sources_hash
 
 FOLDER = Path(__file__).parent / "built"
 """The folder of the built files, one for each level."""

@@ -26,9 +26,8 @@ from irexec.ir.dims import (
 from irexec.ir.facts import Fact, integer
 from irexec.ir.graph import Node
 from irexec.messages import counted
-from irexec.schema.attributes import AttributeShape
+from irexec.schema.attributes import AttributeShape, Runner, Variables
 from irexec.schema.bodies import Branch, Slice, Wiring
-from irexec.schema.injected import Runner, Variables
 from irexec.schema.opdef import INTEGER_OR_BOOLEAN, ONE_ELEMENT, AnyTensor, IntegerTensor, Tensor, unchanged
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axis

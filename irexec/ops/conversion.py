@@ -7,15 +7,13 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from irexec.dtypes.elements import BF16, BOOLEAN, ELEMENTS, F16, F32, Element, element, element_of
+from irexec.dtypes.elements import BF16, BOOLEAN, ELEMENTS, F16, F32, Element, element, element_of, round_to
 from irexec.dtypes.layouts import round_bf16
-from irexec.dtypes.packing import round_to
 from irexec.errors import OpError, check
 from irexec.ir.dims import broadcastable_to, may_equal, meet, meet_shapes, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.integers import level_values, nearest_levels, round_e4m3, round_e5m2, truncated
-from irexec.schema.attributes import AtLeast
-from irexec.schema.injected import ElementTypes
+from irexec.schema.attributes import AtLeast, ElementTypes
 from irexec.schema.opdef import AnyTensor, FloatTensor, element_set
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import Broadcasting, align, broadcast, unify_elements

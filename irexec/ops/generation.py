@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from irexec.dtypes.elements import BF16, F16, F32, F64, I32, I64, Element, element
-from irexec.dtypes.packing import round_to
+from irexec.dtypes.elements import BF16, F16, F32, F64, I32, I64, Element, element, round_to
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, Size, at_least, ceil_div, high, low, span
 from irexec.ir.facts import Fact, integer, integers

@@ -12,13 +12,12 @@ from typing import Annotated
 
 import numpy as np
 
-from irexec.dtypes.elements import I32, I64, U8
-from irexec.dtypes.packing import round_to
+from irexec.dtypes.elements import I32, I64, U8, round_to
 from irexec.errors import check
 from irexec.ir.dims import ANY, Size, count, may_equal, shape_text
 from irexec.ir.facts import Fact
 from irexec.reference.products import softmax_with_sink
-from irexec.schema.injected import NOT_KEPT, Caches, ElementTypes
+from irexec.schema.attributes import NOT_KEPT, Caches, ElementTypes
 from irexec.schema.opdef import FLOAT, INTEGER, ONE_ELEMENT, FloatTensor, FloatVector, Rank, element_set
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import labelled_sizes, sizes_of, unify_elements

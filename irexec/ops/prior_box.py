@@ -17,8 +17,7 @@ from irexec.reference.detection import Edges, cell_centres, grid_of_boxes
 from irexec.reference.products import softmax
 from irexec.reference.special import sigmoid
 from irexec.schema.attributes import Floats, Ints, NonNegative, Positives
-from irexec.schema.opdef import FloatTensor, IntegerTensor, Rank, Tensor
-from irexec.schema.prior_boxes import (
+from irexec.schema.family_attributes import (
     PriorBox8Attributes,
     PriorBoxAttributes,
     PriorBoxClusteredAttributes,
@@ -26,6 +25,7 @@ from irexec.schema.prior_boxes import (
     fixed_boxes,
     ratios_of,
 )
+from irexec.schema.opdef import FloatTensor, IntegerTensor, Rank, Tensor
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axis, sizes_of
 

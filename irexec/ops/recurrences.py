@@ -16,7 +16,7 @@ from irexec.errors import check
 from irexec.ir.dims import Size, may_equal
 from irexec.ir.facts import Fact
 from irexec.ops.paged import Indices, Span, spans
-from irexec.schema.injected import NOT_KEPT, Caches
+from irexec.schema.attributes import NOT_KEPT, Caches
 from irexec.schema.opdef import FloatTensor, FloatVector, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import labelled_sizes, sizes_of, unify_elements

@@ -17,8 +17,7 @@ from irexec.ir.dims import ANY, Size, meet, shape_text
 from irexec.ir.facts import Fact, integer
 from irexec.reference import indexing, products
 from irexec.reference.products import Activation, Cell
-from irexec.schema.opdef import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, OpDef, Rank
-from irexec.schema.recurrent import (
+from irexec.schema.family_attributes import (
     GRU_ACTIVATIONS,
     LSTM_ACTIVATIONS,
     RNN_ACTIVATIONS,
@@ -32,6 +31,7 @@ from irexec.schema.recurrent import (
     Names,
     SequenceAttributes,
 )
+from irexec.schema.opdef import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, OpDef, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import sizes_of, unify_elements, unify_sizes
 

@@ -14,7 +14,7 @@ from irexec.ir.dims import ANY, Size, at_least, high, low, may_equal, meet, span
 from irexec.ir.facts import Fact, integer, integers
 from irexec.reference.indexing import from_front
 from irexec.reference.integers import truncated_quotient
-from irexec.schema.injected import ElementTypes
+from irexec.schema.attributes import ElementTypes
 from irexec.schema.opdef import (
     SCALAR,
     VECTOR,

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import numpy as np
 
+from irexec.dtypes.codecs import encoded
 from irexec.dtypes.elements import BOOLEAN, I32, I64, STRING, U8, Element, lowest
-from irexec.dtypes.strings import encoded
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, PartialShape, Size, high, low, may_equal, meet_shapes, span
 from irexec.ir.facts import Fact

@@ -27,8 +27,7 @@ from irexec.reference.windows import (
     window_sums,
     windows,
 )
-from irexec.schema.attributes import NonNegatives, Positives
-from irexec.schema.injected import ElementTypes
+from irexec.schema.attributes import ElementTypes, NonNegatives, Positives
 from irexec.schema.opdef import IndexVector, IntegerTensor, IntegerVector, NumericTensor, Rank, Tensor
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axis

@@ -20,7 +20,7 @@ from irexec.backend.threads import ThreadTrials
 from irexec.compile.errors import too_large
 from irexec.compile.memory_limit import MemoryLimit, arena_error, check_arena
 from irexec.compile.steps import Plan, Step
-from irexec.compile.storage.arena import ALIGNMENT
+from irexec.compile.storage.planned import ALIGNMENT
 from irexec.errors import RunTimeoutError
 from irexec.ir.forks import new_lock
 

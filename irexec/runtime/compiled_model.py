@@ -15,13 +15,11 @@ from irexec.backend.threads import one_blas_thread
 from irexec.errors import InputError
 from irexec.ir import graph as ir
 from irexec.ir.graph import Value
-from irexec.runtime.execute import Observer, run
+from irexec.runtime.execute import Observer, RunLimits, run
 from irexec.runtime.inputs import Inputs, Outputs, bind_inputs, bind_shapes
-from irexec.runtime.limits import RunLimits
 from irexec.runtime.observation import RunProgress
-from irexec.runtime.program import Program
+from irexec.runtime.program import Program, WeightsMode
 from irexec.runtime.session import Session
-from irexec.runtime.weight_packing import WeightsMode
 
 if TYPE_CHECKING:
     from irexec.compile.plan_report import PlanReport

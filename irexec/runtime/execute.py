@@ -1,4 +1,4 @@
-"""Running a plan."""
+"""Running a plan, within limits of memory and time."""
 
 from __future__ import annotations
 
@@ -14,18 +14,63 @@ from irexec.analysis.evaluate import rounded, without_elements
 from irexec.backend.kernel import KernelContext, NanHasNoLevelError
 from irexec.backend.threads import set_for_run
 from irexec.compile.errors import node_error, too_large
+from irexec.compile.memory_limit import MemoryLimit, results_text
 from irexec.compile.steps import BodyPlan, Plan, ReferenceCall, Step
-from irexec.errors import NodeError, OpError, RunTimeoutError
+from irexec.errors import InputError, NodeError, OpError, RunTimeoutError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Node
-from irexec.reference.limits import limited
+from irexec.reference.limits import SMALL, limited
 from irexec.runtime.arenas import Arenas, PlacedPlan, Segment
-from irexec.runtime.limits import RunLimits
 from irexec.runtime.variables import KeptInputs, State, VariableTransaction
-from irexec.schema.injected import Runner, T
+from irexec.schema.attributes import Runner, T
 
 Observer = Callable[[Step, Sequence[Any], float], None]
 """Called after each step with the step, its outputs and its seconds. The arrays are valid until it returns."""
+
+
+class RunLimits:
+    """The limits of one run, the iterations of its loops included; it starts when this is made.
+
+    Args:
+        memory: the compiled model's.
+        timeout: seconds; None for any.
+
+    Raises:
+        InputError: ``timeout`` is not a positive number.
+    """
+
+    def __init__(self, memory: MemoryLimit, timeout: float | None = None) -> None:
+        if timeout is not None and (
+            isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0
+        ):
+            raise InputError(f"timeout is {timeout!r}, expected a number of seconds above 0")
+        self._memory, self._timeout = memory, timeout
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        # A given limit is looked at in the first step too: the process may hold more already.
+        self._taken = 0 if memory.maximum is None else SMALL
+
+    def take(self, size: int, facts: Sequence[Fact]) -> None:
+        """Raise OpError if there is not enough memory for ``size`` bytes, the outputs ``facts`` of a step.
+
+        What is left of the memory is looked at for large tensors, and once for many small ones: a loop may collect
+        them.
+        """
+        self._taken += size
+        if self._taken >= SMALL:
+            self._taken = 0
+            self._memory.check_memory(size, results_text(facts))
+
+    def check_memory(self, size: int, what: str) -> None:
+        """Raise OpError unless ``size`` bytes may be allocated; ``what`` says what takes them."""
+        self._memory.check_memory(size, what)
+
+    def check_time(self, layer: str = "") -> None:
+        """Raise RunTimeoutError with the next layer, if the run has taken too long.
+
+        By default the layer is the one of the running step, which adds its name.
+        """
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise RunTimeoutError.at(layer, self._timeout or 0)
 
 
 class Watcher(Protocol):

@@ -18,8 +18,8 @@ from irexec.analysis.attributes import typed_attribute
 from irexec.analysis.evaluate import rounded
 from irexec.analysis.model import Port, expected, find_port
 from irexec.analysis.shape_inference import Inference
+from irexec.dtypes.codecs import check_code_points, encoded
 from irexec.dtypes.elements import Element
-from irexec.dtypes.strings import check_code_points, encoded
 from irexec.errors import InputError, OpError
 from irexec.ir.dims import Dim, PartialShape, Size, admits, high, is_static, low, shape_text
 from irexec.ir.forks import new_lock

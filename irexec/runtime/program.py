@@ -7,7 +7,7 @@ import functools
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from irexec.analysis import version_10
 from irexec.analysis.execution_graph import refuse_execution_graph
@@ -15,6 +15,7 @@ from irexec.analysis.f32_arithmetic import compute_in_f32
 from irexec.analysis.model import Model, Port, check_model, find_port, input_ports, output_ports
 from irexec.analysis.precision import Precision, check_precision
 from irexec.analysis.shape_inference import Inference, infer_shapes
+from irexec.backend.constants import Holding
 from irexec.backend.kernel import KernelOptions
 from irexec.backend.system import return_free_memory
 from irexec.backend.threads import one_blas_thread, thread_count
@@ -22,27 +23,55 @@ from irexec.compile.errors import check_as_inferred, node_error
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.compile.plan import Compilation, plan
 from irexec.compile.steps import Plan
-from irexec.dtypes.elements import Element
+from irexec.dtypes.elements import I4, U4, Element
 from irexec.errors import InputError, NodeError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
 from irexec.ir.forks import new_lock
-from irexec.ir.graph import Value
+from irexec.ir.graph import ModelGraph, Value
 from irexec.ir.order import find_value
 from irexec.ir.writable import refuse_damage
 from irexec.native.library import description
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.variables import variables_of
-from irexec.runtime.weight_packing import WeightsMode, holding_of
 
 if TYPE_CHECKING:
     from irexec.compile.plan_report import PlanReport
     from irexec.runtime.inputs import Shapes, VaryingSizes
 
 
+WeightsMode = Literal["auto", "packed", "unpacked"]
+
+SHARE = 4
+"""Weights unpacked to bytes may use one part in SHARE of the available memory."""
 PLANS, STEPS = 64, 16_384
 """Plans that are stored, and steps of all of them: a step takes some kilobytes."""
+
+
+def holding_of(mode: WeightsMode, model: ModelGraph, memory: MemoryLimit) -> Holding:
+    """Form of the weights for a mode: "auto" spends one byte on each weight if the memory allows it.
+
+    Args:
+        memory: the memory that is left.
+
+    Raises:
+        InputError: ``mode`` is not a WeightsMode.
+    """
+    if mode not in get_args(WeightsMode):
+        given = "a path or bytes" if not isinstance(mode, str) else repr(mode)
+        raise InputError(
+            f"weights is {given}, expected 'auto', 'packed' or 'unpacked'; the .bin is the argument before it, bin"
+        )
+    if mode == "auto":
+        return "bytes" if byte_size(model) * SHARE <= memory.left(recently=True) else "packed"
+    return mode
+
+
+def byte_size(model: ModelGraph) -> int:
+    """Bytes of the 4-bit constants with one byte for each weight; 8-bit constants are used as stored."""
+    constants = (node.constant for node in model.walk() if node.constant is not None)
+    return sum(constant.count for constant in constants if constant.element in (I4, U4))
 
 
 class PlanCache:

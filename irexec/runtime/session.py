@@ -12,9 +12,8 @@ from irexec.backend.kernel import NanHasNoLevelError
 from irexec.backend.threads import one_blas_thread
 from irexec.ir.graph import Value
 from irexec.records import Shown
-from irexec.runtime.execute import Observer, run
+from irexec.runtime.execute import Observer, RunLimits, run
 from irexec.runtime.inputs import Inputs, Outputs, bind_inputs
-from irexec.runtime.limits import RunLimits
 from irexec.runtime.observation import OnLayer, RunProgress, observer_of, progress_observer
 from irexec.runtime.program import Program, Targets
 from irexec.runtime.variables import VariableStates

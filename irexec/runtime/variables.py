@@ -9,13 +9,13 @@ import numpy as np
 
 from irexec.analysis.model import Port
 from irexec.analysis.shape_inference import UNKNOWN, Inference
-from irexec.dtypes.packing import round_to
+from irexec.dtypes.elements import round_to
 from irexec.errors import InputError, OpError, UnsupportedError
 from irexec.ir.dims import admits, shape_text
 from irexec.ir.graph import Graph, Node, Value
 from irexec.records import Shown
 from irexec.runtime.inputs import arrays_text, checked
-from irexec.schema.injected import Caches
+from irexec.schema.attributes import Caches
 from irexec.schema.opdef import cache_variable
 from irexec.schema.registry import resolve
 

@@ -13,9 +13,8 @@ from irexec.ir.graph import Value
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.execute import Watcher, run
+from irexec.runtime.execute import RunLimits, Watcher, run
 from irexec.runtime.inputs import Inputs, bind_inputs
-from irexec.runtime.limits import RunLimits
 from irexec.runtime.observation import RunProgress, progress_observer
 from irexec.runtime.variables import State
 

@@ -9,15 +9,22 @@ Annotated[..., AtLeast(n)] for a range. The aliases below are the usual ones.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Protocol, TypeVar, Union, get_args, get_origin
+
+import numpy as np
 
 from irexec.dtypes.elements import Element, element
 from irexec.errors import OpError, RangeError, UnsupportedError
+from irexec.ir.constants import Constant
+from irexec.ir.facts import Fact
+from irexec.ir.graph import Body, Node
 from irexec.ir.shape_text import parse_shape
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -222,3 +229,51 @@ _SCALARS: dict[Any, Parser] = {
     str: write_attribute,
     Element: _element,
 }
+
+
+class Runner(Protocol):
+    """A body as kernels and shape rules see it: called with one argument per Parameter, in order of the
+    Parameters in ``body.graph.parameters``, it returns one result per Result, in order.
+
+    A kernel's Runner takes and gives arrays, a shape rule's Runner takes and gives Facts.
+    """
+
+    body: Body
+    node: Node
+    outputs: Sequence[Fact]
+    """Facts of the outputs of the node; empty for a shape rule."""
+
+    def __call__(self, *inputs: Any) -> list[Any]: ...
+
+    def connected(self, read: Callable[[Node, Body], T]) -> T:
+        """``read`` of node and body, such as ``Branch.of``; a run reads it once."""
+        return read(self.node, self.body)
+
+
+class Variables(MutableMapping[str, np.ndarray]):
+    """The state of a session by variable_id: an annotation for stateful kernels."""
+
+
+class Caches:
+    """Inputs that a kernel writes, such as tables of keys: an annotation for kernels whose inputs OpenVINO changes.
+
+    A session keeps what was written for its next run. Outside of one, nothing is kept.
+    """
+
+    def read(self, name: str, given: np.ndarray) -> np.ndarray:
+        """A copy of an input as the run before left it: of ``given`` in the first run."""
+        return given.copy()
+
+    def keep(self, name: str, array: np.ndarray) -> None:
+        """Keep what an input has become."""
+
+
+NOT_KEPT = Caches()
+"""The default of a kernel."""
+
+
+class ElementTypes(tuple[Element | None, ...]):
+    """The element types of the inputs: an annotation where carriers are ambiguous (bf16 and f32 share one)."""
+
+
+INJECTED = (Runner, Variables, Caches, Constant, ElementTypes)

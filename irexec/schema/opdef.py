@@ -30,8 +30,7 @@ from irexec.ir.dims import check_sizes, may_equal
 from irexec.ir.facts import EveryOutput, Fact
 from irexec.ir.graph import Node, Value
 from irexec.messages import alternatives
-from irexec.schema.attributes import REQUIRED, Attribute, parser_of
-from irexec.schema.injected import INJECTED, ElementTypes
+from irexec.schema.attributes import INJECTED, REQUIRED, Attribute, ElementTypes, parser_of
 
 
 @dataclasses.dataclass(frozen=True)

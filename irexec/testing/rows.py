@@ -15,14 +15,12 @@ import numpy as np
 
 from irexec.analysis.builder import Builder
 from irexec.analysis.model import Model
-from irexec.dtypes.elements import Element, element, element_of
-from irexec.dtypes.packing import round_to
+from irexec.dtypes.elements import Element, element, element_of, round_to
 from irexec.errors import check
 from irexec.ir.dims import ANY, Dim, PartialShape
 from irexec.ir.facts import Fact
 from irexec.ir.shape_text import parse_shape
-from irexec.schema.attributes import write_attribute
-from irexec.schema.injected import ElementTypes
+from irexec.schema.attributes import ElementTypes, write_attribute
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import resolve
 

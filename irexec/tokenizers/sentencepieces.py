@@ -11,8 +11,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from irexec.dtypes.codecs import encoded
 from irexec.dtypes.elements import I32, I64, STRING, U8
-from irexec.dtypes.strings import encoded
 from irexec.errors import UnsupportedError, check
 from irexec.ir.dims import ANY
 from irexec.ir.facts import Fact

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from irexec.analysis.checks.frozen import frozen_axes
 from irexec.analysis.model import Model, find_port
-from irexec.analysis.open_sizes import what_hides
+from irexec.analysis.open_sizes import frozen_axes, what_hides
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.display import Content
 from irexec.errors import EngineError, InputError, IrexecError, OpError

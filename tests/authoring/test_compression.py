@@ -10,7 +10,7 @@ import pytest
 
 import irexec
 from irexec.authoring.compression import FORMATS
-from irexec.dtypes.packing import pack
+from irexec.dtypes.elements import pack
 from irexec.ir.constants import constant_value
 from tests.support.edited import DEFAULT, NAMES, Original, by_openvino, check_values, content, saved
 from tests.support.networks import difference

@@ -14,7 +14,7 @@ from irexec import Model, opset, read_model, validate
 from irexec.analysis.builder import Builder, packed
 from irexec.authoring.downgrade import Downgraded, downgrade
 from irexec.dtypes.elements import element as element_named
-from irexec.dtypes.packing import round_to
+from irexec.dtypes.elements import round_to
 from irexec.ir.constants import constant_value
 from irexec.ir.dims import Dim
 from irexec.runtime.compiled_model import CompiledModel

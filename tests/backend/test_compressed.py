@@ -18,8 +18,7 @@ from irexec.backend.constants import ConstantStore, Holding
 from irexec.backend.kernel import Kernel, Task
 from irexec.backend.linear import DirectLinear, LinearKernel, TransposedLinear
 from irexec.backend.scratch import Scratch
-from irexec.dtypes.elements import F16, F32, I4, I8, U2, U4, U8, Element
-from irexec.dtypes.packing import pack, unpack
+from irexec.dtypes.elements import F16, F32, I4, I8, U2, U4, U8, Element, pack, unpack
 from irexec.ir.constants import BytesInMemory, Constant
 from irexec.native.library import library
 from irexec.testing.kernels import candidates, task_of

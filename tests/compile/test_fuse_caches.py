@@ -15,7 +15,7 @@ import irexec
 from irexec.backend.native import attention
 from irexec.errors import NodeError, RunTimeoutError
 from irexec.native.library import library
-from irexec.runtime.limits import RunLimits
+from irexec.runtime.execute import RunLimits
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
 

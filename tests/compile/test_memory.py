@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irexec.compile.storage.arena import ALIGNMENT, Buffer, assign_offsets
+from irexec.compile.storage.planned import ALIGNMENT, Buffer, assign_offsets
 
 intervals = st.tuples(st.integers(0, 10_000), st.integers(0, 30), st.integers(0, 30)).map(
     lambda t: Buffer(t[0], min(t[1:]), max(t[1:]))

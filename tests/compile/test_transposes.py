@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from irexec import Model
 from irexec.analysis.builder import Builder
-from irexec.compile.moves import Move, permutation
+from irexec.compile.passes.move_transposes import Move, permutation
 from irexec.dtypes.elements import F32
 from irexec.ir.dims import Dim, PartialShape
 from irexec.ir.graph import Value

@@ -22,8 +22,7 @@ from irexec.display import (
     bars,
     html,
 )
-from irexec.display.hypertext import data, page
-from irexec.display.markup import Html, element, escaped, joined
+from irexec.display.hypertext import Html, data, element, escaped, joined, page
 from irexec.messages import visible
 from tests.support.markup import parse
 

@@ -11,8 +11,22 @@ import onnx
 import pytest
 
 import irexec
-from irexec.dtypes.elements import ELEMENTS, F16, F32, F64, I64, STRING, Element, as_element, element, element_of
-from irexec.dtypes.packing import pack, packed_size, round_to, unpack
+from irexec.dtypes.elements import (
+    ELEMENTS,
+    F16,
+    F32,
+    F64,
+    I64,
+    STRING,
+    Element,
+    as_element,
+    element,
+    element_of,
+    pack,
+    packed_size,
+    round_to,
+    unpack,
+)
 from irexec.errors import InputError, IrexecError, OpError, UnsupportedError
 
 # onnx has these too; IR does not.

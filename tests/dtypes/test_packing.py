@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from irexec.dtypes.codecs import MiniFloatCodec
-from irexec.dtypes.elements import BF16, ELEMENTS, STRING, Element, element
+from irexec.dtypes.elements import BF16, ELEMENTS, STRING, Element, element, pack, packed_size, round_to, unpack
 from irexec.dtypes.layouts import Float8
-from irexec.dtypes.packing import pack, packed_size, round_to, unpack
 from irexec.errors import OpError
 from irexec.ops.conversion import converted
 from tests.data.elements import elements

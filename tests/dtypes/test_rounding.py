@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irexec.dtypes.elements import BF16, F8E4M3, Element, element
-from irexec.dtypes.packing import pack, round_to, unpack
+from irexec.dtypes.elements import BF16, F8E4M3, Element, element, pack, round_to, unpack
 from irexec.ops.conversion import converted
 from tests.data.elements import elements
 

@@ -108,7 +108,7 @@ def value(rng: random.Random, element: Element, *, likely: float = 0.7) -> Any:
 
 def array(element: Element, values: Sequence[Any], shape: Sequence[int]) -> np.ndarray:
     """Values in the carrier of their type; those beyond its range are the nearest that it has."""
-    from irexec.dtypes.packing import round_to
+    from irexec.dtypes.elements import round_to
 
     if element.kind == "string":
         found = np.empty(len(values), object)

@@ -17,7 +17,7 @@ from irexec.errors import OpError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Value
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.schema.injected import ElementTypes
+from irexec.schema.attributes import ElementTypes
 from irexec.schema.registry import resolve
 from irexec.testing import typed
 from irexec.testing.case_generator import CaseGenerator

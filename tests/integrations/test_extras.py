@@ -7,14 +7,14 @@ import tomllib
 
 import pytest
 
-from irexec.integrations import extras
+from irexec.integrations import tensors
 from tests.support.paths import ROOT
 
 
 @pytest.mark.parametrize(("library", "extra"), [("ray", "ray"), ("kserve", "serve")])
 def test_the_markers_of_the_extras(library: str, extra: str) -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"][extra]
-    major, minor = extras.TOO_NEW[library]
+    major, minor = tensors.TOO_NEW[library]
     assert any(each.startswith(library) for each in declared)
     assert all(each.endswith(f"; python_version < '{major}.{minor}'") for each in declared)
 
@@ -53,12 +53,12 @@ def test_what_is_said(
     library: str, python: tuple[int, ...], error: ImportError, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "version_info", python)
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
-    assert str(extras.not_importable(library, {"kserve": "serve"}.get(library, "ray"), error)) == message
+    monkeypatch.setattr(tensors, "find_spec", lambda name: None)
+    assert str(tensors.not_importable(library, {"kserve": "serve"}.get(library, "ray"), error)) == message
 
 
 def test_a_library_that_needs_another_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 12))
-    monkeypatch.setattr(extras, "find_spec", lambda name: object())
-    error = extras.not_importable("ray", "ray", ModuleNotFoundError(name="pandas"))
+    monkeypatch.setattr(tensors, "find_spec", lambda name: object())
+    error = tensors.not_importable("ray", "ray", ModuleNotFoundError(name="pandas"))
     assert str(error) == "this needs ray with pandas, which is not installed: pip install 'irexec[ray]'"

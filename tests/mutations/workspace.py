@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from irexec.native.levels import is_supported, levels
+from irexec.native.sources import is_supported, levels
 from tests.mutations.mutation import Mutation
 from tests.support.paths import ROOT
 

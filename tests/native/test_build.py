@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from irexec.native.build import BuildError, build, find_compiler, levels_of, main
-from irexec.native.levels import levels
 from irexec.native.library import path_of
+from irexec.native.sources import levels
 from tests.support.paths import ROOT
 
 _HOOK = ROOT / ".github" / "package" / "built_files.py"

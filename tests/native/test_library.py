@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from irexec.native.build import BuildError, build, find_compiler
-from irexec.native.levels import Level, is_supported, levels
 from irexec.native.library import FOLDER, description, library, path_of
+from irexec.native.sources import Level, is_supported, levels
 from tests.support.paths import ROOT
 
 

@@ -11,7 +11,7 @@ from irexec.dtypes.elements import BOOLEAN, F16, F32, I32, I64, STRING, U8
 from irexec.errors import OpError
 from irexec.ir.dims import ANY, Dim
 from irexec.ir.facts import Fact
-from irexec.schema.injected import Variables
+from irexec.schema.attributes import Variables
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import definitions
 from irexec.testing import Case

@@ -30,7 +30,7 @@ HALVES = ("f16", "bf16")
 INTEGERS = ("u1", "u2", "u3", "u4", "u6", "i4")
 TEXTS = ["", "irexec", "größer als 3", "", "数字", "a,b\\c\n", "\U0001f9ee"]
 
-# What lies at most one part in 4096 below these becomes twice what it should in f8e5m2: see irexec.dtypes.packing.
+# What lies at most one part in 4096 below these becomes twice what it should in f8e5m2: see irexec.dtypes.elements.
 DOUBLED = (2.0**-17, 2.0**-16, 2.0**-15)
 
 

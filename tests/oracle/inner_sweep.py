@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from irexec.bounds import ARITHMETICS, Unbounded
-from irexec.schema.injected import Caches
+from irexec.schema.attributes import Caches
 from irexec.testing import Case, case, typed
 from irexec.testing.laws import attributes_of, infer
 from irexec.testing.random_cases import seeded

@@ -15,8 +15,7 @@ import openvino as ov
 from openvino.passes import ConstantFolding, Manager
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.dtypes.elements import BOOLEAN, F32, Element
-from irexec.dtypes.packing import round_to
+from irexec.dtypes.elements import BOOLEAN, F32, Element, round_to
 from irexec.ir.dims import ANY, is_static, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.shape_text import parse_shape, write_shape

@@ -21,8 +21,7 @@ from openvino.utils.node_factory import NodeFactory
 
 import irexec
 from irexec.authoring.operations import function_name
-from irexec.dtypes.elements import ELEMENTS, Element, element
-from irexec.dtypes.packing import pack, unpack
+from irexec.dtypes.elements import ELEMENTS, Element, element, pack, unpack
 from irexec.errors import IrexecError
 from irexec.ir import codes
 from irexec.schema.attributes import Attribute, write_attribute

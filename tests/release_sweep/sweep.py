@@ -22,8 +22,7 @@ import numpy as np
 from irexec import Model, save_model
 from irexec.analysis.model import Port
 from irexec.authoring.downgrade import Downgraded, downgrade
-from irexec.dtypes.elements import BF16, F16, Element
-from irexec.dtypes.packing import pack, unpack
+from irexec.dtypes.elements import BF16, F16, Element, pack, unpack
 from irexec.errors import EngineError, IrexecError, RunTimeoutError
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Graph, Node

@@ -14,8 +14,8 @@ import pytest
 
 import irexec
 from irexec import opset
-from irexec.native.levels import is_supported, levels
 from irexec.native.library import path_of
+from irexec.native.sources import is_supported, levels
 from irexec.runtime.program import PLANS
 from tests.support.paths import ROOT
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.runtime import limits
+from irexec.runtime import execute
 from tests.support.endless_loop import endless_loop
 
 X = np.zeros((1, 4), np.float32)
@@ -22,7 +22,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> itertools.count[int]:
     """A clock that is a second further each time it is looked at."""
     seconds = itertools.count()
     # The clock of limits alone: memory and cores are asked for by another.
-    monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    monkeypatch.setattr(execute, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
     return seconds
 
 

@@ -12,7 +12,7 @@ import irexec
 from irexec.analysis.builder import Builder
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import F32, I4
-from irexec.runtime.weight_packing import byte_size, holding_of
+from irexec.runtime.program import byte_size, holding_of
 
 
 def _model() -> irexec.Model:

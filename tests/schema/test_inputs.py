@@ -16,7 +16,7 @@ from irexec.dtypes.elements import ELEMENTS, F32, I64, STRING, Element
 from irexec.errors import IrexecError, NodeError, OpError
 from irexec.ir.dims import ANY, Dim, PartialShape, Size
 from irexec.ir.facts import Fact
-from irexec.schema.injected import Variables
+from irexec.schema.attributes import Variables
 from irexec.schema.opdef import (
     NUMERIC,
     ONE_ELEMENT,

@@ -9,8 +9,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from irexec.dtypes.elements import F32, I32, Element
-from irexec.dtypes.packing import pack
+from irexec.dtypes.elements import F32, I32, Element, pack
 from irexec.errors import OpError
 from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact

@@ -8,7 +8,7 @@ from converters.ir_to_onnx.registry import composed
 from irexec.dtypes.elements import F32, Element
 from irexec.errors import check
 from irexec.ir.dims import Size
-from irexec.schema.rotary import RotaryAttributes
+from irexec.schema.family_attributes import RotaryAttributes
 
 INNER = "ie_internal_opset"
 

@@ -19,7 +19,7 @@ from converters.ir_to_onnx.registry import composed, exact
 from irexec.dtypes.elements import BF16, F16, F32, F64, I32, I64
 from irexec.errors import check
 from irexec.ir.constants import constant_value
-from irexec.schema.recurrent import (
+from irexec.schema.family_attributes import (
     GRU_ACTIVATIONS,
     LSTM_ACTIVATIONS,
     RNN_ACTIVATIONS,

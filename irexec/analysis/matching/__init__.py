@@ -36,7 +36,6 @@ and that have the same type.
 Bodies of paired layers are matched by name, and their layers the same way.
 """
 
-from irexec.analysis.matching.match import match_graphs
-from irexec.analysis.matching.result import Matching, Pair, ValuePair, value_pairs
+from irexec.analysis.matching.match import Matching, Pair, ValuePair, match_graphs, value_pairs
 
 __all__ = ["Matching", "Pair", "ValuePair", "match_graphs", "value_pairs"]

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irexec.analysis.portability.difference import aligned_at_the_end, always, difference, is_aligned_at_the_start
+from irexec.analysis.portability.difference import (
+    MOVES,
+    NOT_MOVED,
+    aligned_at_the_end,
+    always,
+    difference,
+    is_aligned_at_the_start,
+)
 from irexec.analysis.portability.values import is_over_three_axes
 from irexec.ir.dims import is_static
-from irexec.schema.narrow_types import MOVES, NOT_MOVED
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer

@@ -4,7 +4,7 @@ A rewrite replaces one version of an operation by older operations that compute 
 irexec.authoring.downgrade.layer, and the modules of families fill it.
 """
 
-from irexec.authoring.downgrade import activations, degenerate, few_bits, movement, spellings, widening  # noqa: F401 - they fill the table
+from irexec.authoring.downgrade import activations, degenerate, element_types, movement, spellings  # noqa: F401 - they fill the table
 from irexec.authoring.downgrade.writing import Change, Downgraded, downgrade
 
 __all__ = ["Change", "Downgraded", "downgrade"]

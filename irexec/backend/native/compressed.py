@@ -22,8 +22,7 @@ from irexec.backend.native.convolution import STEP, overwritten
 from irexec.backend.native.matmul import activations, reordering_cost
 from irexec.backend.native.panels import panel_of
 from irexec.backend.registry import kernels
-from irexec.dtypes.elements import F32, I4, I8, U2, U4, U8
-from irexec.dtypes.packing import unpack
+from irexec.dtypes.elements import F32, I4, I8, U2, U4, U8, unpack
 from irexec.native.structures import Parameters, declared_in
 
 # The largest number of rows that use unpacked weights. The number of weights of a column that are unpacked at once:

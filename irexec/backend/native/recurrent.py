@@ -29,7 +29,7 @@ from irexec.backend.native.panels import (
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I32, I64
 from irexec.native.structures import Parameters, declared_in
-from irexec.schema.recurrent import (
+from irexec.schema.family_attributes import (
     GRU_ACTIVATIONS,
     LSTM_ACTIVATIONS,
     RNN_ACTIVATIONS,

@@ -16,7 +16,7 @@ from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.elementwise import INCREASING, relative
 from irexec.bounds.rules.products import sum_of_products
 from irexec.reference.products import activation
-from irexec.schema.recurrent import GRU_ACTIVATIONS, LSTM_ACTIVATIONS, RNN_ACTIVATIONS, CellAttributes, Names
+from irexec.schema.family_attributes import GRU_ACTIVATIONS, LSTM_ACTIVATIONS, RNN_ACTIVATIONS, CellAttributes, Names
 
 State = tuple[Interval, ...]
 Step = Callable[[Interval, State], State]

@@ -21,17 +21,17 @@ from irexec.compile.passes.fold_constants import fold_constants
 from irexec.compile.passes.fold_scale_and_shift import fold_scale_and_shift
 from irexec.compile.passes.fuse_caches import fuse_caches
 from irexec.compile.passes.fuse_elementwise import fuse_elementwise
-from irexec.compile.passes.merge_duplicates import merge_duplicates
-from irexec.compile.passes.merge_transposes import merge_transposes
+from irexec.compile.passes.move_transposes import merge_transposes, sink_transposes
 from irexec.compile.passes.narrow_integer_sums import narrow_integer_sums
-from irexec.compile.passes.recognise_activations import recognise_activations
-from irexec.compile.passes.recognise_attention import recognise_attention
 from irexec.compile.passes.recognise_compressed_weights import recognise_compressed_weights
-from irexec.compile.passes.recognise_normalizations import recognise_normalizations
+from irexec.compile.passes.recognise_primitives import (
+    recognise_activations,
+    recognise_attention,
+    recognise_normalizations,
+)
 from irexec.compile.passes.recognise_quantised_values import recognise_quantised_values
 from irexec.compile.passes.recognise_sequences import recognise_sequences
-from irexec.compile.passes.remove_no_ops import remove_no_ops
-from irexec.compile.passes.sink_transposes import sink_transposes
+from irexec.compile.passes.remove_redundancy import merge_duplicates, remove_no_ops
 from irexec.compile.rewriting import Rewriting, bodies
 
 Rewrite = Callable[[CompileGraph, Rewriting], None]

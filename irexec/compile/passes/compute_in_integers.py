@@ -21,8 +21,7 @@ from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.levels import ADD_LEVELS, ATTENTION, DEQUANTIZE, PRODUCTS, QUANTIZE, THROUGH, grid_attributes
 from irexec.compile.rewriting import Rewriting, created
 from irexec.compile.select import is_static
-from irexec.dtypes.elements import F32, I8
-from irexec.dtypes.packing import unpack
+from irexec.dtypes.elements import F32, I8, unpack
 from irexec.reference.integers import MOST, Grid, nearest_levels, zero_level
 from irexec.reference.windows import window_populations
 

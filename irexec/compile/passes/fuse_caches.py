@@ -3,7 +3,8 @@
     ReadValue -> [Gather along the batch] -> Concat with new rows -> Assign
                                                     -> [heads repeated] -> ScaledDotProductAttention
 
-become one operation, which appends in place and takes part in a segment, although its sizes change from run to run.
+become one operation, ``CachedAttention``, which no IR has. Its kernel appends in place and attends to more rows in each
+run; it takes part in a segment, although its sizes change from run to run.
 """
 
 from __future__ import annotations
@@ -23,9 +24,65 @@ from irexec.compile.select import task_of
 from irexec.dtypes.elements import F32, I64
 from irexec.errors import OpError
 from irexec.ir.dims import low
+from irexec.ir.facts import Fact
+from irexec.schema.attributes import Variables
+from irexec.schema.opdef import AnyTensor, FloatTensor, IntegerTensor, OpDef
+from irexec.schema.registry import resolve
 
 _SAMPLED = (1, 2, 3)
 """Lengths of a cache before a run for which the repetition of heads is computed, to see what it does."""
+
+
+def _cached_attention(
+    query: FloatTensor,
+    key: FloatTensor,
+    value: FloatTensor,
+    mask: AnyTensor,
+    scale: FloatTensor,
+    beams: IntegerTensor,
+    first_key: FloatTensor,
+    first_value: FloatTensor,
+    *,
+    causal: bool,
+    key_variable: str,
+    value_variable: str,
+    variables: Variables,
+) -> np.ndarray:
+    """ScaledDotProductAttention of the query (B, heads, L, E) with the keys (B, key heads, S, E) and values of two
+    variables, each after its entries were picked by ``beams`` along axis 0 and ``key`` or ``value`` was appended along
+    axis 2. Variables that are not assigned yet are ``first_key`` and ``first_value``.
+
+    Neighbouring heads of the query share a head of the keys.
+    """
+    gather, axis, whole = resolve("Gather", "opset8"), np.zeros((), np.int64), []
+    for name, first, new in ((key_variable, first_key, key), (value_variable, first_value, value)):
+        before = gather.kernel(variables.get(name, first), beams, axis)
+        variables[name] = np.concatenate([before, new], 2)
+        whole.append(np.repeat(variables[name], query.shape[1] // key.shape[1], 1))
+    attention = resolve("ScaledDotProductAttention", "opset13")
+    result: np.ndarray = attention.kernel(query, *whole, mask, scale, causal=causal)
+    return result
+
+
+CACHED_ATTENTION = OpDef(
+    "CachedAttention", "irexec", _cached_attention, deterministic=False, stateful=True, tolerance=1e-5,
+    late=(3, 5, 6, 7),
+)  # fmt: skip
+"""The definition, which is in no registry."""
+
+
+@CACHED_ATTENTION.shape_rule
+def _facts(
+    query: Fact,
+    key: Fact,
+    value: Fact,
+    mask: Fact,
+    scale: Fact,
+    beams: Fact,
+    first_key: Fact,
+    first_value: Fact,
+) -> Fact:
+    return Fact(query.element, (*query.static_shape[:3], value.static_shape[3]))
 
 
 def fuse_caches(graph: CompileGraph, rewriting: Rewriting) -> None:
@@ -215,7 +272,6 @@ def _emit(graph: CompileGraph, rewriting: Rewriting, attention: Operation, key: 
         "causal": attention.attributes["causal"], "key_variable": key.variable, "value_variable": value.variable
     }  # fmt: skip
     origins = [key.read, value.read, key.concat, value.concat, key.assign, value.assign, attention]
-    from irexec.compile.cached_attention import CACHED_ATTENTION  # most models have no cache
 
     return created(graph, CACHED_ATTENTION, inputs, attributes, origins)
 

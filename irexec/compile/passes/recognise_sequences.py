@@ -17,7 +17,7 @@ from irexec.compile.rewriting import Rewriting, create
 from irexec.compile.select import is_static
 from irexec.dtypes.elements import F32, F64, I64
 from irexec.schema.bodies import Slice, Wiring
-from irexec.schema.recurrent import Direction, SequenceAttributes, sequence_of
+from irexec.schema.family_attributes import Direction, SequenceAttributes, sequence_of
 
 _STATES = {"LSTMCell": 2, "GRUCell": 1, "RNNCell": 1}
 _RESHAPES = ("Reshape", "Squeeze", "Unsqueeze")

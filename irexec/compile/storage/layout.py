@@ -13,8 +13,7 @@ import numpy as np
 
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.steps import SlotArray
-from irexec.compile.storage.arena import Buffer, assign_offsets
-from irexec.compile.storage.planned import EXTERNAL, Owner, PlannedOperation, Storage
+from irexec.compile.storage.planned import EXTERNAL, Buffer, Owner, PlannedOperation, Storage, assign_offsets
 from irexec.compile.storage.views import View, as_views, may_be_views, outputs_of, view_of
 from irexec.ir.dims import has_room
 from irexec.schema.shape_rules import normalize_axis

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format
 
 from irexec.compile.memory_limit import MemoryLimit
-from irexec.dtypes.strings import check_code_points
+from irexec.dtypes.codecs import check_code_points
 from irexec.errors import ModelError, OpError
 from irexec.messages import sentence
 

@@ -19,7 +19,7 @@ from irexec.ir.graph import Graph, Value
 from irexec.ir.order import find_value
 from irexec.ir.shape_text import ShapeLike
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.weight_packing import WeightsMode
+from irexec.runtime.program import WeightsMode
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape
 
 _TRIED = (2, 3)

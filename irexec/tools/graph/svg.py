@@ -18,8 +18,7 @@ from itertools import chain
 from typing import Any
 
 from irexec.display import Content, Text, sections_of
-from irexec.display.hypertext import data, page
-from irexec.display.markup import Html, element, joined
+from irexec.display.hypertext import Html, data, element, joined, page
 from irexec.ir.findings import Finding
 from irexec.ir.garbage import collection_paused
 from irexec.messages import counted, cut, visible

@@ -15,8 +15,7 @@ from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import UNKNOWN, Inference, infer_shapes
 from irexec.api import ModelLike, as_model
 from irexec.compile.plan_report import PlanReport
-from irexec.compile.storage.arena import Interval, in_use
-from irexec.compile.storage.planned import MemoryInterval
+from irexec.compile.storage.planned import Interval, MemoryInterval, in_use
 from irexec.display import Column, Content, Curve, Table
 from irexec.errors import IrexecError
 from irexec.ir.dims import is_static

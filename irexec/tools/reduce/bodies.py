@@ -16,7 +16,7 @@ from irexec.errors import InputError, IrexecError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, ModelGraph, Node
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.schema.injected import Runner
+from irexec.schema.attributes import Runner
 from irexec.schema.registry import resolve
 from irexec.tools.reduce.candidate import Whole
 from irexec.tools.reduce.recording import RecordedRun

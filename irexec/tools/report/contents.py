@@ -13,7 +13,7 @@ from irexec.analysis.execution_graph import executed_layers, is_execution_graph
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference
 from irexec.display import Amount, Column, Content, Table
-from irexec.display.markup import Html, element, joined
+from irexec.display.hypertext import Html, element, joined
 from irexec.errors import InputError, IrexecError
 from irexec.ir.findings import Finding, Findings
 from irexec.ir.garbage import collection_paused

@@ -21,7 +21,7 @@ from irexec.ir.order import find_value, unique_names, values_by_name
 from irexec.messages import listed, silent
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.observation import RunProgress
-from irexec.runtime.weight_packing import WeightsMode
+from irexec.runtime.program import WeightsMode
 from irexec.tools.arrays.files import STDIN, open_arrays
 from irexec.tools.images import ImageOptions
 from irexec.tools.run.infer_report import Assertion, InferReport

@@ -14,8 +14,7 @@ import numpy as np
 from irexec.analysis.collection import in_order
 from irexec.authoring.operations import WRITTEN, function_name, function_of
 from irexec.authoring.tensor import constant
-from irexec.dtypes.elements import Element
-from irexec.dtypes.packing import pack
+from irexec.dtypes.elements import Element, pack
 from irexec.errors import IrexecError, ModelError, UnsupportedError
 from irexec.ir.constants import constant_value, release
 from irexec.ir.dims import ANY, is_static

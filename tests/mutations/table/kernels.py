@@ -135,7 +135,7 @@ KERNELS = (
     ),
     Mutation(
         "Concat along the first axis writes all tensors to one place",
-        f"{_BACKEND}/concat.py",
+        f"{_BACKEND}/copies.py",
         "            start += size\n",
         "            start += size if axis else 0\n",
         ("tests/backend/test_movement.py",),

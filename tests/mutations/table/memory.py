@@ -21,7 +21,7 @@ MEMORY = (
     ),
     Mutation(
         "the arena frees a buffer during its last step",
-        "irexec/compile/storage/arena.py",
+        "irexec/compile/storage/planned.py",
         "while ends and ends[0].last < buffer.first:",
         "while ends and ends[0].last <= buffer.first:",
         ("tests/compile/test_memory.py",),
@@ -29,7 +29,7 @@ MEMORY = (
     ),
     Mutation(
         "a gap of the arena is too long after a part of it was taken",
-        "irexec/compile/storage/arena.py",
+        "irexec/compile/storage/planned.py",
         "self._gaps.insert(i, (offset + size, whole - size))",
         "self._gaps.insert(i, (offset + size, whole))",
         ("tests/compile/test_memory.py",),

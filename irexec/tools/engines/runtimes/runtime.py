@@ -15,8 +15,7 @@ import numpy as np
 
 from irexec.analysis.model import Model, Port
 from irexec.compile.memory_limit import MemoryLimit
-from irexec.dtypes.elements import F32, I32, Element
-from irexec.dtypes.packing import round_to
+from irexec.dtypes.elements import F32, I32, Element, round_to
 from irexec.errors import EngineError, InputError, RunTimeoutError
 from irexec.io.line_process import LineProcess
 from irexec.ir.facts import Fact

@@ -1,23 +1,26 @@
-"""Remove operations that return their input unchanged, bit by bit, and Gathers of which only sizes are read.
+"""Remove operations that return their input unchanged, Gathers of which only sizes are read, and duplicates.
 
-Adding 0.0 is not among them: it changes -0.0.
+Adding 0.0 is not among them: it changes -0.0. Duplicates are operations that compute the same (common subexpressions).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Hashable, Set
 
 import numpy as np
 
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
-from irexec.compile.rewriting import Rewriting, created
+from irexec.compile.rewriting import Rewriting, computation, created
 from irexec.dtypes.elements import Element
+from irexec.schema.attributes import ElementTypes
 
 IDEMPOTENT = frozenset({"Relu", "Abs", "Sign", "Ceiling", "Floor", "Round", "Clamp"})
 
 Reason = str
 Source = CompileValue | Reason | None
 """The value that an output is equal to; a reason if it is not equal; None without a reason."""
+SMALL = 256
+"""Constants of at most this number of bytes are compared by value, larger ones by where they come from."""
 
 
 def remove_no_ops(graph: CompileGraph, rewriting: Rewriting) -> None:
@@ -248,3 +251,48 @@ _RULES: dict[str, Callable[[Operation], Source]] = {
     "Add": _add,
     "Power": _power,
 }
+
+
+def merge_duplicates(graph: CompileGraph, rewriting: Rewriting) -> None:
+    """Keep the first of several operations of equal definition, attributes and inputs, and redirect readers."""
+    first: dict[Hashable, Operation] = {}
+    for operation in graph.order():
+        reason = _obstacle(operation)
+        if reason is not None:
+            rewriting.refused(operation, reason)
+            continue
+        kept = first.setdefault(_key(operation), operation)
+        if kept is not operation:
+            for old, new in zip(operation.outputs, kept.outputs, strict=True):
+                graph.replace_all_uses_with(old, new)
+            graph.remove(operation)
+            rewriting.applied()
+
+
+def _obstacle(operation: Operation) -> str | None:
+    """Why the operation must be computed anew each time; None if it need not."""
+    definition = operation.definition
+    if definition is None or operation.chain is not None:
+        return "it is a chain already"
+    if not definition.deterministic:
+        return "it gives another result each time"
+    if (
+        definition.stateful
+        or operation.bodies
+        or any(kind is not ElementTypes for kind in definition.injected.values())
+    ):
+        return "it has state or bodies"
+    return None
+
+
+def _key(operation: Operation) -> Hashable:
+    return computation(operation), tuple(map(_input, operation.inputs)), len(operation.outputs)
+
+
+def _input(value: CompileValue) -> Hashable:
+    if value.constant is None:
+        return id(value)
+    known = value.known
+    if known is None or known.nbytes > SMALL or known.dtype == np.dtype(object):
+        return id(value.constant)
+    return value.fact.element, known.shape, known.dtype.str, known.tobytes()

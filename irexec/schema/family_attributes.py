@@ -1,14 +1,129 @@
-"""Attributes of prior boxes, and the boxes that they put into every cell of a grid."""
+"""Attributes that kernels, shape rules and exporters share: recurrent cells, rotary embeddings, prior boxes."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from irexec.schema.attributes import Floats
+from irexec.schema.attributes import Floats, NonNegative, Positive
+
+Names = tuple[str, ...]
+Direction = Literal["forward", "reverse", "bidirectional"]
+
+LSTM_ACTIVATIONS: Names = ("sigmoid", "tanh", "tanh")
+GRU_ACTIVATIONS: Names = ("sigmoid", "tanh")
+RNN_ACTIVATIONS: Names = ("tanh",)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellAttributes:
+    """RNNCell, and the attributes of every cell; alpha and beta are the parameters of the activations, in their order.
+
+    The default activations are written out, as OpenVINO refuses an empty list.
+    """
+
+    hidden_size: Positive
+    activations: Names = RNN_ACTIVATIONS
+    activations_alpha: Floats = ()
+    activations_beta: Floats = ()
+    clip: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LSTMCellAttributes(CellAttributes):
+    """LSTMCell-4."""
+
+    activations: Names = LSTM_ACTIVATIONS
+
+
+@dataclass(frozen=True, kw_only=True)
+class LSTMCell1Attributes(LSTMCellAttributes):
+    """LSTMCell-1: ``input_forget`` couples the input gate to the forget gate."""
+
+    input_forget: bool = False
+    weights_format: Literal["fico", "ifco", "icof", "ifoc", "iofc"] = "fico"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GRUCellAttributes(CellAttributes):
+    """GRUCell: with ``linear_before_reset`` the reset gate is applied after the product with R, which has a bias of its
+    own."""
+
+    activations: Names = GRU_ACTIVATIONS
+    linear_before_reset: bool = False
+
+    @property
+    def bias_count(self) -> int:
+        """The number of biases of each hidden unit."""
+        return 4 if self.linear_before_reset else 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceAttributes(CellAttributes):
+    """RNNSequence, and the attributes of every sequence."""
+
+    direction: Direction
+
+    @property
+    def reversed_directions(self) -> tuple[bool, ...]:
+        """Whether each direction reads the sequences backwards."""
+        return {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}[self.direction]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LSTMSequenceAttributes(SequenceAttributes):
+    """LSTMSequence."""
+
+    activations: Names = LSTM_ACTIVATIONS
+
+
+@dataclass(frozen=True, kw_only=True)
+class GRUSequenceAttributes(SequenceAttributes, GRUCellAttributes):
+    """GRUSequence."""
+
+    activations: Names = GRU_ACTIVATIONS
+
+
+@dataclass(frozen=True, kw_only=True)
+class AUGRUSequenceAttributes(GRUSequenceAttributes):
+    """AUGRUSequence, which has one direction."""
+
+    direction: Literal["forward"] = "forward"
+
+
+def sequence_of(cell: CellAttributes, direction: Direction) -> SequenceAttributes | None:
+    """The attributes of the sequence that runs a cell of these attributes; None for a cell that no sequence has."""
+    if isinstance(cell, LSTMCell1Attributes) and cell.input_forget:
+        return None
+    shared = {field.name: getattr(cell, field.name) for field in dataclasses.fields(CellAttributes)}
+    if isinstance(cell, GRUCellAttributes):
+        return GRUSequenceAttributes(**shared, linear_before_reset=cell.linear_before_reset, direction=direction)
+    return SequenceAttributes(**shared, direction=direction)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RotaryAttributes:
+    """RoPE, under the names that OpenVINO writes."""
+
+    config_slice_start: NonNegative = 0
+    config_slice_stop: NonNegative = 0
+    config_input_trans0213: bool = False
+    config_output_trans0213: bool = False
+    config_is_interleaved: bool = False
+    config_rotary_ndims: NonNegative = 0
+    config_is_chatglm: bool = False
+    config_support_2d_rope: bool = False
+    config_support_3d_rope: bool = False
+    config_is_qwen: bool = False
+    config_use_rope_cache: bool = False
+    config_is_ltx_video: bool = False
+    config_head_cnt: NonNegative = 0
+    config_head_size: NonNegative = 0
+    config_gather_position_arg_id: NonNegative = 0
 
 
 @dataclass(frozen=True, kw_only=True)
