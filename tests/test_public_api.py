@@ -171,11 +171,11 @@ def test_nothing_is_imported_before_it_is_needed(program: str, absent: tuple[str
 @pytest.mark.parametrize(
     ("line", "most"),
     [
-        (["validate", _XML], 125),
-        (["inspect", _XML], 122),
-        (["diff", _XML, _XML], 130),
-        (["convert", _ONNX, "-o", "m.xml"], 155),
-        (["infer", _XML, "-i", "random"], 230),
+        (["validate", _XML], 113),
+        (["inspect", _XML], 111),
+        (["diff", _XML, _XML], 119),
+        (["convert", _ONNX, "-o", "m.xml"], 145),
+        (["infer", _XML, "-i", "random"], 208),
     ],
 )
 def test_a_command_imports_few_modules(line: list[str], most: int, tmp_path: Path) -> None:
