@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -74,6 +76,21 @@ def test_contents_of_packages() -> None:
         f"the sdist lacks {archived[0].partition('/')[2]}",
         "the sdist should not have build",
     ]
+
+
+@pytest.mark.skipif(shutil.which("git") is None or not (ROOT / ".git").exists(), reason="not a checkout of git")
+def test_an_sdist_may_have_every_tracked_file() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    assert _CONTENTS.sdist_problems([f"irexec-1/{name}" for name in [*tracked, "PKG-INFO"]], set()) == []
+
+
+def test_the_recipe_for_conda_has_the_dependencies() -> None:
+    recipe = (ROOT / ".github/package/conda/recipe.yaml").read_text("utf-8")
+    listed = [line.strip().removeprefix("- ") for line in recipe.splitlines()]
+    for dependency in _PROJECT["project"]["dependencies"]:
+        assert dependency.replace(">=", " >=") in listed
+    assert f"irexec = {_PROJECT['project']['scripts']['irexec']}" in listed
+    assert 'version: "VERSION"' in recipe and "sha256: SHA256" in recipe
 
 
 def test_the_wheel_has_the_samples_of_the_demo() -> None:

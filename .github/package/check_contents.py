@@ -18,11 +18,13 @@ _TOP = {
     ".github",
     ".gitignore",
     ".pre-commit-config.yaml",
+    ".pre-commit-hooks.yaml",
     "CHANGELOG.md",
     "CITATION.cff",
     "LICENSE",
     "PKG-INFO",
     "README.md",
+    "action.yml",
     "converters",
     "docs",
 }

@@ -157,7 +157,8 @@ def validate(
         found = _without(known, found, checks.ignore)
     shown = [one for one in found if one.findings or one.error is not None or not quiet]
     for one in shown:
-        if one.error is not None:
+        # The table of several files has these as rows.
+        if one.error is not None and (form != "table" or len(shown) == 1):
             render.error_line(one.error)
     if not shown and form == "table":
         return _CLEAN

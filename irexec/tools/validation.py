@@ -18,7 +18,7 @@ from irexec.analysis.codes import find_code
 from irexec.analysis.execution_graph import is_execution_graph
 from irexec.analysis.model import Model, blocking_constant
 from irexec.analysis.validate import validate
-from irexec.display import Content
+from irexec.display import Content, Text
 from irexec.errors import ConversionError, InputError, ModelError, UnsupportedError
 from irexec.io.worker_process import begin_worker
 from irexec.ir import codes
@@ -88,11 +88,18 @@ class FileReport(Shown):
 
 
 def reports_sections(reports: Sequence[FileReport]) -> list[Content]:
-    """The reports of files that were read, and the number of all findings where there are several files."""
-    found: list[Content] = [one.sections() for one in reports if one.error is None]
-    if len(reports) > 1:
+    """The reports of files, and the number of all findings where there are several files; of a single file that was not
+    read nothing, since the error says it.
+    """
+    is_single = len(reports) == 1
+    found: list[Content] = [
+        Text(str(one.error), "error") if one.error is not None else one.sections()
+        for one in reports
+        if one.error is None or not is_single
+    ]
+    if not is_single:
         ignored, known = sum(one.ignored for one in reports), sum(one.known for one in reports)
-        unreadable = {"not readable": len(reports) - len(found)}
+        unreadable = {"not readable": sum(one.error is not None for one in reports)}
         counts = count_text(
             (each for one in reports for each in one.findings), ignored=ignored, known=known, **unreadable
         )

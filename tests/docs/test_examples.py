@@ -92,6 +92,7 @@ def test_shell_lines(page: str, line: str) -> None:
             "irexec",
             "git",
             "sphinx-build",
+            ".ci/release",
             ".ci/run",
             "pre-commit",
             "ruff",

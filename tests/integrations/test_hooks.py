@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -90,3 +91,52 @@ def test_the_action_calls_what_exists() -> None:
         assert used or "inputs" not in str(step)
     everything = str(action["runs"])
     assert all(f"inputs.{name}" in everything for name in action["inputs"])
+
+
+def _program(folder: Path, name: str, text: str) -> None:
+    file = folder / name
+    file.write_text(f"#!/bin/sh\n{text}\n", "utf-8")
+    file.chmod(0o755)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_the_steps_of_the_action_run(repository: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Every step but the installation, in a repository with a changed and a damaged model; gh records its arguments."""
+    folder, commit = repository
+    model = irexec.read_model(folder / "models" / "classifier.xml")
+    with model.edit() as editor:
+        editor.rename("image", "picture")
+    model.save(folder / "models" / "classifier.xml", overwrite=True)
+    for suffix in (".xml", ".bin"):
+        shutil.copy(DIGITS / f"damaged{suffix}", folder / "models")
+    room = tmp_path_factory.mktemp("runner")
+    _program(room, "gh", f'echo "$@" >> {room}/gh.log')
+    _program(room, "irexec", f'exec {sys.executable} -m irexec "$@"')
+    _program(room, "python", f'exec {sys.executable} "$@"')
+    known = {
+        "inputs.models": "models", "inputs.options": "--ignore IR302", "inputs.comment": "true",
+        "github.event.pull_request.base.sha": commit, "github.event.pull_request.number": "7", "github.token": "none",
+    }  # fmt: skip
+    runner = {
+        "PATH": f"{room}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "RUNNER_TEMP": str(room),
+        "GITHUB_STEP_SUMMARY": str(room / "summary.md"), "GITHUB_REPOSITORY": "a/b", "GITHUB_SHA": commit,
+        "GITHUB_REF": "refs/pull/7/merge",
+    }  # fmt: skip
+    codes, printed = {}, {}
+    for step in yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"]:
+        if step["name"] == "install":
+            continue
+        variables = {name: known[text.strip("${} ")] for name, text in step["env"].items()}
+        # As GitHub runs "shell: bash".
+        words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        done = subprocess.run(words, env={**os.environ, **runner, **variables}, capture_output=True, text=True)
+        codes[step["name"]], printed[step["name"]] = done.returncode, done.stdout + done.stderr
+    assert codes == {
+        "compare changed models with those of the base": 0, "upload findings": 0, "validate": 1,
+    }, printed  # fmt: skip
+    assert "::error file=models/damaged.xml,line=26" in printed["validate"] and "IR302" not in printed["validate"]
+    summary = (room / "summary.md").read_text("utf-8")
+    assert "### `models/classifier.xml`" in summary and "picture" in summary
+    assert '"results"' in (room / "irexec.sarif").read_text("utf-8")
+    calls = (room / "gh.log").read_text("utf-8")
+    assert "pr comment 7 --body-file" in calls and "repos/a/b/code-scanning/sarifs" in calls

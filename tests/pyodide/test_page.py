@@ -270,7 +270,7 @@ def test_large_and_other_files_are_refused_in_words(browser: Browser, tmp_path: 
     _wait(browser)
     assert "notes.doc: neither a model" in _error(browser)
     broken = tmp_path / "broken.xml"
-    broken.write_text("<net><layers>")
+    broken.write_text('<net version="11"><layers>')
     browser.files("#files", [broken])
     _wait(browser)
     assert "not well-formed XML" in _error(browser)

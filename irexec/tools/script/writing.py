@@ -158,7 +158,7 @@ class _Written:
 _MAIN = (
     'if __name__ == "__main__":',
     "    if len(sys.argv) != 2:",
-    '        sys.exit("usage: python SCRIPT.py OUTPUT.xml")',
+    '        sys.exit(f"usage: python {sys.argv[0]} OUTPUT.xml")',
     "    model().save(sys.argv[1])",
 )
 
