@@ -22,8 +22,7 @@ from irexec.analysis.shape_inference import Inference
 from irexec.analysis.validate import infer_all, validate
 from irexec.api import save_model, to_onnx
 from irexec.display import Content, Text, html, sections_of
-from irexec.display.hypertext import page
-from irexec.display.markup import Html, element, joined
+from irexec.display.hypertext import Html, element, joined, page
 from irexec.errors import InputError, IrexecError
 from irexec.io.onnx_bytes import is_onnx_file
 from irexec.ir.dims import shape_text
