@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from irexec.analysis.checks.layers import own_layers
+from irexec.analysis.checks.layers import refused_layers
 from irexec.analysis.model import Model
 from irexec.analysis.portability.findings import parse_target
 from irexec.api import save_model
@@ -200,9 +200,11 @@ def convert(
     warnings: list[str] = []
     with render.progress(f"converting {model}"):
         converted = _converted(converters, model, shapes_by_name(shapes, "--input"), strict, warnings.append)
-    if own := own_layers(converted):
-        layers = ", ".join(f"{node.name!r} ({node.type})" for node in own[:5]) + (", ..." if len(own) > 5 else "")
-        text = f"OpenVINO refuses the IR: irexec alone has the operations of {counted(len(own), 'layer')}: {layers}"
+    if refused := refused_layers(converted):
+        layers = ", ".join(f"{node.name!r} ({node.type})" for node in refused[:5]) + (
+            ", ..." if len(refused) > 5 else ""
+        )
+        text = f"OpenVINO refuses the IR: it does not read the operations of {counted(len(refused), 'layer')}: {layers}"
         if strict:
             raise ConversionError(text, unsupported=True)
         warnings.append(text)

@@ -15,7 +15,7 @@ from irexec.cli.runtime_options import ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIM
 from irexec.cli.values import FilePath, Parsed
 from irexec.tools.generating import GenerateOptions, Generation
 from irexec.tools.generating import generate as generated
-from irexec.tools.generating.exported import MODEL
+from irexec.tools.generating.exported import model_file
 from irexec.tools.generating.run import generation_sections, text_sections
 
 
@@ -96,12 +96,13 @@ def generate(
     trace: bool,
     as_json: bool,
 ) -> int:
-    """Continue a prompt with the language model in DIR, as optimum-intel exports it, and show where runtimes part.
+    """Continue a prompt with a language model, or that in a folder of optimum-intel, and show where runtimes differ.
 
     \b
     irexec generate DIR -p "Once upon a time" --trace
     irexec generate DIR -p "Once upon a time" --runtime openvino
     irexec generate DIR -p "Once upon a time" --temperature 0.8 --seed 1
+    irexec generate model.onnx --ids 1,450,12 --runtime onnxruntime --trace
 
     The most probable token is chosen unless an option of sampling is given. The other runtime has the tokens of irexec
     in each step. The exit code is 1 if it chooses another token in any step.
@@ -120,6 +121,6 @@ def generate(
 def _after(found: Generation, request: GenerateOptions) -> None:
     """Show the comparison of all layers up to the step in which the runtimes part."""
     if found.first is not None and request.save_inputs is not None and found.runtime is not None:
-        model = f"{found.folder}/{MODEL}"
+        model = str(model_file(found.folder))
         steps = ["-i", request.save_inputs, f"--steps={found.first}"]
         go_on("compare", model, "--b-runtime", found.runtime, *steps)

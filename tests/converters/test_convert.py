@@ -238,6 +238,25 @@ def test_layers_that_openvino_does_not_have(tmp_path: Path) -> None:
     assert not (tmp_path / "n.xml").exists()
 
 
+def test_layers_that_openvino_only_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A translator of a plug-in may make them."""
+    builder = irexec.Builder("norm")
+    x = builder.parameter("f32", (2, 3), "x")
+    weights = builder.constant(np.ones(3, np.float32))
+    builder.result(builder.emit("RMS", x, weights, version="ie_internal_opset", name="norm", epsilon="1e-5"))
+    model = builder.model()
+    monkeypatch.setattr(converters, "convert", lambda *args, **settings: model)
+    onnx.save(model_of("(float[2,3] x) => (float[2,3] y) { y = Relu(x) }"), tmp_path / "m.onnx")
+    words = ["convert", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "n.xml")]
+    assert run_cli([*words, "--strict"]) == 4
+    assert "it does not read the operations of 1 layer: 'norm' (RMS)" in capsys.readouterr().err
+    assert not (tmp_path / "n.xml").exists()
+    assert run_cli(words) == 0
+    assert "it does not read the operations of 1 layer: 'norm' (RMS)" in capsys.readouterr().err
+
+
 def test_a_model_without_results_is_not_written_as_onnx() -> None:
     model = irexec.Model([], [irexec.opset.parameter([2], "f32", name="x")])
     with pytest.raises(irexec.ConversionError, match="no Result"):

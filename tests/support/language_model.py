@@ -18,7 +18,7 @@ WIDTH = 16
 
 
 def language_model(
-    folder: Path, words: int, *, seed: int = 0, gain: float = 1.0, ends: list[int] | None = None
+    folder: Path, words: int, *, seed: int = 0, gain: float = 1.0, ends: list[int] | None = None, caches: bool = False
 ) -> Path:
     """Write the files into a folder.
 
@@ -28,9 +28,10 @@ def language_model(
         seed: of the weights.
         gain: the logits are multiplied by it.
         ends: the end tokens.
+        caches: keys and values are inputs and outputs in place of variables.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    irexec.save_model(_model(words, np.random.default_rng(seed), gain), folder / "openvino_model.xml")
+    irexec.save_model(_model(words, np.random.default_rng(seed), gain, caches), folder / "openvino_model.xml")
     with zipfile.ZipFile(ROOT / "tests" / "data" / "tokenizers.zip") as archive:
         for kind in ("tokenizer", "detokenizer"):
             for suffix in ("xml", "bin"):
@@ -40,7 +41,7 @@ def language_model(
     return folder
 
 
-def _model(words: int, rng: np.random.Generator, gain: float) -> irexec.Model:
+def _model(words: int, rng: np.random.Generator, gain: float, caches: bool) -> irexec.Model:
     """Logits from the tokens so far: embeddings of tokens and positions, causal attention by the mask, a product."""
     make = irexec.Builder("language")
 
@@ -50,7 +51,7 @@ def _model(words: int, rng: np.random.Generator, gain: float) -> irexec.Model:
     ids, mask, positions = (
         make.parameter("i64", (-1, -1), name, names=[name]) for name in ("input_ids", "attention_mask", "position_ids")
     )
-    beams = make.parameter("i32", (-1,), "beam_idx", names=["beam_idx"])
+    beams = None if caches else make.parameter("i32", (-1,), "beam_idx", names=["beam_idx"])
     zero = make.constant(np.array(0, np.int64), "i64")
     tokens = make.emit("Gather", floats(words, WIDTH), ids, zero, batch_dims="0")
     places = make.emit("Gather", floats(64, WIDTH), positions, zero, batch_dims="0")
@@ -75,8 +76,14 @@ def _model(words: int, rng: np.random.Generator, gain: float) -> irexec.Model:
     return make.model()
 
 
-def _cached(make: irexec.Builder, name: str, new: Value, beams: Value, zero: Value) -> Value:
-    """The values of all steps so far, of the beams, in a variable that begins without tokens."""
+def _cached(make: irexec.Builder, name: str, new: Value, beams: Value | None, zero: Value) -> Value:
+    """The values of all steps so far, of the beams, in a variable that begins without tokens, or in an output."""
+    if beams is None:
+        shape = (-1, -1, WIDTH)
+        given = make.parameter("f32", shape, f"past_{name}", names=[f"past_key_values.0.{name}"])
+        both = make.emit("Concat", given, new, axis="1", names=[f"present.0.{name}"])
+        make.result(both)
+        return both
     start = make.constant(np.zeros((1, 0, WIDTH), np.float32), "f32")
     kinds = {"variable_id": name, "variable_type": "f32", "variable_shape": f"?,?,{WIDTH}"}
     past = make.emit("Gather", make.emit("ReadValue", start, **kinds), beams, zero, batch_dims="0")

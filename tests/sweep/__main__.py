@@ -33,6 +33,7 @@ KINDS = {
     "judge-graphs": "tests.bounds.judged_graphs",
     "judge-recordings": "tests.judge_sweep.recordings",
     "legacy": "tests.legacy_sweep.sweep",
+    "models": "tests.contrib_sweep.models",
     "operations": "tests.oracle.sweep",
     "optimized": "tests.optimized_sweep",
     "reduce": "tests.reduce_sweep",

@@ -127,9 +127,16 @@ def packed_linear_attention(
     """
     decay, beta = needed(rule, decay, beta)
     queries, keys = heads
-    key_size, value_size = (_last_size(ctx, x, what) // keys for x, what in ((key, "key"), (value, "value")))
+    key_size, value_size = _last_size(ctx, query, "query") // queries, _last_size(ctx, value, "value") // keys
     if key_size < 1:
-        raise OpError(f"the keys {ctx.fact(key)} have no elements for {keys} heads")
+        raise OpError(f"the queries {ctx.fact(query)} have no elements for {queries} heads")
+    stored = _last_size(ctx, key, "key") // key_size
+    if stored < 1 or keys % stored:
+        raise OpError(f"the keys {ctx.fact(key)} have {stored} heads of {key_size}, expected a divisor of {keys}")
+    key_heads = split_last(ctx, key, [stored, key_size])
+    if stored < keys:
+        # Several states read the same key head.
+        key_heads = repeat_along(ctx, key_heads, 2, keys)
     group = max(queries // keys, 1)
     wide = split_last(ctx, query, [min(queries, keys) if keys > queries else keys, group, key_size])
     if keys > queries:
@@ -137,7 +144,7 @@ def packed_linear_attention(
         rows = ctx.emit("Squeeze", wide, [3])
         wide = ctx.unsqueeze(repeat_along(ctx, rows, 2, keys), [3])
     tokens = Tokens(
-        wide, split_last(ctx, key, [keys, key_size, 1]), split_last(ctx, value, [keys, 1, value_size]),
+        wide, ctx.unsqueeze(key_heads, [4]), split_last(ctx, value, [keys, 1, value_size]),
         None if decay is None else ctx.emit("Exp", split_last(ctx, decay, [keys, -1, 1])),
         None if beta is None else split_last(ctx, beta, [-1, 1, 1]),
     )  # fmt: skip

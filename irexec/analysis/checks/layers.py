@@ -38,9 +38,16 @@ OWN_NAMESPACES = ("irexec", "onednn")
 """Namespaces of operations that OpenVINO does not have."""
 
 
-def own_layers(model: ModelGraph) -> list[Node]:
-    """The layers of operations that irexec alone has, so that OpenVINO refuses the model."""
-    return [node for node in model.walk() if node.version in OWN_NAMESPACES]
+def refused_layers(model: ModelGraph) -> list[Node]:
+    """The layers of operations that irexec alone has or that OpenVINO only writes, so that it refuses the model."""
+    return [node for node in model.walk() if node.version in OWN_NAMESPACES or _is_unread(node)]
+
+
+def _is_unread(node: Node) -> bool:
+    try:
+        return resolve(node.type, node.version).unread
+    except UnsupportedError:
+        return False
 
 
 def layer_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:

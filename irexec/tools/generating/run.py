@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 
+from irexec.analysis.precision import Precision
 from irexec.display import Column, Content, Table, Text, sections_of
 from irexec.errors import InputError
 from irexec.io.writer import check_file
 from irexec.messages import counted, silent
 from irexec.records import Record, Records, Report
 from irexec.runtime.compiled_model import CompiledModel
+from irexec.runtime.session import Session
 from irexec.tools.engines.runtimes import open_runtime, require_runtime
 from irexec.tools.generating.exported import ExportedModel
 from irexec.tools.images import ImageOptions
@@ -122,15 +125,19 @@ class Choice(Record):
 
 @dataclass(frozen=True)
 class Beside(Record):
-    """A step in another runtime, which has the same tokens before it.
+    """A step in another runtime or arithmetic, which has the same tokens before it.
 
     Attributes:
         choice: the token that it chooses.
         difference: the largest absolute difference between the logits of both.
+        cache: the cache or variable that differs most after the step; None if there are none.
+        cache_difference: the largest absolute difference between the values of ``cache``.
     """
 
     choice: Choice
     difference: float
+    cache: str | None = None
+    cache_difference: float | None = None
 
 
 @dataclass(frozen=True)
@@ -142,12 +149,14 @@ class Token(Record):
         choice: the token.
         runner_up: the most probable other token; None in a vocabulary of one.
         beside: the same step in another runtime; None without one.
+        f32: the same step of irexec in f32; None unless it computes ``as-written``.
     """
 
     step: int
     choice: Choice
     runner_up: Choice | None
     beside: Beside | None = None
+    f32: Beside | None = None
 
     @property
     def parts(self) -> bool:
@@ -160,7 +169,7 @@ class Generation(Report):
     """A generated text.
 
     Attributes:
-        folder: the folder of the model.
+        folder: the model, or its folder.
         prompt: the token ids of the prompt.
         text: the text after the prompt; "" without a detokenizer.
         tokens: each step.
@@ -212,15 +221,28 @@ def trace_table(found: Generation) -> Table:
         Column("runner-up", lambda token: _shown(token.runner_up)),
         Column("", lambda token: "" if token.runner_up is None else f"{token.runner_up.probability:.4f}"),
     ]
-    if found.runtime is not None:
-        columns += [
-            Column(
-                found.runtime,
-                lambda token: Text(_shown(token.beside.choice), "error") if token.parts else "same",
-            ),
-            Column("logits differ by", lambda token: f"{token.beside.difference:.3g}"),
-        ]
+    for name, other in ((found.runtime, "beside"), ("f32", "f32")):
+        columns += _columns_beside(name or "", other) if any(getattr(token, other) for token in found.tokens) else []
     return Table(columns, found.tokens, hide_empty=False, what="tokens")
+
+
+def _columns_beside(name: str, attribute: str) -> list[Column]:
+    """The choices of a runtime, or of f32, and how far it is from the tokens' own logits and caches."""
+    of: Callable[[Token], Beside] = attrgetter(attribute)
+
+    def chosen(token: Token) -> Content:
+        choice = of(token).choice
+        return "same" if choice.id == token.choice.id else Text(_shown(choice), "error")
+
+    def cache(token: Token) -> str:
+        one = of(token)
+        return "" if one.cache is None else f"{one.cache_difference:.3g} {one.cache}"
+
+    return [
+        Column(name, chosen),
+        Column("logits differ by", lambda token: f"{of(token).difference:.3g}"),
+        Column("caches differ by", cache),
+    ]
 
 
 def _shown(choice: Choice | None) -> str:
@@ -255,7 +277,8 @@ def generate(
     The runtime has the tokens of irexec in each step, so that an early difference is not the reason of later ones.
 
     Args:
-        folder: with openvino_model.xml and, for a prompt that is text, openvino_tokenizer.xml.
+        folder: a model, or a folder with openvino_model.xml or model.onnx; openvino_tokenizer.xml is beside it if the
+            prompt is text.
         prompt: a text, which is given to the tokenizer as it is, or token ids.
         options: how tokens are chosen, and what runs beside irexec.
         advance: called with each finished part of the work, of 1.
@@ -277,14 +300,39 @@ def generate(
     made = _Generating(exported, start, options)
     made.run(lambda: advance(share / options.max_new_tokens))
     beside = None if options.runtime is None else made.beside(options.runtime)
+    f32 = made.in_f32() if options.precision == "as-written" else None
     advance(1 - share)
-    return made.found(folder, beside)
+    return made.found(folder, beside, f32)
 
 
 def _check_saved(path: str, model: str) -> None:
     if STEP not in path or not path.lower().endswith(".npz"):
         raise InputError(f"--save-inputs {path}: inputs are written to a .npz for each step, with {STEP} in its name")
     check_file("--save-inputs", Path(path), {model: "the model"})
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The logits [vocabulary] of a step, and the caches after it."""
+
+    logits: np.ndarray
+    caches: Mapping[str, np.ndarray]
+
+    @classmethod
+    def of(cls, exported: ExportedModel, arrays: Sequence[np.ndarray]) -> _Step:
+        """The step of the logits and the caches that the model returned."""
+        logits = np.asarray(arrays[0])
+        caches = dict(zip(exported.returned, map(np.asarray, arrays[1:]), strict=True))
+        return cls(logits.reshape(-1, logits.shape[-1])[-1], caches)
+
+    def farthest(self, other: _Step) -> tuple[str, float] | tuple[None, None]:
+        """The cache that differs most, and by how much; None if no cache is in both."""
+        differences = {
+            name: float(np.abs(array.astype(np.float64) - other.caches[name]).max(initial=0))
+            for name, array in self.caches.items()
+            if name in other.caches
+        }
+        return max(differences.items(), key=lambda one: one[1], default=(None, None))
 
 
 class _Generating:
@@ -301,36 +349,64 @@ class _Generating:
         self._tokens = list(start)
         # The random number of each step is the same for both runtimes.
         self._draws = np.random.default_rng(options.seed).random(options.max_new_tokens)
-        self._logits: list[np.ndarray] = []
+        self._steps: list[_Step] = []
 
     def run(self, advance: Callable[[], object]) -> None:
         """Choose tokens in irexec until an end token, or until there are enough."""
         options, exported = self._options, self._exported
-        session = CompiledModel(
-            exported.model, threads=options.threads, precision=options.precision, max_memory=options.max_memory
-        ).session()
-        past = 0
+        session = self._session(options.precision)
+        caches, past = self._first_caches(), 0
         for draw in self._draws:
-            feeds = exported.feeds(self._tokens, past)
+            feeds = exported.feeds(self._tokens, past, caches)
             if options.save_inputs is not None:
-                path = options.save_inputs.replace(STEP, str(len(self._logits) + 1))
+                path = options.save_inputs.replace(STEP, str(len(self._steps) + 1))
                 write_results(path, feeds, ImageOptions(), lambda text: None)
-            (logits,) = session.values(feeds, [exported.logits], timeout=options.timeout)
-            past = len(self._tokens)
-            self._logits.append(_last(logits))
-            self._tokens.append(next_token(self._logits[-1], options, draw))
+            self._steps.append(self._own_step(session, feeds))
+            caches, past = self._after(self._steps[-1], caches), len(self._tokens)
+            self._tokens.append(next_token(self._steps[-1].logits, options, draw))
             advance()
             if self._tokens[-1] in exported.ends:
                 return
 
-    def beside(self, name: str) -> list[np.ndarray]:
-        """The logits of each step in another runtime, which has the tokens of irexec."""
-        options, count = self._options, len(self._start)
-        ends = range(count, count + len(self._logits))
-        feeds = [self._exported.feeds(self._tokens[:end], end - 1 if end > count else 0) for end in ends]
+    def _session(self, precision: Precision) -> Session:
+        options = self._options
+        return CompiledModel(
+            self._exported.model, threads=options.threads, precision=precision, max_memory=options.max_memory
+        ).session()
+
+    def _own_step(self, session: Session, feeds: Mapping[str, np.ndarray]) -> _Step:
+        asked = [self._exported.logits, *self._exported.returned.values()]
+        step = _Step.of(self._exported, session.values(dict(feeds), asked, timeout=self._options.timeout))
+        return _Step(step.logits, {**session.variables, **step.caches})
+
+    def _first_caches(self) -> dict[str, np.ndarray]:
+        return self._exported.start(len(self._start) + self._options.max_new_tokens)
+
+    def _after(self, step: _Step, caches: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The caches of the next step: those that the model writes stay as they are, as a session keeps them."""
+        kept = {name: step.caches[name] for name in caches if name in self._exported.returned}
+        return {**caches, **kept}
+
+    def _each(self, run: Callable[[dict[str, np.ndarray]], _Step]) -> list[_Step]:
+        """All steps again, with the tokens that were chosen and the caches of ``run``."""
+        steps: list[_Step] = []
+        caches, past = self._first_caches(), 0
+        for end in range(len(self._start), len(self._start) + len(self._steps)):
+            steps.append(run(self._exported.feeds(self._tokens[:end], past, caches)))
+            caches, past = self._after(steps[-1], caches), end
+        return steps
+
+    def in_f32(self) -> list[_Step]:
+        """The steps of irexec in f32."""
+        session = self._session("f32")
+        return self._each(lambda feeds: self._own_step(session, feeds))
+
+    def beside(self, name: str) -> list[_Step]:
+        """The steps in another runtime, which has the tokens of irexec and its own caches."""
+        options, exported = self._options, self._exported
         with open_runtime(
             name,
-            self._exported.model,
+            exported.model,
             properties=options.properties,
             threads=options.threads,
             precision=options.precision,
@@ -338,42 +414,45 @@ class _Generating:
             timeout=options.timeout,
             environments=options.environments,
         ) as runtime:
-            return [_last(logits) for (logits,) in runtime.run_all(feeds, [self._exported.logits])]
+            asked = [exported.logits, *(value for value in exported.returned.values() if runtime.gives(value))]
+            if len(asked) <= len(exported.returned):
+                asked = asked[:1]
+            if any(name in exported.returned for name in exported.caches):
+                return self._each(lambda feeds: _Step.of(exported, runtime.run(feeds, asked)))
+            # Variables go from run to run of one call.
+            runs: list[dict[str, np.ndarray]] = []
+            self._each(lambda feeds: runs.append(feeds) or self._steps[len(runs) - 1])
+            return [_Step.of(exported, arrays) for arrays in runtime.run_all(runs, asked)]
 
-    def found(self, folder: str, beside: Sequence[np.ndarray] | None) -> Generation:
-        """The result, with the choices of the other runtime from its logits."""
+    def found(self, source: str, beside: Sequence[_Step] | None, f32: Sequence[_Step] | None) -> Generation:
+        """The result, with the choices of the other runtime and of f32."""
         count = len(self._start)
-        rows = [self._row(step, None if beside is None else beside[step]) for step in range(len(self._logits))]
         return Generation(
-            folder=folder,
+            folder=source,
             prompt=Records(self._start),
             text=self._exported.text_after(self._start, *self._tokens[count:]),
-            tokens=Records(rows),
+            tokens=Records(self._row(i, beside and beside[i], f32 and f32[i]) for i in range(len(self._steps))),
             ended=self._tokens[-1] in self._exported.ends,
             runtime=self._options.runtime,
         )
 
-    def _row(self, step: int, other: np.ndarray | None) -> Token:
-        logits, before = self._logits[step], self._tokens[: len(self._start) + step]
+    def _row(self, index: int, beside: _Step | None, f32: _Step | None) -> Token:
+        logits, before = self._steps[index].logits, self._tokens[: len(self._start) + index]
         chosen = self._tokens[len(before)]
-        weights = softmax(logits)
         second = next((int(token) for token in ranked(logits)[:2] if token != chosen), None)
-        beside = None
-        if other is not None:
-            token = next_token(other, self._options, self._draws[step])
-            difference = float(np.abs(logits.astype(np.float64) - other.astype(np.float64)).max())
-            beside = Beside(self._choice(before, token, softmax(other)), difference)
         return Token(
-            step + 1,
-            self._choice(before, chosen, weights),
-            None if second is None else self._choice(before, second, weights),
-            beside,
+            index + 1,
+            self._choice(before, chosen, logits),
+            None if second is None else self._choice(before, second, logits),
+            None if beside is None else self._compared(index, before, beside),
+            None if f32 is None else self._compared(index, before, f32),
         )
 
-    def _choice(self, before: Sequence[int], token: int, weights: np.ndarray) -> Choice:
-        return Choice(token, self._exported.text_after(before, token), float(weights[token]))
+    def _compared(self, index: int, before: Sequence[int], other: _Step) -> Beside:
+        step = self._steps[index]
+        token = next_token(other.logits, self._options, self._draws[index])
+        difference = float(np.abs(step.logits.astype(np.float64) - other.logits.astype(np.float64)).max())
+        return Beside(self._choice(before, token, other.logits), difference, *step.farthest(other))
 
-
-def _last(logits: np.ndarray) -> np.ndarray:
-    """The logits [vocabulary] after the last token."""
-    return np.asarray(logits).reshape(-1, logits.shape[-1])[-1]
+    def _choice(self, before: Sequence[int], token: int, logits: np.ndarray) -> Choice:
+        return Choice(token, self._exported.text_after(before, token), float(softmax(logits)[token]))

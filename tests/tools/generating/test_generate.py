@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import irexec
 from irexec.cli.main import run
 from irexec.errors import InputError, ModelError
 from irexec.tools.engines.runtimes import open_runtime
@@ -16,6 +18,7 @@ from irexec.tools.generating import GenerateOptions, generate
 from irexec.tools.generating import run as running
 from irexec.tools.generating.run import next_token
 from tests.support.language_model import language_model
+from tests.support.paths import DATA, NETWORKS
 
 PROMPT = "Once upon a time"
 # Recorded from OpenVINO 2026.4: tokenizer, model in f32 and detokenizer, step by step.
@@ -52,6 +55,40 @@ def test_openvino_beside_irexec(folder: str) -> None:
     found = generate(folder, PROMPT, GenerateOptions(max_new_tokens=4, runtime="openvino", temperature=5.0, seed=1))
     assert found.agrees
     assert all(token.beside is not None and token.beside.difference < 1e-3 for token in found.tokens)
+
+
+def test_caches_of_inputs_go_from_step_to_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The steps are those of the variables; each runtime has its own caches."""
+    folder = language_model(tmp_path, 1500, caches=True)
+    found = generate(str(folder), PROMPT, GenerateOptions(max_new_tokens=6, runtime="reference"))
+    assert [token.choice.id for token in found.tokens] == [step[0] for step in STEPS]
+    for token in found.tokens:
+        assert token.beside is not None
+        assert token.beside.cache in ("past_key_values.0.key", "past_key_values.0.value")
+        assert token.beside.cache_difference is not None
+        assert token.beside.cache_difference < 1e-4
+    words = ["-p", PROMPT, "--max-new-tokens", "2", "--trace", "--runtime", "reference", "--precision", "as-written"]
+    assert run(["generate", str(folder / "openvino_model.xml"), *words]) == 0
+    assert capsys.readouterr().out.count("caches differ by") == 2
+
+
+def test_caches_in_blocks_give_the_tokens_of_the_stateful_original(tmp_path: Path) -> None:
+    """The prompt fills a block, and new tokens begin the next one."""
+    for file in (DATA / "llama_paged.zip", NETWORKS / "llama_sdpa.zip"):
+        with zipfile.ZipFile(file) as archive:
+            archive.extractall(tmp_path)
+    prompt = np.random.default_rng(3).integers(0, 60, 30).tolist()
+    found = generate(str(tmp_path / "llama_paged.xml"), prompt, GenerateOptions(max_new_tokens=5, runtime="reference"))
+    assert found.agrees
+    session, begin = irexec.compile_model(irexec.read_model(tmp_path / "llama_sdpa.xml")), 0
+    tokens = list(prompt)
+    for _ in range(5):
+        end = len(tokens)
+        places = np.arange(begin, end, dtype=np.int64)[None]
+        given = [np.int64([tokens[begin:]]), np.ones((1, end), np.int64), places, np.int32([0])]
+        tokens.append(int(session(given)[0][0, -1].argmax()))
+        begin = end
+    assert [token.choice.id for token in found.tokens] == tokens[len(prompt) :]
 
 
 @pytest.mark.parametrize(("ends", "count"), [([784], 2), ([5, 1036], 4)])

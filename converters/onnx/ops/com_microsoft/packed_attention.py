@@ -221,8 +221,11 @@ class _Pages:
 
     def __init__(self, ctx: TranslationContext, cache: Value, table: Expression) -> None:
         self.ctx, self.table = ctx, table
-        self.sizes = ctx.static(cache, "the cache")[1:]
-        self.block = self.sizes[0]
+        heads, size = ctx.sizes(cache)[2:]
+        if not isinstance(heads, int) or not isinstance(size, int):
+            raise OpError(f"the heads of the cache {ctx.fact(cache)} must be known")
+        self.sizes = (heads, size)
+        self.block = Expression(ctx, ctx.size(cache, 1))
         self.count = Expression(ctx, ctx.size(cache, 0)) * self.block
 
     def slot(self, owner: Expression, place: Expression) -> Expression:
@@ -238,7 +241,7 @@ class _Pages:
 
     def stored(self, cache: Value, new: Value, slots: Expression) -> Value:
         """The cache with new entries (1, heads, tokens, size); slots that do not exist are left out."""
-        ctx, sizes = self.ctx, list(self.sizes[1:])
+        ctx, sizes = self.ctx, list(self.sizes)
         flat = ctx.emit("Reshape", cache, [-1, *sizes], special_zero=False)
         # Entries without a slot go to one more row, which is cut off.
         padded = ctx.emit("Pad", flat, [0, 0, 0], [1, 0, 0], ctx.constant(0, cache), pad_mode="constant")
@@ -253,13 +256,13 @@ class _Pages:
         blocks = Expression(ctx, ctx.size(cache, 0))
         index = self.table.maximum(0).minimum(blocks - 1)
         pages = ctx.emit("Gather", cache, index.value, ctx.constant(0))
-        joined = ctx.emit("Reshape", pages, [0, -1, *self.sizes[1:]], special_zero=True)
+        joined = ctx.emit("Reshape", pages, [0, -1, *self.sizes], special_zero=True)
         return ctx.transpose(joined, [0, 2, 1, 3])
 
     def mapped(self) -> Expression:
         """Whether the page of each entry exists, (batch, pages * block size)."""
         ctx, blocks = self.ctx, self.count / self.block
         exists = ((self.table >= 0) & (self.table < blocks)).unsqueeze(2)
-        shape = ctx.emit("Concat", ctx.shape_of(self.table.value), [self.block], axis=0)
+        shape = ctx.emit("Concat", ctx.shape_of(self.table.value), self.block.unsqueeze(0).value, axis=0)
         spread = ctx.full(exists.value, shape)
         return Expression(ctx, ctx.emit("Reshape", spread, [0, -1], special_zero=True))
