@@ -39,7 +39,7 @@ OWN_NAMESPACES = ("irexec", "onednn")
 
 
 def refused_layers(model: ModelGraph) -> list[Node]:
-    """The layers of operations that irexec alone has or that OpenVINO only writes, so that it refuses the model."""
+    """The layers for which OpenVINO refuses the model: of operations of irexec alone, and those with IR110."""
     return [node for node in model.walk() if node.version in OWN_NAMESPACES or _is_unread(node)]
 
 

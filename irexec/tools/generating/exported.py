@@ -27,7 +27,7 @@ _END = "eos_token_id"
 _INPUTS = ("input_ids", "attention_mask", "position_ids", "beam_idx")
 _TABLES = (
     "past_lens", "subsequence_begins", "block_indices", "block_indices_begins", "max_context_len", "block_table",
-    "cumulative_sequence_lengths", "past_sequence_lengths", "logits_indices",
+    "cumulative_sequence_lengths", "past_sequence_lengths", "attention_metadata", "logits_indices",
 )  # fmt: skip
 """Inputs of models with caches in blocks, as OpenVINO and the model builder of onnxruntime-genai name them."""
 _HEADS = 4
@@ -57,7 +57,7 @@ class ExportedModel:
         model: the model.
         has_state: whether variables or caches keep what earlier steps computed; without them each step has all tokens.
         logits: the output with the logits [batch, tokens, vocabulary] or [tokens, vocabulary].
-        caches: inputs that have in each step what an output, or an input that is written, had after the step before.
+        caches: inputs whose values a step leaves to the next one, in an output or in the input itself.
         returned: the values of the caches after a step, by the name of the input or of the variable.
 
     Raises:
@@ -174,7 +174,7 @@ class ExportedModel:
         return frozenset()
 
     def start(self, tokens: int) -> dict[str, np.ndarray]:
-        """The caches before the first step: zeros, in blocks for so many tokens or without tokens.
+        """The caches before the first step: zeros, in blocks for all tokens, or without tokens.
 
         Args:
             tokens: the number of tokens of all steps.
@@ -222,6 +222,8 @@ class ExportedModel:
             "block_table": blocks[None],
             "block_indices_begins": np.array([0, len(blocks)]),
             "max_context_len": np.array(len(tokens)),
+            # For kernels of GPUs alone.
+            "attention_metadata": np.array([new, len(tokens), len(tokens)]),
             "logits_indices": np.array([new - 1]),
         }
         given = dict(caches)
