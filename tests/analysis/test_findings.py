@@ -1,24 +1,37 @@
-"""Rows of small models, each with one finding; together with the rows of test_damage they fire every code there is."""
+"""Rows of small models, each with one finding; together with the rows of test_damage they fire every code there is. Sizes, and checks of plug-ins."""
 
 from __future__ import annotations
 
 import importlib
 import json
+import os
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import irexec
 from irexec import io
+from irexec.analysis import codes
+from irexec.analysis.builder import Builder
 from irexec.analysis.codes import CODES
 from irexec.analysis.model import Model
+from irexec.analysis.validate import PLUGIN_CHECKS
 from irexec.cli.main import run
+from irexec.errors import InputError, OpError, PluginError
+from irexec.ir import codes as code_table
+from irexec.ir.dims import Dim, check_sizes
 from irexec.ir.findings import Finding
+from irexec.ir.shape_text import as_shape, parse_shape, write_shape
+from irexec.schema.plugins import VARIABLE
+from tests.analysis.test_builder import ROWS as EDITS
 from tests.analysis.test_damage import ROWS as DAMAGES
-from tests.analysis.test_edited_graph import ROWS as EDITS
+from tests.support.paths import DIGITS, ROOT
 
 EXECUTION_GRAPHS = [Path(__file__).parent.parent.parent / "samples" / "execution_graph.xml"]
 Capture = pytest.CaptureFixture[str]
@@ -187,7 +200,7 @@ def test_every_code_has_a_row() -> None:
     fired = {row.code for rows in (ROWS, DAMAGES, EDITS.values()) for row in rows}
     # Those of other implementations are in test_portability.py, those of old versions in tests/converters/legacy_ir.
     expected = {code for code in CODES if code.startswith("IR") and not code.startswith(("IR6", "IR9"))}
-    assert fired | {"IR007"} == expected, "give the code a row here, in test_damage.py or in test_edited_graph.py"
+    assert fired | {"IR007"} == expected, "give the code a row here, in test_damage.py or in test_builder.py"
 
 
 @pytest.mark.parametrize("path", EXECUTION_GRAPHS, ids=lambda path: path.stem)
@@ -236,3 +249,216 @@ def test_infer_says_once_what_an_execution_graph_is(path: Path, tmp_path: Path, 
         err = capsys.readouterr().err
         assert err.startswith(f"error: {tmp_path / 'exec.xml'}: an execution graph (of get_runtime_model()")
         assert err.count("\n") == 1
+
+
+# Versions of NonMaxSuppression whose declared shape is not the one that they give.
+
+
+@pytest.mark.parametrize("since", [1, 3, 4])
+def test_constant_boxes_may_declare_room_for_all(since: int) -> None:
+    """OpenVINO declares a row for each box that could be selected, also where the boxes are constants."""
+    builder = Builder("boxes")
+    boxes = builder.constant(np.float32([[[0, 0, 1, 1], [0, 0, 1, 0.9], [5, 5, 6, 6]]]))
+    scores = builder.constant(np.float32([[[0.9, 0.8, 0.7]]]))
+    limits = [builder.constant(np.array(3)), builder.constant(np.float32(0.5)), builder.constant(np.float32(0.1))]
+    builder.result(builder.emit("NonMaxSuppression", boxes, scores, *limits, version=since))
+    text, weights = io.write_text(builder.model())
+    declared = io.read_text(text.replace(b"<dim>-1</dim>", b"<dim>3</dim>"), weights)
+    assert irexec.validate(declared) == []
+    assert irexec.compile_model(declared)({})[0].tolist() == [[0, 0, 0], [0, 0, 2]]
+
+
+# No size of a shape is beyond 64 bits: not one that is inferred, and not one that is read or written.
+
+
+HUGE = (1 << 63) - 1
+_CONCAT = (
+    '<net name="n" version="11"><layers>'
+    '<layer id="0" name="x" type="Parameter" version="opset1"><data shape="{size}" element_type="f32"/>'
+    '<output><port id="0" precision="FP32"><dim>{size}</dim></port></output></layer>'
+    '<layer id="1" name="twice" type="Concat" version="opset1"><data axis="0"/>'
+    '<input><port id="0"><dim>{size}</dim></port><port id="1"><dim>{size}</dim></port></input>'
+    '<output><port id="2" precision="FP32"><dim>{size}</dim></port></output></layer>'
+    '<layer id="2" name="y" type="Result" version="opset1"><input><port id="0"><dim>{size}</dim></port></input></layer></layers>'
+    '<edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/><edge from-layer="0" from-port="0" to-layer="1" to-port="1"/>'
+    '<edge from-layer="1" from-port="2" to-layer="2" to-port="0"/></edges></net>'
+)
+
+
+def test_a_size_that_is_inferred_is_a_finding() -> None:
+    model = Model.of(io.read_text(_CONCAT.format(size=HUGE), b""))
+    says = f"the result would have shape [{2 * HUGE}], of which size {2 * HUGE} is larger than 2**63 - 1"
+    assert [(f.layer_name, f.code) for f in irexec.validate(model) if says in f.message] == [("twice", "IR107")]
+    with pytest.raises(irexec.NodeError, match=r"larger than 2\*\*63 - 1"):
+        irexec.compile_model(model)
+
+
+def test_a_negative_size() -> None:
+    with pytest.raises(OpError, match=r"^the result would have shape \[3,-1\], of which size -1 is negative$"):
+        check_sizes((3, -1))
+    check_sizes((HUGE, Dim(-1, 4), Dim(3, None)))
+
+
+def test_an_empty_array_that_numpy_does_not_have() -> None:
+    check_sizes((0, HUGE >> 5, Dim(-1, 4), Dim(1, None)))
+    with pytest.raises(OpError, match="empty, but with other sizes that are too large for an array"):
+        check_sizes((0, HUGE, Dim(-1, 4), Dim(3, None)))
+    with pytest.raises(ValueError, match=r"too (big|large)|[mM]aximum"):
+        np.empty((0, HUGE, 3), dtype=np.float64)
+
+
+@pytest.mark.parametrize("text", ["9223372036854775808", "1..9223372036854775808", "9223372036854775808.."])
+def test_a_size_that_is_read(text: str) -> None:
+    assert parse_shape(text.replace("808", "807")) is not None
+    with pytest.raises(OpError, match=r"is not a size: the largest is 2\*\*63 - 1$"):
+        parse_shape(text)
+
+
+@pytest.mark.parametrize("size", [HUGE + 1, (0, HUGE + 1), str(HUGE + 1)])
+def test_a_size_that_a_caller_gives(size: Any) -> None:
+    with pytest.raises(OpError, match=r"is not a size: the largest is 2\*\*63 - 1$"):
+        as_shape([size])
+
+
+def test_a_bound_that_cannot_be_read_again_is_not_written() -> None:
+    assert write_shape((Dim(2, HUGE), Dim(2, HUGE + 1), Dim(0, 1 << 70))) == f"2..{HUGE},2..,?"
+
+
+# Finding codes and checks of plug-ins: part of validate, explained like irexec's own, and every fault is one sentence.
+
+
+CHECK = """
+import irexec
+from irexec.plugins import finding_check, finding_code
+
+LONG = finding_code(
+    "lint:long", "{severity}", "long layer name", meaning="the name of a layer is longer than allowed",
+    example='<layer id="0" name="a_very_long_name" type="Relu" version="opset1"/>', repair="Shorten the name.",
+)
+
+@finding_check
+def long_names(model: irexec.Graph, inference: irexec.Inference):
+    for node in model.walk():
+        if len(node.name) > 5 and node.type == "MatMul":
+            assert inference.facts[node.outputs[0]].rank == 2
+            yield node.finding(LONG, f"the name has {len(node.name)} characters, more than 5")
+"""
+MODEL = str(DIGITS / "classifier.xml")
+
+
+def _irexec(folder: Path, *arguments: str, code: int = 0, **variables: str) -> tuple[str, str]:
+    environment = {key: value for key, value in os.environ.items() if key != VARIABLE}
+    done = subprocess.run(
+        [sys.executable, "-m", "irexec", *arguments],
+        cwd=folder,
+        env=environment | {"PYTHONPATH": str(ROOT)} | variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a plug-in that has a check."""
+    (tmp_path / "lint.py").write_text(CHECK.replace("{severity}", "warning"))
+    return tmp_path
+
+
+def _matmul(folder: Path) -> str:
+    x = irexec.opset.parameter([2, 3], "f32", "x")
+    irexec.save_model(
+        irexec.Model([irexec.opset.matmul(x, x, transpose_b=True, name="product")], [x]), folder / "m.xml"
+    )
+    return "m.xml"
+
+
+def test_findings_in_every_format(folder: Path) -> None:
+    model = _matmul(folder)
+    message = "the name has 7 characters, more than 5"
+    text, _ = _irexec(folder, "validate", model, "--plugin", "lint.py", "--explain", code=1)
+    assert "lint:long" in text and message in text and "Repair: Shorten the name." in text
+    document = json.loads(_irexec(folder, "validate", model, "--plugin", "lint.py", "--json", code=1)[0])
+    (finding,) = document["findings"]
+    assert (finding["code"], finding["severity"], finding["layer_name"]) == ("lint:long", "warning", "product")
+    log = json.loads(_irexec(folder, "validate", model, "--plugin", "lint.py", "--format", "sarif", code=1)[0])
+    (run,) = log["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["lint:long"]
+    assert run["results"][0]["message"]["text"].endswith(message)
+    for form in ("github", "junit"):
+        assert message in _irexec(folder, "validate", model, "--plugin", "lint.py", "--format", form, code=1)[0]
+    assert _irexec(folder, "validate", model, code=1, IREXEC_PLUGINS="lint.py")[0] == text.split("\n\nlint")[0] + "\n"
+    assert _irexec(folder, "validate", model, "--plugin", "lint.py", "--ignore", "LINT:long")[0] == "m.xml: 1 ignored\n"
+    assert _irexec(folder, "validate", model)[0] == "m.xml: no findings\n"
+
+
+def test_an_error_of_a_check_is_exit_code_1(folder: Path) -> None:
+    (folder / "lint.py").write_text(CHECK.replace("{severity}", "error"))
+    assert "m.xml: 1 error" in _irexec(folder, "validate", _matmul(folder), "--plugin", "lint.py", code=1)[0]
+
+
+def test_a_code_is_explained(folder: Path) -> None:
+    for code in ("lint:long", "LINT:LONG"):
+        assert _irexec(folder, "explain", code, "--plugin", "lint.py")[0].startswith(
+            "lint:long long layer name (warning)"
+        )
+    assert "lint:long" in _irexec(folder, "explain", IREXEC_PLUGINS="lint.py")[0]
+    error = _irexec(folder, "explain", "lint:lung", "--plugin", "lint.py", code=2)[1]
+    assert error == "error: there is no finding code 'lint:lung'; similar codes are lint:long\n"
+
+
+def test_a_model_is_reduced_to_a_finding_of_a_plugin(folder: Path) -> None:
+    _irexec(folder, "reduce", _matmul(folder), "--finding", "lint:long", "-o", "small.xml", "--plugin", "lint.py")
+    assert "lint:long" in _irexec(folder, "validate", "small.xml", "--plugin", "lint.py", code=1)[0]
+
+
+_FAULTS = {
+    "raise KeyError('x')": "raises KeyError: 'x'",
+    "yield 'wrong'": "yields str, expected a Finding of node.finding(...)",
+    "yield node.finding('lint:none', 'text')": "raises KeyError: 'lint:none'",
+    "return 3": "raises TypeError: 'int' object is not iterable",
+}
+
+
+@pytest.mark.parametrize("fault", _FAULTS)
+def test_a_fault_of_a_check_is_one_sentence(folder: Path, fault: str) -> None:
+    source = f"from irexec.plugins import finding_check\n@finding_check\ndef bad(model, inference):\n    node = model.nodes[0]\n    {fault}\n"
+    (folder / "bad.py").write_text(source)
+    _, error = _irexec(folder, "validate", MODEL, "--plugin", "bad.py", code=3)
+    assert f"the check bad of plug-in 'bad.py' ({folder / 'bad.py'}) {_FAULTS[fault]}" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "severity", "message"),
+    [
+        ("IR103", "error", "expected a namespace and an identifier, such as 'my.ops:101'"),
+        ("lint:a b", "error", "expected a namespace and an identifier"),
+        ("lint:a", "fatal", "the severity is 'fatal', expected error, warning or info"),
+    ],
+)
+def test_a_code_that_is_not_valid(code: str, severity: str, message: str) -> None:
+    with pytest.raises(PluginError, match=message.replace(".", r"\.")):
+        irexec.finding_code(code, severity, "a name", meaning="m", example="e", repair="r")  # type: ignore[arg-type]
+    assert code == "IR103" or codes.find_code(code) is None
+
+
+def test_a_plugin_that_fails_leaves_no_code_and_no_check(folder: Path) -> None:
+    (folder / "lint.py").write_text(CHECK.replace("{severity}", "error") + "\nraise ValueError('no')\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, str(folder / "lint.py"))
+        with pytest.raises(PluginError, match="ValueError: no"):
+            irexec.findings()
+    assert "lint:long" not in code_table.CODES
+    assert not [key for key in PLUGIN_CHECKS if "lint.py" in key[0]]
+
+
+def test_a_name_or_code_is_used_once(folder: Path) -> None:
+    (folder / "again.py").write_text(CHECK.replace("{severity}", "error").replace("long layer name", "another name"))
+    error = _irexec(folder, "validate", MODEL, "--plugin", "lint.py", "--plugin", "again.py", code=3)[1]
+    assert "again.py" in error and "the code lint:long or the name 'another name' is used twice" in error
+    with pytest.raises(InputError):
+        irexec.explain("lint:nothing")

@@ -14,7 +14,7 @@ from irexec.backend.kernel import Kernel
 from irexec.backend.native import attention as native_attention
 from irexec.native.library import library
 from irexec.testing.kernels import candidates, task_of
-from tests.support.run_kernel import run_kernel
+from tests.support.passes import run_kernel
 
 # (leading axes of query and of key, rows, columns, width, width of the value)
 SIZES = [

@@ -22,7 +22,7 @@ from irexec.dtypes.elements import F16, F32, I4, I8, U2, U4, U8, Element, pack, 
 from irexec.ir.constants import BytesInMemory, Constant
 from irexec.native.library import library
 from irexec.testing.kernels import candidates, task_of
-from tests.support.run_kernel import run_kernel
+from tests.support.passes import run_kernel
 
 RANGES = {U4: (0, 16), I4: (-8, 8), U8: (0, 256), I8: (-128, 128), U2: (0, 4)}
 

@@ -1,21 +1,28 @@
-"""Fast kernels of Convolution and GroupConvolution against the reference kernel."""
+"""Fast kernels of convolutions against the reference kernels."""
 
 from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
+from irexec.analysis.builder import Builder
+from irexec.backend.calls import NativeKernel
 from irexec.backend.constants import ConstantSource, ConstantStore
+from irexec.backend.convolution import depthwise
+from irexec.backend.convolution.depthwise import DepthwiseProducts
 from irexec.backend.convolution.filter_weights import equal_outputs
 from irexec.backend.convolution.geometry import blocks_of, pixels_of
 from irexec.backend.convolution.winograd import minimal_filtering
 from irexec.backend.kernel import KernelContext
 from irexec.dtypes.elements import F32
+from irexec.errors import OpError
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.registry import resolve
-from irexec.testing.kernels import candidates, task_of
+from irexec.testing.kernels import candidates, check_kernels, task_of
 from tests.support.convolutions import (
     bias_residual_relu,
     check_candidates,
@@ -23,7 +30,7 @@ from tests.support.convolutions import (
     operands_of,
     random_arrays,
 )
-from tests.support.run_kernel import run_kernel
+from tests.support.passes import run_kernel
 
 ONES = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0)}
 PADS = ONES | {"pads_begin": (1, 1), "pads_end": (1, 1)}
@@ -258,3 +265,253 @@ def test_error_of_winograd(tile, limit):
     (kernel,) = (kernel for kernel in candidates(task) if kernel.algorithm == f"Winograd F({tile}x{tile}, 3x3)")
     (result,) = run_kernel(kernel, task, [x, weights])
     assert np.abs(result - exact).max() <= limit * np.abs(exact).max()
+
+
+# Fast depthwise convolution against the reference kernel.
+
+
+NOT_CENTRAL: tuple[Any, ...] = ((1, 3, 9, 9), (4, 4), (3, 3), (2, 2), (5, 5), (5, 5), 1)
+# Data (N, C, spatial...), kernel, strides, dilations, pads begin, pads end, output channels for each group.
+DEPTHWISE_ROWS = [
+    ((1, 8, 14, 14), (3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 1),
+    ((2, 5, 13, 9), (3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 1),
+    ((1, 6, 14, 14), (3, 3), (2, 2), (1, 1), (1, 1), (1, 1), 1),
+    ((1, 6, 15, 15), (3, 3), (2, 2), (1, 1), (0, 0), (1, 1), 1),
+    ((1, 4, 28, 28), (5, 5), (1, 1), (1, 1), (2, 2), (2, 2), 1),
+    ((1, 4, 28, 28), (5, 5), (2, 2), (1, 1), (2, 2), (2, 2), 1),
+    ((1, 4, 17, 19), (3, 5), (2, 1), (1, 2), (1, 4), (1, 4), 1),
+    ((1, 3, 9, 9), (3, 3), (1, 1), (1, 1), (0, 0), (0, 0), 1),
+    # No column of the kernel is inside the data at every position.
+    NOT_CENTRAL,
+    ((1, 3, 40, 7), (3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 1),
+    ((1, 3, 7, 40), (1, 7), (1, 2), (1, 1), (0, 3), (0, 3), 1),
+    ((1, 3, 12, 12), (1, 1), (1, 1), (1, 1), (0, 0), (0, 0), 1),
+    ((1, 3, 12, 12), (1, 1), (2, 2), (1, 1), (0, 0), (0, 0), 1),
+    ((1, 4, 11, 10), (3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 2),
+    ((2, 3, 11, 10), (3, 3), (2, 2), (1, 1), (1, 1), (1, 1), 3),
+    ((1, 5, 20), (5,), (1,), (1,), (2,), (2,), 1),
+    ((1, 5, 20), (3,), (2,), (2,), (0,), (4,), 1),
+    ((1, 3, 5, 6, 7), (3, 3, 3), (1, 2, 1), (1, 1, 2), (1, 1, 2), (1, 1, 2), 1),
+    # Channels that fill vectors, and some that fill none.
+    ((1, 20, 9, 11), (3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 1),
+    ((2, 33, 8, 13), (5, 5), (2, 2), (1, 1), (2, 2), (1, 2), 1),
+    ((1, 136, 7, 7), (5, 5), (1, 1), (1, 1), (2, 2), (2, 2), 1),
+    ((1, 131, 7, 5), (3, 3), (2, 2), (1, 1), (0, 1), (1, 0), 1),
+    ((1, 40, 9, 17), (3, 3), (1, 1), (2, 2), (2, 2), (2, 2), 1),
+    ((1, 17, 6, 30), (7, 7), (1, 1), (1, 1), (3, 3), (3, 3), 1),
+    ((1, 24, 1, 5), (3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 1),
+    ((1, 19, 5, 6, 7), (3, 3, 3), (1, 2, 1), (1, 1, 2), (1, 1, 2), (1, 1, 2), 1),
+]
+
+
+def weights_and_data(row: tuple[Any, ...], dtype: type[np.floating]) -> tuple[list[np.ndarray], dict[str, Any]]:
+    """The inputs and attributes of a row."""
+    shape, kernel, strides, dilations, begins, ends, outputs = row
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(shape).astype(dtype)
+    weights = rng.standard_normal((shape[1], outputs, 1, *kernel)).astype(dtype)
+    return [x, weights], {"strides": strides, "dilations": dilations, "pads_begin": begins, "pads_end": ends}
+
+
+@pytest.mark.parametrize("row", DEPTHWISE_ROWS, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_rows(row: tuple[Any, ...], dtype: type[np.floating]) -> None:
+    inputs, attributes = weights_and_data(row, dtype)
+    check_kernels(
+        "GroupConvolution",
+        "opset1",
+        inputs,
+        attributes,
+        constants=[1],
+        only=len(row[1]) == 2 and row is not NOT_CENTRAL,
+    )
+
+
+@pytest.mark.parametrize("row", DEPTHWISE_ROWS[:8], ids=str)
+@pytest.mark.parametrize("cached", [1, 4000])
+def test_small_blocks(monkeypatch: pytest.MonkeyPatch, row: tuple[Any, ...], cached: int) -> None:
+    """Images of several blocks."""
+    monkeypatch.setattr(depthwise, "_CACHED", cached)
+    inputs, attributes = weights_and_data(row, np.float32)
+    kernels = check_kernels("GroupConvolution", "opset1", inputs, attributes, constants=[1])
+    types = {type(kernel) for kernel in kernels if not isinstance(kernel, NativeKernel)}
+    assert types == {DepthwiseProducts}
+    assert cached > 1 or all(kernel.splits for kernel in kernels)
+
+
+def test_random_geometry() -> None:
+    """Sizes, kernels, strides, dilations and pads of every kind, also where nothing of the data is read."""
+    rng = np.random.default_rng(0)
+    for _ in range(120):
+        rank = int(rng.integers(1, 4))
+        sizes, kernel, strides, dilations = (tuple(rng.integers(1, maximum, rank).tolist()) for maximum in (9, 5, 4, 4))
+        begins, ends = (tuple(rng.integers(0, 6, rank).tolist()) for _ in range(2))
+        spans = zip(sizes, begins, ends, kernel, dilations, strict=True)
+        if any(size + begin + end < (taps - 1) * gap + 1 for size, begin, end, taps, gap in spans):
+            continue
+        shape = (int(rng.integers(1, 3)), int(rng.integers(2, 5)), *sizes)
+        inputs, attributes = weights_and_data((shape, kernel, strides, dilations, begins, ends, 1), np.float32)
+        check_kernels("GroupConvolution", "opset1", inputs, attributes, constants=[1], only=False)
+
+
+def test_cost_follows_the_orders_in_memory() -> None:
+    """Products are cheaper for images in C order than for channels last."""
+    inputs, attributes = weights_and_data(((1, 96, 56, 56), (3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 1), np.float32)
+    task = task_of("GroupConvolution", "opset1", inputs, attributes, constants=[1])
+    last = dataclasses.replace(task, input_orders=((0, 2, 3, 1), None), output_orders=((0, 2, 3, 1),))
+    costs, costs_last = ({type(kernel): kernel.cost for kernel in candidates(t)} for t in (task, last))
+    assert costs_last[DepthwiseProducts] > costs[DepthwiseProducts]
+
+
+def test_cost_does_not_depend_on_the_number_of_threads() -> None:
+    """Or else results would differ in their last bits."""
+    inputs, attributes = weights_and_data(((1, 576, 14, 14), (3, 3), (2, 2), (1, 1), (1, 1), (1, 1), 1), np.float32)
+    task = task_of("GroupConvolution", "opset1", inputs, attributes, constants=[1])
+    shared = dataclasses.replace(task, threads=4)
+    assert [kernel.cost for kernel in candidates(task)] == [kernel.cost for kernel in candidates(shared)]
+
+
+# The fast kernel of DeformableConvolution against the reference kernel.
+
+
+# Data, filter, deformable groups, groups, spatial attributes.
+DEFORMABLE_ROWS = [
+    ((2, 8, 9, 7), (6, 8, 3, 3), 1, 1, {"pads_begin": (1, 1), "pads_end": (1, 1)}),
+    ((1, 8, 9, 7), (6, 4, 3, 3), 2, 2, {"strides": (2, 1)}),
+    ((1, 12, 9, 7), (6, 4, 2, 3), 4, 3, {"dilations": (2, 1)}),
+    ((1, 4, 40, 40), (4, 4, 3, 3), 1, 1, {}),
+    ((1, 4, 6, 5), (4, 4, 1, 1), 2, 1, {}),
+]
+VERSIONS = [("opset1", False, False), ("opset8", True, False), ("opset8", True, True), ("irexec", False, True)]
+
+
+def _arrays(data, filter, deformable, attributes, dtype, masked):
+    rng = np.random.default_rng(0)
+    x, weights = (rng.standard_normal(shape).astype(dtype) for shape in (data, filter))
+    strides, dilations, begins, ends = (attributes[name] for name in ("strides", "dilations", "pads_begin", "pads_end"))
+    axes = zip(data[2:], filter[2:], strides, dilations, begins, ends, strict=True)
+    counts = [(size + b + e - ((k - 1) * d + 1)) // s + 1 for size, k, s, d, b, e in axes]
+    points = deformable * int(np.prod(filter[2:]))
+    offsets = rng.uniform(-3, 3, (data[0], points * len(counts), *counts)).astype(dtype)
+    offsets.reshape(-1)[::7] = np.round(offsets.reshape(-1)[::7])
+    offsets.reshape(-1)[5] = np.nan
+    offsets.reshape(-1)[11] = 1e9
+    mask = [rng.uniform(0, 1, (data[0], points, *counts)).astype(dtype)] if masked else []
+    return [x, offsets, weights, *mask], rng
+
+
+@pytest.mark.parametrize(("data", "filter", "deformable", "groups", "spatial"), DEFORMABLE_ROWS)
+@pytest.mark.parametrize(("version", "masked", "zero_pad"), VERSIONS)
+@pytest.mark.parametrize("constants", [(2,), ()], ids=["known weights", "weights as input"])
+def test_against_the_reference_kernel(data, filter, deformable, groups, spatial, version, masked, zero_pad, constants):
+    attributes = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0)} | spatial
+    inputs, rng = _arrays(data, filter, deformable, attributes, np.float32, masked)
+    attributes |= {"group": groups, "deformable_group": deformable}
+    if version != "opset1":
+        attributes["bilinear_interpolation_pad"] = zero_pad
+    definition = resolve("DeformableConvolution", version)
+    expected = definition(*inputs, **definition.arguments(attributes))
+    task = task_of("DeformableConvolution", version, inputs, attributes, constants=constants)
+    assert check_candidates(task, inputs, expected) == {"gathered pixels"}
+    operands = operands_of(expected.shape, expected.dtype, rng)
+    chained = task_of(
+        "DeformableConvolution",
+        version,
+        inputs,
+        attributes,
+        constants=constants,
+        chain=bias_residual_relu(),
+        operands=operands,
+        threads=2,
+    )
+    check_candidates(chained, inputs, np.maximum(expected + operands[0] + operands[1], 0), operands)
+
+
+def test_infinite_pixels_count_only_where_they_are_met():
+    """A position outside gives zero, not the product of zero and an infinite pixel."""
+    attributes = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0)}
+    inputs, _ = _arrays((1, 2, 5, 5), (2, 2, 1, 1), 1, attributes, np.float32, False)
+    inputs[0][...] = 1
+    inputs[0][0, :, 0, 0] = np.inf
+    inputs[1][...] = 100
+    definition = resolve("DeformableConvolution", "opset8")
+    expected = definition(*inputs, **definition.arguments(attributes))
+    assert not expected.any()
+    check_candidates(task_of("DeformableConvolution", "opset8", inputs, attributes, constants=(2,)), inputs, expected)
+
+
+# Windows over axes of size 1 to 4, of which strides, dilations and pads say less than the number of windows does.
+
+
+_TYPES = (
+    "Convolution",
+    "GroupConvolution",
+    "ConvolutionBackpropData",
+    "GroupConvolutionBackpropData",
+    "MaxPool",
+    "AvgPool",
+)
+_CASES = 120
+
+
+def _attributes(rng: np.random.Generator, type: str, rank: int) -> dict[str, Any]:
+    given = {name: rng.integers(1, 4, rank).tolist() for name in ("strides", "dilations")}
+    given |= {
+        name: rng.integers(0, 2, rank).tolist() if rng.random() < 0.4 else [0] * rank
+        for name in ("pads_begin", "pads_end")
+    }
+    if type == "AvgPool" or rng.random() < 0.6:
+        given["dilations"] = [1] * rank
+    if type == "AvgPool":
+        del given["dilations"]
+    return given | {"auto_pad": str(rng.choice(["explicit", "explicit", "same_upper", "valid"]))}
+
+
+def _filter(rng: np.random.Generator, type: str, channels: int, kernel: list[int]) -> np.ndarray:
+    outputs = int(rng.integers(1, 4))
+    shape = {
+        "Convolution": [outputs, channels], "ConvolutionBackpropData": [channels, outputs],
+        "GroupConvolution": [channels, outputs, 1], "GroupConvolutionBackpropData": [channels, 1, outputs],
+    }[type]  # fmt: skip
+    return rng.uniform(-1, 1, [*shape, *kernel]).astype(np.float32)
+
+
+def _model(rng: np.random.Generator, type: str) -> tuple[Builder, np.ndarray]:
+    """One operation, of data that is channels first or last in memory."""
+    rank, channels = int(rng.integers(1, 4)), int(rng.choice([1, 2, 3, 8]))
+    sizes, kernel = rng.integers(1, 5, rank).tolist(), rng.choice([1, 1, 2, 3], rank).tolist()
+    builder = Builder()
+    data = rng.uniform(-1, 1, [int(rng.integers(1, 3)), channels, *sizes]).astype(np.float32)
+    last = rng.random() < 0.5
+    x = builder.parameter("f32", np.moveaxis(data, 1, -1).shape if last else data.shape, "x")
+    if last:
+        x = builder.emit("Transpose", builder.emit("Negative", x), [0, rank + 1, *range(1, rank + 1)])
+    given = _attributes(rng, type, rank)
+    if type.endswith("Pool"):
+        extra = {"exclude_pad": bool(rng.integers(2)), "version": 1} if type == "AvgPool" else {"version": 8}
+        y = builder.emit(type, x, kernel=kernel, **given, **extra)
+        y = y[0] if isinstance(y, tuple) else y
+    else:
+        y = builder.emit(type, x, _filter(rng, type, channels, kernel), **given)
+    y = builder.emit("Relu", builder.emit("Add", y, np.float32(0.25)))
+    builder.result(builder.emit("Transpose", y, [0, *range(2, rank + 2), 1]) if last and rng.random() < 0.6 else y)
+    return builder, np.ascontiguousarray(np.moveaxis(data, 1, -1)) if last else data
+
+
+@pytest.mark.parametrize("type", _TYPES)
+def test_fast_kernels_agree_with_the_reference(type: str) -> None:
+    run = 0
+    for seed in range(_CASES):
+        try:
+            builder, data = _model(np.random.default_rng([seed, len(type)]), type)
+        except OpError:
+            continue
+        run += 1
+        model = builder.model()
+        (expected,) = CompiledModel(model, optimize=False)([data]).values()
+        for threads in (1, 2):
+            (actual,) = CompiledModel(model, threads=threads)([data]).values()
+            np.testing.assert_allclose(
+                actual, expected, rtol=1e-5, atol=1e-5, err_msg=f"seed {seed}, {threads} threads"
+            )
+    assert run > _CASES // 3, "too few cases can be run"

@@ -16,7 +16,7 @@ from irexec.backend.linear import DirectLinear, NarrowLinear, TransposedLinear
 from irexec.backend.matmul import MatrixProducts
 from irexec.backend.scratch import Scratch
 from irexec.testing.kernels import candidates, task_of
-from tests.support.run_kernel import run_kernel
+from tests.support.passes import run_kernel
 
 F32 = np.dtype(np.float32)
 

@@ -21,7 +21,7 @@ from irexec.schema.family_attributes import (
     SequenceAttributes,
 )
 from irexec.testing.kernels import candidates, task_of
-from tests.support.run_kernel import run_kernel
+from tests.support.passes import run_kernel
 
 pytestmark = pytest.mark.skipif(library() is None, reason="there is no library")
 

@@ -15,7 +15,7 @@ from irexec.backend.kernel import Order, Task
 from irexec.backend.native.rows import groups_of
 from irexec.native.library import library
 from irexec.testing.kernels import candidates, check_kernels, in_order, task_of
-from tests.support.run_kernel import run_kernel
+from tests.support.passes import run_kernel
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C library is not built")
 

@@ -1,12 +1,14 @@
-"""The number of threads by affinity, cores and control groups; BLAS at one thread while any run is under way."""
+"""The number of threads by affinity, cores and control groups, how work is cut into shares, and BLAS at one thread during a run."""
 
 from __future__ import annotations
 
+import itertools
+import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,18 @@ import pytest
 
 import irexec
 from irexec.backend import system, threads
-from irexec.backend.threads import OpenBlas, cpu_quota, one_blas_thread, openblas, thread_count, usable_cores
+from irexec.backend.convolution.geometry import split
+from irexec.backend.pool import Pool
+from irexec.backend.threads import (
+    OpenBlas,
+    cpu_quota,
+    current_core,
+    leave_core,
+    one_blas_thread,
+    openblas,
+    thread_count,
+    usable_cores,
+)
 from irexec.errors import InputError
 from tests.support.files import write_tree
 from tests.support.paths import DIGITS
@@ -284,3 +297,83 @@ def test_the_system_is_not_asked_again_for_the_next_model(monkeypatch: pytest.Mo
     now[0] += 1
     irexec.compile_model(model)
     assert len(opened) > first
+
+
+# Moving a thread to another core.
+
+
+needs_two_cores = pytest.mark.skipif(
+    sys.platform != "linux" or current_core() is None or len(os.sched_getaffinity(0)) < 2,
+    reason="needs Linux and two cores",
+)
+
+
+def _in_thread(work: Callable[[], None]) -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+@needs_two_cores
+def test_a_thread_leaves_a_core_and_stays_off_it() -> None:
+    found: list[object] = []
+
+    def work() -> None:
+        before, caller = os.sched_getaffinity(0), threading.main_thread().native_id
+        core = min(before)
+        os.sched_setaffinity(0, {core})
+        found.append(current_core() == core)
+        leave_core(core, caller or 0)
+        found.append(current_core() != core)
+        found.append(os.sched_getaffinity(0) == before - {core})
+
+    _in_thread(work)
+    assert found == [True, True, True]
+
+
+@needs_two_cores
+def test_a_thread_stays_where_there_is_no_other_core() -> None:
+    found: list[object] = []
+
+    def work() -> None:
+        core = min(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {core})
+        leave_core(core, threading.get_native_id())
+        found.append(os.sched_getaffinity(0) == {core})
+
+    _in_thread(work)
+    assert found == [True]
+
+
+def test_a_pool_works_where_the_system_tells_no_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "_sched_getcpu", None)
+    assert current_core() is None
+    done: list[int] = []
+    Pool(2).run(5, lambda index, worker: done.append(index))
+    assert sorted(done) == [0, 1, 2, 3, 4]
+
+
+# How work is cut into shares.
+
+
+@pytest.mark.parametrize("multiple", [1, 2, 3, 4, 7])
+def test_every_element_is_in_one_range_and_no_range_is_empty(multiple: int) -> None:
+    for count, size in itertools.product([1, 2, 3, 4, 5, 7, 14, 28, 100], [1, 2, 3, 5, 14, 50, 1000]):
+        ranges = split(count, size, multiple)
+        assert [part.start for part in ranges] == [0, *(part.stop for part in ranges[:-1])]
+        assert ranges[-1].stop == count
+        assert all(part.start < part.stop for part in ranges)
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "multiple", "lengths"),
+    [
+        (10, 10, 2, [10]),
+        (10, 4, 1, [3, 3, 4]),
+        (10, 4, 2, [2, 3, 2, 3]),
+        (14, 7, 2, [7, 7]),
+        (4, 1, 4, [1, 1, 1, 1]),
+    ],
+)
+def test_shares_are_about_equal(count: int, size: int, multiple: int, lengths: list[int]) -> None:
+    assert [part.stop - part.start for part in split(count, size, multiple)] == lengths

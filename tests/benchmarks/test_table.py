@@ -1,11 +1,17 @@
-"""Ratios and tables of the benchmark, on figures written by hand."""
+"""Tables, conditions and networks of the benchmarks."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
 
+from tests.benchmarks import conditions
+from tests.benchmarks.long_running import THREADS, WORK, state
+from tests.benchmarks.models import NETWORKS, graph
 from tests.benchmarks.networks import merged
 from tests.benchmarks.table import (
     BEGIN,
@@ -128,3 +134,84 @@ def test_a_document_has_the_table_or_the_means() -> None:
     means = "| geometric mean of 2 networks | OpenVINO / irexec |\n| --- | ---: |\n| 1 thread | 1.00 |"
     assert written(f"x {MEAN_BEGIN} old {MEAN_END} y", report, "median") == f"x {MEAN_BEGIN}\n\n{means}\n\n{MEAN_END} y"
     assert "| B |" in written(f"{BEGIN}{END}", report, "median")
+
+
+# A quota that cannot be set is an error that names every attempt, never a measurement without it.
+
+
+def test_no_controller(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(conditions, "_CGROUPS", tmp_path)
+    with (
+        pytest.raises(conditions.QuotaUnavailable, match=r"version 2: no cpu controller; version 1: no cpu controller"),
+        conditions.cpu_quota(1),
+    ):
+        pass
+
+
+def test_group_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A file is where the group's directory would have its parent."""
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu memory\n")
+    (tmp_path / "group").write_text("")
+    monkeypatch.setattr(conditions, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(conditions, "_group_of_this_process", lambda controller: "group")
+    with pytest.raises(conditions.QuotaUnavailable, match=r"version 2: .*Not a directory"), conditions.cpu_quota(1):
+        pass
+
+
+# The work of the long runs is done right; that nothing grows is measured by the command.
+
+
+FEW = {
+    "runs": 20,
+    "compilations": 2,
+    "files": 3,
+    "shapes": 20,
+    "threads": 4 * THREADS,
+    "sessions": 4 * THREADS,
+    "forks": 2,
+    "exits": 2,
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="fork and /proc")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("name", WORK)
+def test_a_little_of_it(name: str) -> None:
+    work = WORK[name][0]()
+    work(FEW[name])
+    before = state()
+    work(FEW[name])
+    after = state()
+    assert after[1] <= before[1], "open files"
+    assert after[2] <= before[2], "threads"
+
+
+# The networks of the benchmark have the published sizes.
+
+
+NAMES = list(NETWORKS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_parameters_and_multiply_accumulates_are_the_published_ones(name: str) -> None:
+    made, published = graph(name), NETWORKS[name]
+    assert made.parameters / 1e6 == pytest.approx(published.parameters, rel=0.02)
+    assert made.macs / 1e9 == pytest.approx(published.gmacs, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["mobilenet_v2", "mobilenet_v3", "efficientnet_b0", "yolov8n"])
+def test_model_is_valid_and_has_the_counted_weights(name: str) -> None:
+    """Those that are small enough to be made here; ONNX infers the shapes itself and compares them with those declared."""
+    made = graph(name)
+    model = made.model()
+    onnx.checker.check_model(model, full_check=True)
+    stored = sum(
+        onnx.numpy_helper.to_array(tensor).size
+        for tensor in model.graph.initializer
+        if tensor.name.startswith("weight")
+    )
+    assert stored == made.parameters
+
+
+def test_weights_are_the_same_every_time() -> None:
+    assert graph("mobilenet_v3").model() == graph("mobilenet_v3").model()

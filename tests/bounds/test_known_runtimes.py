@@ -1,13 +1,24 @@
-"""Values of runtimes that compute rightly in f32 are inside of the bounds, however they compute; others are not."""
+"""Values of other runtimes lie inside of the bounds, and planted faults outside."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from irexec.analysis.portability import DIFFERENCES
 from irexec.bounds import ARITHMETICS, FUNCTIONS, Interval, arithmetic
-from irexec.testing import Case, case
+from irexec.bounds.readings import READINGS
+from irexec.conformance.running import case_bounds, cases
+from irexec.testing import Case, Typed, case
+from irexec.testing.laws import kernel, read_only
+from irexec.testing.random_cases import random_cases
+from tests.bounds.opponents import Opponents, Tally, judge
 from tests.bounds.rows import row_bounds
+from tests.support.cases import families
 
 # The results of OpenVINO (CPU plugin in f32, 2026.4 unless named) and ONNX Runtime 1.32 at arguments where their approximations are
 # worst, or overflow.
@@ -133,3 +144,143 @@ def test_winograd_with_tiles_of_f16(channels: int) -> None:
     assert not row_bounds(row, arithmetic("f16-winograd"))[0].outside(half(found)).any()  # type: ignore[union-attr]
     if channels == 1:
         assert row_bounds(row, arithmetic("f16"))[0].outside(half(found)).any()  # type: ignore[union-attr]
+
+
+# Bounds of operations of language models exclude the faults that people make; tests.bounds.test_soundness has what is
+# right.
+
+
+Change = Callable[[np.ndarray], np.ndarray]
+_ROWS = {
+    f"{row.type} {row.name}": row
+    for family in ("language", "recurrences")
+    for row in families()[family]
+    if isinstance(row, Case)
+}
+_PAGED = "PagedAttentionExtension"
+
+
+def later(x: np.ndarray) -> np.ndarray:
+    """The table one position late."""
+    return np.roll(x, 1, -2)
+
+
+def times(factor: float) -> Change:
+    return lambda x: (x * factor).astype(x.dtype)
+
+
+# A row, its outputs, and a fault: changed inputs by their index, or attributes.
+FAULTS: list[tuple[str, Mapping[int, Change], Mapping[str, str]]] = [
+    ("RMS scale", {}, {"epsilon": "1.1e-5"}),
+    ("RMS scale", {1: lambda x: x + np.float32(1e-5)}, {}),
+    ("RoPE halves", {1: later, 2: later}, {}),
+    ("RoPE halves", {2: np.negative}, {}),
+    ("RoPE positions", {3: lambda x: (x + 1) % 9}, {}),
+    ("RoPE neighbours", {1: lambda x: np.roll(x, 4, -1)}, {}),
+    (f"{_PAGED} limited context", {12: lambda x: x + 1}, {}),
+    (f"{_PAGED} two sequences", {9: times(1.0001)}, {}),
+    (f"{_PAGED} two sequences", {1: later}, {}),
+    (f"{_PAGED} sliding window", {10: lambda x: x - 1}, {}),
+    (f"{_PAGED} slopes", {11: times(1.001)}, {}),
+    (f"{_PAGED} sinks", {20: np.zeros_like}, {}),
+    (f"{_PAGED} tree of tokens", {26: np.ones_like}, {}),
+    (f"{_PAGED} images", {25: np.zeros_like}, {}),
+    ("GatedDeltaNet plain", {4: times(0.9999)}, {}),
+    ("GatedDeltaNet plain", {5: times(1.0001)}, {}),
+    ("GatedDeltaNet plain", {3: later}, {}),
+    ("GatedDeltaNet normalized", {}, {"k_l2_norm_eps": "0.2001"}),
+    ("SelectiveSSM plain", {0: times(1.0001)}, {}),
+    ("SelectiveSSM plain", {4: later}, {}),
+    ("AUGRUCell plain", {5: lambda x: 1 - x}, {}),
+    ("AUGRUSequence plain", {6: lambda x: np.roll(x, 1, 1)}, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "inputs", "attributes"), FAULTS)
+def test_a_fault_is_outside(name: str, inputs: Mapping[int, Change], attributes: dict[str, Any]) -> None:
+    row = _ROWS[name]
+    bound = row_bounds(row, ARITHMETICS["f32"])[0]
+    assert isinstance(bound, Interval)
+    changed = tuple(
+        Typed(x.element, np.asarray(inputs[i](x.array))) if i in inputs else x for i, x in enumerate(row.inputs)
+    )
+    wrong = replace(row, inputs=changed, attributes=row.attributes | attributes)
+    assert bound.outside(kernel(wrong, read_only(wrong))[0]).any()
+
+
+@pytest.mark.parametrize("tokens", [200])
+def test_the_bound_of_a_long_delta_rule_does_not_grow(tokens: int) -> None:
+    """With normalized keys an error decays with the state."""
+    rng = np.random.default_rng(2)
+    row = _ROWS["GatedDeltaNet normalized"]
+    shapes = [(1, tokens, *x.array.shape[2:]) if i != 3 else (1, *x.array.shape[1:]) for i, x in enumerate(row.inputs)]
+    arrays = [rng.uniform(-1, 1, shape).astype(np.float32) for shape in shapes]
+    arrays[4], arrays[5] = -np.abs(arrays[4]), np.abs(arrays[5])
+    long = replace(row, inputs=tuple(Typed(x.element, a) for x, a in zip(row.inputs, arrays, strict=True)))
+    bound = row_bounds(long, ARITHMETICS["f32"])[0]
+    assert isinstance(bound, Interval)
+    assert not bound.outside(kernel(long, read_only(long))[0]).any()
+    assert bound.radius[:, -1].max() < 3 * bound.radius[:, 20].max() < 1e-4
+
+
+# Bounds have power: faults planted in the results of rows lie outside, and other implementations inside.
+
+
+_FAMILIES = {
+    "deformable convolution": ("DeformableConvolution",),
+    "normalization": ("MVN", "GroupNormalization", "NormalizeL2", "GRN", "LRN", "BatchNormInference"),
+    "attention": ("ScaledDotProductAttention", "Softmax", "LogSoftmax"),
+    "recurrence": ("LSTMCell", "GRUCell", "RNNCell", "LSTMSequence", "GRUSequence", "RNNSequence"),
+    "quantization": ("FakeQuantize", "FakeConvert"),
+    "resampling": ("Interpolate", "GridSample"),
+    "transforms": ("DFT", "IDFT", "RDFT", "IRDFT", "STFT", "ISTFT"),
+    "gathering": ("Einsum", "EmbeddingBagOffsetsSum", "EmbeddingSegmentsSum", "EmbeddingBagPacked", "SegmentMax",
+                  "ScatterUpdate", "ScatterElementsUpdate", "ScatterNDUpdate"),
+    "functions": ("Swish", "Power", "Tan", "Cosh", "ErfInv", "Mod", "FloorMod", "Round", "ReduceL2", "ReduceProd"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", _FAMILIES)
+def test_planted_faults_are_outside_and_other_arithmetics_inside(family: str) -> None:
+    tally = Tally()
+    pairs = [pair for pair in sorted(random_cases()) if pair[0] in _FAMILIES[family]]
+    assert {type for type, _ in pairs} == set(_FAMILIES[family])
+    for row in cases(pairs, 100, 6):
+        judge(row, Opponents(["reference", "emulated", "half"]), tally)
+    assert not [verdict for verdict in tally.verdicts if "outside" in verdict]
+    assert tally.found.total() >= 0.95 * tally.planted.total() > 20
+
+
+# Readings of known differences: each contains what OpenVINO gives, and nothing else.
+
+
+def test_readings_are_of_rows_of_the_portability_table() -> None:
+    assert READINGS.keys() <= DIFFERENCES.keys()
+    assert {"fails"}.isdisjoint(DIFFERENCES[code].effect for code in READINGS)
+
+
+# By code: a layer, the value of OpenVINO's CPU plugin by the text of its row, and a value that the row does not explain.
+_READING_ROWS: tuple[tuple[str, Case, list, list], ...] = (
+    ("IR911", case("Divide", 1, np.int32([-3, 5]), np.int32([2, 2]), id="a", m_pythondiv=True), [-1, 2], [0, 2]),
+    ("IR912", case("Less", 1, np.float32([[1, 4], [2, 3]]), np.float32([0, 3.5]), id="a", auto_broadcast="pdpd"),
+     [[False, False], [False, True]], [[True, True], [True, True]]),
+    ("IR913", case("ReduceSum", 1, np.uint8([200, 100]), np.int64(0), id="a", keep_dims=False), 255, 254),
+    ("IR939", case("FakeQuantize", 1, np.float32([0.01]), *(np.float32(end) for end in (-2.9, 2.6, -2.9, 2.6)), id="a",
+                   levels=256), [0.0117651], [0.0118]),
+    ("IR946", case("LRN", 1, np.float32([[[1]], [[2]]]).reshape(1, 2, 1, 1), np.int64([1]), id="a", alpha=2.0, beta=1.0,
+                   bias=1.5, size=1), [[[[1 / 3]], [[2 / 9]]]], [[[[0.5]], [[0.3]]]]),
+    ("IR969", case("Range", 1, np.int32(5), np.int32(8), np.int32(-1), id="a"), [5, 4, 3], [5, 4, 2]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "row", "theirs", "wrong"), _READING_ROWS, ids=lambda one: one if isinstance(one, str) else ""
+)
+def test_a_reading_has_the_size_of_its_difference(code: str, row: Case, theirs: list, wrong: list) -> None:
+    (right,) = case_bounds(row, ARITHMETICS["f32"])
+    (read,) = case_bounds(row, ARITHMETICS["f32"], [code])
+    assert isinstance(read, Interval)
+    assert not read.outside(np.array(theirs, read.exact.dtype)).any()
+    assert read.outside(np.array(wrong, read.exact.dtype)).any()
+    if code != "IR939" and isinstance(right, Interval) and right.exact.shape == read.exact.shape:
+        assert right.outside(np.array(theirs, right.exact.dtype)).any()

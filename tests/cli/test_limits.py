@@ -15,7 +15,7 @@ import pytest
 import irexec
 from irexec.cli.main import run
 from irexec.cli.values import MEMORY_SIZE
-from tests.support.endless_loop import endless_loop
+from tests.support.loops import endless_loop
 from tests.support.paths import DIGITS
 
 Capture = pytest.CaptureFixture[str]

@@ -1,17 +1,21 @@
-"""How many steps and copies of tensors the recorded networks take: numbers that may only get smaller."""
+"""How many steps and copies the recorded networks take, and work that must not grow: per layer, or for tensors without elements."""
 
 from __future__ import annotations
 
+import sys
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import irexec
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.backend.kernel import Kernel
 from irexec.backend.native.elementwise import Followed
 from irexec.backend.registry import add_native, is_element_wise, loader
@@ -175,3 +179,149 @@ def _counting(kind: type[Kernel], construct: Callable[..., None], constructed: C
         construct(self, *arguments, **named)
 
     return counted
+
+
+# What is done for a layer does not grow with the number of layers, where every tensor is asked for, or a Split has many
+# parts.
+
+
+def _calls(work: Callable[[], Any]) -> int:
+    """How often Python calls a function, or a generator goes on, in ``work``."""
+    count = 0
+
+    def profile(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(profile)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def _chain(layers: int) -> irexec.Model:
+    builder = irexec.Builder("chain")
+    value = builder.parameter("f32", (1, 4), "x")
+    for i in range(layers // 2):
+        value = builder.emit("Multiply", builder.emit("Relu", value, name=f"relu{i}"), value, name=f"mul{i}")
+    builder.result(value)
+    return builder.model()
+
+
+def _parts_of_many(layers: int) -> irexec.Model:
+    builder = irexec.Builder("parts")
+    parts = builder.emit("Split", builder.parameter("f32", (layers, 4), "x"), np.int64(0), num_splits=layers)
+    builder.result(builder.emit("Concat", *[builder.emit("Relu", part) for part in parts], axis=0))
+    return builder.model()
+
+
+def _results(layers: int) -> irexec.Model:
+    builder = irexec.Builder("results")
+    x = builder.parameter("f32", (1, 4), "x")
+    for _ in range(layers):
+        builder.result(builder.emit("Relu", x, name="same"))
+    return builder.model()
+
+
+@pytest.mark.parametrize("build", [_chain, _parts_of_many, _results])
+@pytest.mark.parametrize("everything", [True, False])
+def test_calls_for_each_layer(build: Callable[[int], irexec.Model], everything: bool) -> None:
+    def work(layers: int) -> None:
+        compiled = irexec.compile_model(build(layers))
+        inputs = [np.ones([int(size) for size in port.shape or ()], np.float32) for port in compiled.inputs]
+        names = [node.name for node in compiled.model.nodes if node.type not in ("Constant", "Result")]
+        compiled.session().run(inputs, outputs=names if everything else None)
+
+    work(100)
+    few, many = _calls(lambda: work(200)), _calls(lambda: work(800))
+    assert many < 5 * few
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("lengths", [[1, 4, 2], [0, 3, 4], [7], [2, -1, 2]])
+def test_parts_of_any_array(lengths: list[int], order: Any) -> None:
+    """They are slices, which are the same whatever the memory of the array is."""
+    builder = irexec.Builder("parts")
+    x = builder.parameter("f32", (3, 7, 2), "x")
+    parts = builder.emit("VariadicSplit", x, np.int64(1), np.array(lengths))
+    for i, part in enumerate(parts if isinstance(parts, tuple) else (parts,)):
+        builder.result(part, f"part{i}")
+        builder.result(builder.emit("Exp", builder.emit("Transpose", part, np.array([2, 0, 1]))), f"exp{i}")
+    data = np.arange(42, dtype=np.float32).reshape(3, 7, 2) / 10
+    found = irexec.compile_model(builder.model())([np.asarray(data, order=order)])
+    expected = np.split(data, np.cumsum([2, 3, 2] if -1 in lengths else lengths)[:-1], 1)
+    for i, part in enumerate(expected):
+        np.testing.assert_array_equal(found[f"part{i}"], part)
+        np.testing.assert_allclose(found[f"exp{i}"], np.exp(part).transpose(2, 0, 1), rtol=1e-6)
+
+
+# What has no elements is not computed, so that nothing on the way can be too large: attributes may be any number up to
+# 2^63 - 1.
+
+
+LARGE = 2**40
+ROWS: list[tuple[str, dict[str, Any], tuple[int, ...], tuple[int, ...], tuple[Any, ...]]] = [
+    ("DepthToSpace", {"mode": "blocks_first", "block_size": LARGE}, (1, 0, 0, 1), (1, 0, 0, LARGE), ()),
+    ("DepthToSpace", {"mode": "depth_first", "block_size": LARGE}, (1, 0, 0, 1), (1, 0, 0, LARGE), ()),
+    ("LRN", {"alpha": 1.0, "beta": 0.5, "bias": 1.0, "size": 2**63 - 1}, (0, 2, 3), (0, 2, 3), (np.array([1]),)),
+    ("LRN", {"alpha": 1.0, "beta": 0.5, "bias": 1.0, "size": 2**61 - 1}, (0, 2, 3), (0, 2, 3), (np.array([1, 2]),)),
+]
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("known", ["shape", "rank", "value"])
+@pytest.mark.parametrize(("type", "attributes", "shape", "expected", "rest"), ROWS)
+def test_no_elements(
+    type: str,
+    attributes: dict[str, Any],
+    shape: tuple[int, ...],
+    expected: tuple[int, ...],
+    rest: tuple[np.ndarray, ...],
+    known: str,
+    optimize: bool,
+) -> None:
+    x = np.zeros(shape, np.float32)
+    builder = irexec.Builder("m")
+    given = x if known == "value" else builder.parameter("f32", shape if known == "shape" else (-1,) * len(shape), "x")
+    builder.result(builder.emit(type, builder.constant(given) if known == "value" else given, *rest, **attributes))
+    model = builder.model()
+    assert not irexec.validate(model)
+    result = irexec.compile_model(model, optimize=optimize)([] if known == "value" else [x])[0]
+    assert result.shape == expected
+    assert result.dtype == np.float32
+
+
+def test_effects_remain() -> None:
+    """An Assign of no elements changes the state."""
+    builder = irexec.Builder("m")
+    x = builder.parameter("f32", (0,), "x")
+    kept = builder.emit("ReadValue", x, variable_id="v", variable_type="f32", variable_shape="0", version="opset6")
+    builder.emit("Assign", kept, variable_id="v", version="opset6")
+    builder.result(kept)
+    session = irexec.compile_model(builder.model()).session()
+    session.run([np.zeros(0, np.float32)])
+    assert session.variables["v"].shape == (0,)
+
+
+def test_values_are_not_propagated_through_large_arrays() -> None:
+    """The sum over channels is of 2 elements, but its windows are of 2^30 bytes: a run may compute it, shape inference does not."""
+    builder = irexec.Builder("m")
+    x = builder.constant(np.ones((1, 2), np.float32))
+    builder.result(builder.emit("LRN", x, np.array([1]), alpha=1.0, beta=0.5, bias=1.0, size=2**28))
+    model = builder.model()
+    tracemalloc.start()
+    infer_shapes(model)
+    highest = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert highest < 1 << 24
+
+
+def test_kernels_do_not_reckon_with_sizes_beyond_any_memory() -> None:
+    """The keys are of more than 2^63 bytes; the error names them, and not an array that a kernel would have made."""
+    builder = irexec.Builder("m")
+    query, key = builder.parameter("f32", (1, 1, 2, 4), "query"), builder.parameter("f32", (1, 1, 2**62, 4), "key")
+    builder.result(builder.emit("ScaledDotProductAttention", query, key, key, causal=False))
+    with pytest.raises(irexec.NodeError, match=r"'key' f32\[1,1,4611686018427387904,4\] takes"):
+        irexec.compile_model(builder.model())

@@ -20,7 +20,7 @@ from irexec.compile.plan import Compilation
 from irexec.compile.rewriting import FOLDING_BUDGET
 from irexec.dtypes.elements import F32, I64
 from irexec.errors import OpError
-from tests.support.endless_loop import endless_loop
+from tests.support.loops import endless_loop
 
 MB = 1_000_000
 HUGE = (1 << 63) - 1

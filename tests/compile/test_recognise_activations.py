@@ -12,7 +12,7 @@ import pytest
 import irexec
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import F16, F32
-from tests.support.recognition import agrees, planned_types
+from tests.support.passes import agrees, planned_types
 
 Build = Callable[[Builder, Any], Any]
 

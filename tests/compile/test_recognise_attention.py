@@ -11,7 +11,7 @@ import pytest
 import irexec
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import F32
-from tests.support.recognition import agrees, planned_types, reasons
+from tests.support.passes import agrees, planned_types, reasons
 
 PASS = "recognise attention"
 HEADS, ROWS, COLUMNS, WIDTH, VALUES = 3, 5, 7, 4, 6

@@ -10,7 +10,7 @@ import pytest
 import irexec
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import F32
-from tests.support.recognition import agrees, planned_types, reasons
+from tests.support.passes import agrees, planned_types, reasons
 
 Build = Callable[[Builder, Any], Any]
 PASS = "recognise normalizations"

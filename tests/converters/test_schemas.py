@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields
+from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from onnx import defs, helper
 
+from converters.onnx import reference
 from converters.onnx.load import NEWEST_OPSET
 from converters.onnx.registry import find, operators
+from tests.support.onnx_models import model_of
 
 SCHEMAS = [
     s
@@ -71,3 +76,16 @@ OLDER = {"LayerNormalization", "ThresholdedRelu", "MeanVarianceNormalization", "
 def test_no_translation_is_older_than_its_operator(name: str) -> None:
     first = min(s.since_version for s in defs.get_all_schemas_with_history() if s.domain == "" and s.name == name)
     assert find(name, "", first - 1) is None or name in OLDER
+
+
+# Running ONNX models beside the IR.
+
+
+@pytest.mark.parametrize(
+    ("type", "expected"), [("Softmax", 0.25), ("LogSoftmax", np.log(0.25)), ("Hardmax", [[[1.0], [0]], [[0], [0]]])]
+)
+def test_the_reference_flattens_as_old_opsets_do(type: str, expected: object, tmp_path: Path) -> None:
+    """Softmax-11 and its like are over all axes from 1 on: here four equal values."""
+    onnx.save(model_of(f"(float[1,2,2,1] x) => (float[1,2,2,1] y) {{ y = {type}(x) }}", 11), tmp_path / "m.onnx")
+    (result,) = reference.open_evaluator(tmp_path / "m.onnx")({"x": np.ones((1, 2, 2, 1), np.float32)})
+    np.testing.assert_allclose(result, np.broadcast_to(np.float32(expected), (1, 2, 2, 1)), rtol=1e-6)

@@ -10,8 +10,7 @@ from typing import Any
 from unittest import mock
 
 from irexec.cli import main
-from tests.fuzz.findings import NOWHERE
-from tests.fuzz.observer import Observer
+from tests.fuzz.findings import NOWHERE, Observer
 
 # C0 but for line breaks and tabs, DEL, C1; for people also what breaks lines or changes the direction of text.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.observer import TimeUp
+from tests.fuzz.findings import TimeUp
 
 WALL = 6
 """A case may stand still so many times as long as it may use the processor."""

@@ -13,7 +13,7 @@ import irexec
 from irexec.dtypes.elements import F32
 from irexec.ir.dims import admits, has_room, shape_text
 from tests.fuzz import odd
-from tests.fuzz.observer import Observer
+from tests.fuzz.findings import Observer
 
 LARGEST_FEED = 1 << 20
 # Of any array in NumPy.

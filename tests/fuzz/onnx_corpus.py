@@ -58,8 +58,7 @@ def _files() -> list[bytes]:
 
 
 def _rows() -> list[bytes]:
-    from tests.onnx.rows import ROWS
-    from tests.onnx.string_rows import STRING_ROWS
+    from tests.onnx.rows import ROWS, STRING_ROWS
 
     texts = [row.model().SerializeToString(deterministic=True) for row in (*ROWS, *STRING_ROWS)]
     return [text for text in texts if len(text) <= _LARGEST]

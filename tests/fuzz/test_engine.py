@@ -1,9 +1,10 @@
-"""The fuzzer finds what is planted, groups it, makes it small and replays it."""
+"""The fuzzer finds what is planted, groups it, makes it small and replays it; its earlier findings end as they should."""
 
 from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,8 @@ from tests.fuzz import __main__ as command
 from tests.fuzz import targets
 from tests.fuzz.__main__ import main
 from tests.fuzz.case import Case, read_case, write_case
-from tests.fuzz.minimise import minimise
 from tests.fuzz.pool import Pool
-from tests.fuzz.shrink import parts, smaller_arguments, smaller_bytes
-from tests.fuzz.shrink_arrays import smaller_npz
+from tests.fuzz.shrink import minimise, parts, smaller_arguments, smaller_bytes, smaller_npz
 from tests.fuzz.worker import Job, Settings
 
 _LAYER = '<layer id="{0}" name="l{0}" type="{1}" version="opset1"><data alpha="1"/></layer>'
@@ -162,3 +161,34 @@ def test_parts_are_smaller() -> None:
     assert list(parts("abcd")) == ["cd", "ab", "bcd", "acd", "abd", "abc"]
     assert list(parts([])) == []
     assert list(smaller_bytes(b"\x00\x01"))[-1] == b"\x00\x00"
+
+
+# What the fuzzer has found, and what was mended: each of the cases ends as it should.
+
+
+_CASES = sorted((Path(__file__).parent / "regressions").glob("*.case"))
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with Pool(1, Settings()) as found:
+        yield found
+
+
+@pytest.mark.parametrize("path", _CASES, ids=lambda path: path.stem)
+def test_nothing_is_found_any_more(path: Path, pool: Pool) -> None:
+    case = read_case(path.read_text("utf-8"))
+    assert pool.one(Job(case.target, case=case)).findings == ()
+
+
+# A few odd inputs of every kind in every run of the tests; ``python -m tests.fuzz --target inputs`` goes through all of
+# them.
+
+
+_INPUTS_CASES = 250
+
+
+def test_odd_inputs_end_in_a_result_or_in_a_sentence() -> None:
+    with Pool(1, Settings()) as pool:
+        results = [pool.one(Job("inputs", seed=1, number=number)) for number in range(_INPUTS_CASES)]
+    assert {number: list(map(str, result.findings)) for number, result in enumerate(results) if result.findings} == {}

@@ -19,9 +19,8 @@ from pathlib import Path
 from tests.fuzz import targets
 from tests.fuzz.audit import Audit
 from tests.fuzz.case import Case
-from tests.fuzz.findings import NOWHERE, Finding
+from tests.fuzz.findings import NOWHERE, Finding, Observer, TimeUp
 from tests.fuzz.limits import limit_memory, limited_time
-from tests.fuzz.observer import Observer, TimeUp
 
 DUMP, ERRORS, ROOM = "dump.txt", "stderr.txt", "case"
 

@@ -1,4 +1,4 @@
-"""The table of coverage, and the choice of kernels and blocks by which small graphs reach all of them."""
+"""Random graphs: the table of coverage, the choice of kernels, and the arrays beside a graph."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import pytest
 import irexec
 from irexec.analysis.builder import Builder
 from irexec.backend import linear
+from irexec.errors import OpError
 from irexec.runtime.compiled_model import CompiledModel
 from tests.graphs.choices import any_kernels, short_blocks
+from tests.graphs.growth import Growth
 from tests.graphs.kinds import KINDS
 from tests.graphs.making import Made, make
 from tests.graphs.statistics import Coverage
@@ -68,3 +70,21 @@ def test_blocks_are_short_while_the_context_lasts() -> None:
             limits.append(linear._DIRECT_LIMIT)
     assert max(limits) < linear._DIRECT_LIMIT
     assert limits[0] != limits[1]
+
+
+# Steps of a random graph: the arrays beside the graph are those of its operations.
+
+
+def test_an_absent_input_before_the_last_is_refused() -> None:
+    """It would not be clear which input the next one is."""
+    g = Growth(np.random.default_rng(0))
+    data = g.constant(np.float32([[1], [2]]), "f32")
+    indices = g.constant(np.array([0, 1]), "i64")
+    with pytest.raises(OpError, match="lacks an input before its last"):
+        g.one("EmbeddingSegmentsSum", data, indices, indices, g.constant_i64(2), None, data)
+
+
+def test_trailing_inputs_may_be_absent() -> None:
+    g = Growth(np.random.default_rng(0))
+    made = g.one("Swish", g.constant(np.float32([0, 100]), "f32"), None)
+    assert made.array.tolist() == [0, 100]

@@ -1,7 +1,11 @@
-"""Reading files, valid and damaged. The expected values were read from the text by hand."""
+"""Reading files, valid, damaged and hostile. The expected values were read from the text by hand."""
 
 from __future__ import annotations
 
+import builtins
+import random
+import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +14,16 @@ import pytest
 import irexec
 from irexec import ModelError, io
 from irexec.analysis.codes import CODES
+from irexec.cli.main import run
 from irexec.dtypes.elements import F32
-from irexec.io import plain
+from irexec.io import plain, xml
+from irexec.io.xml import tag_lines
 from irexec.ir.constants import constant_value
 from irexec.ir.dims import ANY
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Node
+from tests.fuzz.targets.xml import generate
+from tests.support.memory import peak_kilobytes
 
 IRS = Path(__file__).parent.parent / "data" / "openvino"
 NET = '<net name="n" version="11">\n<layers>\n{}</layers>\n<edges>\n{}</edges>\n</net>'
@@ -214,3 +222,218 @@ def test_progress_is_the_fraction_that_is_read() -> None:
     irexec.read_model(text, progress=parts.append)
     assert len(parts) == 3
     assert sum(parts) == pytest.approx(1)
+
+
+# XML that is not trusted: refused quickly, in bounded memory, and nothing but the model's own .bin is opened.
+
+
+LAUGHS = (
+    '<!DOCTYPE net [<!ENTITY a "ha">'
+    + "".join(f'<!ENTITY a{i} "{"&a" + str(i - 1) + ";" if i > 1 else "&a;"}{"&a;" * 9}">' for i in range(1, 12))
+    + "]>"
+)
+HOSTILE_NET = '<net name="n" version="11"><layers>{}</layers><edges/></net>'
+PARAMETER = (
+    '<layer id="0" name="x" type="Parameter" version="opset1"><data shape="{0}" element_type="f32"/>'
+    '<output><port id="0" precision="FP32"/></output></layer>'
+    '<layer id="1" name="r" type="Relu" version="opset1"><input><port id="0" precision="FP32"/></input>'
+    '<output><port id="1" precision="FP32"/></output></layer>'
+)
+BODY = '<layer id="0" name="l" type="TensorIterator" version="opset1"><port_map/><body><layers>'
+
+ROWS = {
+    "external entity": '<!DOCTYPE net [<!ENTITY e SYSTEM "file:///etc/passwd">]><net name="&e;" version="11"/>',
+    "external DTD": '<!DOCTYPE net SYSTEM "file:///etc/passwd"><net name="n" version="11"/>',
+    "document type after a comment": '<!-- hello --><?xml-stylesheet href="x"?><!DOCTYPE net><net name="n" version="11"/>',
+    "entity expansion": LAUGHS + '<net name="&a11;" version="11"/>',
+    "entity that is not declared": '<net name="&e;" version="11"/>',
+    "deep nesting": "<net>" + "<a>" * 100_000 + "</a>" * 100_000 + "</net>",
+    "nesting that the parser would allow": "<net version='11'>" + "<a>" * 1000 + "</a>" * 1000 + "</net>",
+    "a tag without an end": '<net name="' + "a" * (35 << 20),
+    "bodies in bodies": HOSTILE_NET.format(BODY * 300 + "</layers><edges/></body></layer>" * 300),
+    "nothing": "",
+    "not XML": "\x7fELF\x01\x02",
+    "cut in the middle": '<net name="n" version="11"><layers><layer id="0"',
+    "UTF-16 without a mark, hiding entity expansion": (
+        '<?xml version="1.0"?>' + LAUGHS + '<net name="&a11;" version="11"/>'
+    ).encode("utf-16-le"),
+    "UTF-16": '<net name="n" version="11"/>'.encode("utf-16"),
+    "an encoding that hides a document type": b'<?xml version="1.0" encoding="UTF-7"?>+ADwAIQ-DOCTYPE net+AD4-<net/>',
+    "another root": "<html/>",
+    "another version": '<net name="n" version="9"/>',
+    "no version": '<net name="n"/>',
+}
+
+
+@pytest.mark.parametrize("text", ROWS.values(), ids=ROWS)
+def test_is_refused(text: str | bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.xml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    memory, start = peak_kilobytes(), time.process_time()
+    for command in (["validate"], ["infer"], ["inspect"]):
+        assert run([*command, str(tmp_path / "m.xml")]) == 3
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.startswith("error: ")
+        assert captured.err.count("\n") == 1
+        assert "root:" not in captured.err
+    assert time.process_time() - start < 5
+    assert peak_kilobytes() - memory < 200_000
+
+
+VAST = [
+    "1099511627776,1099511627776",
+    "9223372036854775807,9223372036854775807,9223372036854775807",
+    "99999999999999999999999999",
+]
+
+
+@pytest.mark.parametrize("shape", VAST)
+def test_vast_shapes_cost_nothing(shape: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.xml").write_text(HOSTILE_NET.format(PARAMETER.format(shape)), encoding="utf-8")
+    memory = peak_kilobytes()
+    run(["validate", str(tmp_path / "m.xml")])
+    assert run(["infer", str(tmp_path / "m.xml"), "-i", "random"]) == 3
+    assert "irexec itself" not in capsys.readouterr().err
+    assert peak_kilobytes() - memory < 200_000
+
+
+HOSTILE_CONSTANT = '<layer id="0" name="c" type="Const" version="opset1"><data element_type="f32" shape="{shape}" offset="{offset}" size="{size}"/><output><port id="0" precision="FP32"/></output></layer>'
+CONSTANTS = {
+    "a gigabyte of shape": {"shape": "1073741824,1073741824", "offset": "0", "size": "4"},
+    "a gigabyte of size": {"shape": "1", "offset": "0", "size": "1152921504606846976"},
+    "an offset beyond 64 bits": {"shape": "1", "offset": "340282366920938463463374607431768211456", "size": "4"},
+    "a negative offset": {"shape": "1", "offset": "-4", "size": "4"},
+    "a negative size": {"shape": "1", "offset": "0", "size": "-4"},
+    "a negative shape": {"shape": "-1", "offset": "0", "size": "4"},
+    "a size of 5000 digits": {"shape": "9" * 5000, "offset": "0", "size": "4"},
+}
+
+
+@pytest.mark.parametrize("texts", CONSTANTS.values(), ids=CONSTANTS)
+def test_impossible_constants(texts: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.xml").write_text(HOSTILE_NET.format(HOSTILE_CONSTANT.format(**texts)), encoding="utf-8")
+    (tmp_path / "m.bin").write_bytes(bytes(64))
+    for arguments in (["validate"], ["validate", "--weights"]):
+        assert run([*arguments, str(tmp_path / "m.xml")]) == 1
+        captured = capsys.readouterr()
+        assert "IR02" in captured.out or "IR4" in captured.out
+        assert "irexec itself" not in captured.err
+
+
+def test_nothing_else_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    irexec.save_model(io_model(), tmp_path / "m.xml")
+    opened: list[str] = []
+    real = builtins.open
+
+    def spy(file: object, *arguments: object, **options: object) -> object:
+        opened.append(str(file))
+        return real(file, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "open", spy)
+    model = irexec.read_model(tmp_path / "m.xml")
+    irexec.validate(model, weights=True)
+    assert {Path(name).name for name in opened} <= {"m.xml", "m.bin"}
+
+
+def io_model() -> irexec.Model:
+    builder = irexec.Builder("m")
+    builder.result(builder.emit("Relu", builder.constant([1.0, 2.0])))
+    return builder.model()
+
+
+def test_text_is_read_without_a_file() -> None:
+    assert io.read_text('<net name="n" version="11"/>').name == "n"
+
+
+def test_text_with_a_surrogate_is_not_xml() -> None:
+    with pytest.raises(irexec.ModelError, match="line 1: not well-formed XML"):
+        io.read_text("<net name='\ud800' version='11'/>")
+
+
+# expat beside lxml: the same elements, lines and refusals of the fuzzer's files; the words of a syntax error differ.
+
+
+_NOT_WELL_FORMED = re.compile("not well-formed XML|contains no XML element")
+
+
+def _parsed(data: bytes, monkeypatch: pytest.MonkeyPatch, with_lxml: bool) -> object:
+    """Every element of a file, or why it is refused."""
+    with monkeypatch.context() as patched:
+        if not with_lxml:
+            patched.setattr(xml, "etree", None)
+        try:
+            root = xml.parse(data, "m.xml")
+        except ModelError as error:
+            return "not well-formed" if _NOT_WELL_FORMED.search(str(error)) else str(error)
+    return [(x.tag, dict(x.attributes), x.text, x.tail, x.line) for x in root.walk()]
+
+
+def test_expat_reads_the_fuzzers_files_as_lxml_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, kinds = random.Random(5), set()
+    for number in range(150):
+        data = generate(rng, number).files["m.xml"]
+        read = _parsed(data, monkeypatch, True)
+        assert _parsed(data, monkeypatch, False) == read, data
+        kinds.add(type(read))
+    assert kinds == {str, list}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b" ", b"<a", b"<a>", b"<a></b>", b'<a b="1" b="2"/>', b"<a/><b/>", b"<a>&lt;&#65;\r\n</a>", b"<a>&x;</a>",
+        b"<a>\xff</a>", b"<a><![CDATA[ x<y ]]></a>", b"<!DOCTYPE a><a/>", b"<a>t<b/>u</a>", b'<a b="x\ny"/>', b"<a>\x01</a>",
+        b"<?xml version='1.0' encoding='latin-1'?><a b='\xe9'/>",
+    ],
+)  # fmt: skip
+def test_small_files(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _parsed(data, monkeypatch, False) == _parsed(data, monkeypatch, True)
+
+
+@pytest.mark.parametrize("with_lxml", [True, False])
+def test_a_prefix_stays_in_the_name(with_lxml: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """lxml drops a prefix that nothing declares; the reader of OpenVINO (pugixml) keeps every name as it is written."""
+    read = _parsed(b'<a:net x:y="1" xmlns:z="u"><z:b/></a:net>', monkeypatch, with_lxml)
+    assert isinstance(read, list)
+    assert [(tag, attributes) for tag, attributes, *_ in read] == [
+        ("a:net", {"x:y": "1", "xmlns:z": "u"}),
+        ("z:b", {}),
+    ]
+    assert _parsed(b"<a:b/><c/>", monkeypatch, with_lxml) == "not well-formed"
+
+
+# Lines of tags, which libxml2 counts up to 65,535 only.
+
+
+LINE_ROWS = {
+    "one line": (b"<a><b/></a>", [1, 1]),
+    "each on its own": (b"<a>\n<b/>\n\n<c>\n</c></a>", [1, 2, 4]),
+    "declaration": (b'<?xml version="1.0"?>\n<a>\n<b/></a>', [2, 3]),
+    "mark and white space": (b"\xef\xbb\xbf\n\n<a/>", [3]),
+    "comment": (b"<a>\n<!-- <b>\n</b> --><c/></a>", [1, 3]),
+    "instruction": (b"<a>\n<?x <b>\n?><c/></a>", [1, 3]),
+    "CDATA": (b"<a>\n<![CDATA[<b>\n<c/>]]><d/></a>", [1, 3]),
+    "lines in attributes": (b'<a\nx="1\n2">\n<b/></a>', [1, 4]),
+    "carriage returns": (b"<a>\r\n<b/>\r\n<c/></a>", [1, 2, 3]),
+    "ends in a tag": (b"<a>\n<", [1]),
+}
+
+
+@pytest.mark.parametrize(("data", "lines"), LINE_ROWS.values(), ids=LINE_ROWS)
+def test_lines(data: bytes, lines: list[int]) -> None:
+    assert list(tag_lines(data)) == lines
+
+
+@pytest.mark.parametrize("comment", ["", "<!-- < -->"], ids=["tags only", "comment"])
+def test_lines_are_exact_in_a_long_file(comment: str) -> None:
+    """Tags at many offsets from the ends of the blocks of 1 MiB in which a file is read."""
+    layer = '<layer id="{0}" name="n{0}" type="Frobnicate" version="opset1"/>'
+    count = 40_000
+    layers = "".join(layer.format(number) + "\n" * (1 + number % 5) for number in range(count))
+    model = io.read_text(f'<net name="n" version="11">{comment}<layers>\n{layers}</layers><edges/></net>')
+    line = 2
+    for number, node in enumerate(model.nodes):
+        assert node.line == line
+        line += 1 + number % 5
+    assert len(model.nodes) == count
+    assert line > 65_535

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from tests.networks import (
     assorted,
-    audio,
     compressed,
     convolutional,
     detection,
@@ -32,7 +31,6 @@ FAMILIES = (
     language,
     recurrent,
     diffusion,
-    audio,
     compressed,
     assorted,
     exported,

@@ -12,9 +12,8 @@ import numpy as np
 import onnxruntime
 
 from tests.onnx.rows import ROWS as NUMERIC_ROWS
-from tests.onnx.rows import Row
+from tests.onnx.rows import STRING_ROWS, Row
 from tests.onnx.runtime_rows import OPENVINO, RUNTIME_ROWS
-from tests.onnx.string_rows import STRING_ROWS
 from tests.support.paths import DATA
 
 ROWS = [*NUMERIC_ROWS, *STRING_ROWS, *RUNTIME_ROWS]

@@ -13,9 +13,8 @@ import irexec
 from irexec import io
 from irexec.ir.dims import ANY
 from tests.onnx.rows import ROWS as NUMERIC_ROWS
-from tests.onnx.rows import Row
+from tests.onnx.rows import STRING_ROWS, Row
 from tests.onnx.runtime_rows import RUNTIME_ROWS
-from tests.onnx.string_rows import STRING_ROWS
 
 ROWS = [*NUMERIC_ROWS, *STRING_ROWS, *RUNTIME_ROWS]
 _GOLDENS = np.load(Path(__file__).parent.parent / "data" / "onnx_rows.npz")

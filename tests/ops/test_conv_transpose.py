@@ -11,7 +11,7 @@ import pytest
 from irexec.ir.facts import Fact
 from irexec.schema.registry import resolve
 from irexec.testing.kernels import candidates, task_of
-from tests.support.run_kernel import run_kernel
+from tests.support.passes import run_kernel
 
 ONEDNN = resolve("ConvTranspose", "onednn")
 GROUPED = resolve("GroupConvolutionBackpropData", "opset1")

@@ -1,4 +1,4 @@
-"""Every input of every operation says which element types and ranks it takes, and one check holds it to that."""
+"""Inputs and attributes of operations: element types, ranks, integers, windows, and attributes that have their type already."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import inspect
 import random
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import irexec
+from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.evaluate import as_tuple
-from irexec.dtypes.elements import ELEMENTS, F32, I64, STRING, Element
+from irexec.dtypes.elements import BOOLEAN, ELEMENTS, F32, I64, STRING, U64, Element
 from irexec.errors import IrexecError, NodeError, OpError
 from irexec.ir.dims import ANY, Dim, PartialShape, Size
-from irexec.ir.facts import Fact
-from irexec.schema.attributes import Variables
+from irexec.ir.facts import Fact, integer, integers
+from irexec.schema import attributes
+from irexec.schema.attributes import Variables, write_attribute
 from irexec.schema.opdef import (
     NUMERIC,
     ONE_ELEMENT,
@@ -28,7 +31,9 @@ from irexec.schema.opdef import (
     Rank,
     input_spec,
 )
-from irexec.schema.registry import definitions
+from irexec.schema.registry import definitions, resolve
+from irexec.schema.shape_rules import group_count
+from irexec.schema.windows import natural_size, resolve_pads, same_pads, window_count, window_count_or_zero
 from irexec.testing import Case
 from irexec.testing.rows import read_attributes
 from tests.support.cases import families
@@ -191,3 +196,218 @@ def test_single_elements_may_be_vectors(shape: PartialShape) -> None:
 def test_single_elements_are_one(size: Size) -> None:
     with pytest.raises(OpError, match=r"k has .* elements, expected 1"):
         input_spec("k", IntegerElement).check(Fact(I64, (size,)))
+
+
+# Inputs that are integers by their meaning: one conversion, which says what it got.
+
+
+def _objects(*values: object) -> np.ndarray:
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.array([[1, -2], [3, 2**63 - 1]]), (1, -2, 3, 2**63 - 1)),
+        (np.array([2**64 - 1], np.uint64), (2**64 - 1,)),
+        (np.array(7, np.int8), (7,)),
+        (np.array([True, False]), (1, 0)),
+        (np.array([2.0, -0.0], np.float32), (2, 0)),
+        (_objects(3, np.int64(4)), (3, 4)),
+        (np.zeros((0, 3)), ()),
+    ],
+)
+def test_integers(array: np.ndarray, expected: tuple[int, ...]) -> None:
+    found = integers(array, "axes")
+    assert found == expected and all(type(value) is int for value in found)
+
+
+@pytest.mark.parametrize(
+    ("array", "says"),
+    [
+        (np.array([1.0, 0.5]), "axes has 0.5, expected integers"),
+        (np.array([np.nan], np.float32), "axes has nan, expected integers"),
+        (np.array([-np.inf]), "axes has -inf, expected integers"),
+        (_objects(1, "ab"), "axes has 'ab', expected integers"),
+        (_objects(1, None), "axes has None, expected integers"),
+        (_objects(Dim(2, 5)), "2..5 is not a known size"),
+    ],
+)
+def test_what_is_not_an_integer(array: np.ndarray, says: str) -> None:
+    with pytest.raises(OpError) as caught:
+        integers(array, "axes")
+    assert str(caught.value) == says
+
+
+@pytest.mark.parametrize("shape", [(0,), (2,), (2, 1)])
+def test_a_scalar_has_one_element(shape: tuple[int, ...]) -> None:
+    with pytest.raises(OpError, match=rf"^k has {np.prod(shape)} elements, expected 1$"):
+        integer(np.ones(shape, np.int64), "k")
+
+
+@pytest.mark.parametrize(("element", "value"), [(F32, [0.5, 1.5]), (F32, [np.nan, np.inf]), (STRING, _objects("ab"))])
+def test_facts_hold_no_other_sizes(element: Element, value: object) -> None:
+    fact = Fact.of(np.asarray(value, element.carrier), element)
+    for ask in (fact.ints, fact.sizes):
+        with pytest.raises(OpError, match=r"^output_shape has .*, expected integers$"):
+            ask("output_shape")
+    with pytest.raises(OpError, match=r"^k has .*, expected integers$"):
+        Fact.of(np.asarray(value, element.carrier)[:1], element).scalar("k")
+
+
+@pytest.mark.parametrize("element", [I64, U64, BOOLEAN])
+def test_facts_know_integers_by_value_or_bounds(element: Element) -> None:
+    assert Fact.of(np.array([1, 0], element.carrier), element).sizes() == (1, 0)
+    assert Fact(I64, (2,), _objects(3, ANY)).sizes() == (3, ANY)
+    assert Fact(I64, (2,), _objects(3, ANY)).ints() is None
+
+
+def test_a_shape_that_is_known_only_when_the_model_runs_is_checked_then() -> None:
+    builder = irexec.Builder("random")
+    shape = builder.parameter(I64, (2,), "shape")
+    limits = [builder.constant(np.array(value, np.float32)) for value in (0, 1)]
+    builder.result(builder.emit("RandomUniform", shape, *limits, output_type="f32"))
+    compiled = irexec.compile_model(builder.model())
+    for sizes in ([-1, 2], [-1, -1]):
+        with pytest.raises(NodeError, match="a size of shape is -1, expected 0 or more"):
+            compiled([np.array(sizes)])
+    assert compiled([np.array([2, 3])])[0].shape == (2, 3)
+
+
+# Sizes that windows give, where a row cannot say it: bounds on both sides, and what partial facts refuse.
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "dilation", "expected"),
+    [
+        (10, 3, 1, 1, 8),
+        (10, 3, 2, 2, 3),
+        (Dim(2, 10), 3, 1, 1, Dim(1, 8)),
+        (10, Dim(1, 4), 1, 1, Dim(7, 10)),
+        (ANY, 3, 1, 1, Dim(1, None)),
+        (10, ANY, 2, 1, Dim(1, 5)),
+        (ANY, ANY, 1, 1, Dim(1, None)),
+        (Dim(1, 3), 3, 1, 1, 1),
+        (10**30, 3, 10**29, 1, 10),
+    ],
+)
+def test_windows_that_fit(size, kernel, stride, dilation, expected):
+    assert window_count(size, kernel, stride, dilation, 0, 0) == expected
+
+
+def test_rounding_up_adds_a_window_that_reaches_beyond():
+    assert window_count(10, 3, 2, 1, 0, 0) == 4
+    assert window_count(10, 3, 2, 1, 0, 0, ceil=True) == 5
+    assert window_count(11, 3, 2, 1, 0, 0, ceil=True) == 5
+
+
+@pytest.mark.parametrize(("size", "kernel"), [(2, 3), (Dim(0, 2), 3), (2, Dim(3, None)), (5, 0)])
+def test_a_window_that_cannot_fit_is_refused(size, kernel):
+    with pytest.raises(OpError):
+        window_count(size, kernel, 1, 1, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "expected"),
+    [(4, 3, 9), (0, 3, 3), (Dim(2, 4), 3, Dim(5, 9)), (4, Dim(1, 3), Dim(7, 9)), (ANY, 3, Dim(3, None))],
+)
+def test_natural_sizes_of_a_transposed_convolution(size, kernel, expected):
+    assert natural_size(size, kernel, 2, 1) == expected
+
+
+def test_same_pads_give_the_size_by_the_stride():
+    for size in range(12):
+        for kernel in range(1, 6):
+            for stride in range(1, 5):
+                for dilation in range(1, 4):
+                    begin, end = same_pads(size, kernel, stride, dilation, True)
+                    assert same_pads(size, kernel, stride, dilation, False) == (end, begin)
+                    assert end - begin in (0, 1)
+                    assert window_count_or_zero(size, kernel, stride, dilation, begin, end) == -(-size // stride)
+
+
+def test_explicit_pads_may_be_left_out():
+    assert resolve_pads("explicit", (5, 5), (3, 3), (1, 1), (1, 1), (), (1, 2)) == ((0, 0), (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("channels", "inputs", "expected"),
+    [
+        (6, 2, 3),
+        (6, Dim(1, 2), Dim(3, 6)),
+        (Dim(4, 9), Dim(2, 3), Dim(2, 4)),
+        (ANY, 2, ANY),
+        (6, ANY, Dim(1, 6)),
+        (0, ANY, ANY),
+    ],
+)
+def test_channels_tell_the_number_of_groups(channels, inputs, expected):
+    assert group_count(Fact(F32, (1, channels, 5)), ANY, inputs) == expected
+
+
+def test_channels_that_do_not_divide_are_refused():
+    with pytest.raises(OpError, match="5 channels of data do not divide into groups of 2"):
+        group_count(Fact(F32, (1, 5, 5)), ANY, 2)
+
+
+# Attributes that have their type already: the builder stores them beside their texts, and nothing parses the texts.
+
+
+_TEXTS = {
+    (row.type, row.since): row.attributes for rows in families().values() for row in rows if isinstance(row, Case)
+}
+
+
+@pytest.mark.parametrize("operation", _TEXTS, ids=lambda operation: f"{operation[0]}-{operation[1]}")
+def test_values_are_what_their_texts_are_read_as(operation: tuple[str, int | str]) -> None:
+    type, since = operation
+    definition = resolve(type, f"opset{since}" if isinstance(since, int) else since)
+    typed = definition.ungrouped(definition.parse(_TEXTS[operation]).require())
+    values = {a.name: typed[a.parameter] for a in definition.attributes if typed.get(a.parameter) is not None}
+    texts = {name: write_attribute(value) for name, value in values.items()}
+    assert definition.parse(values) == definition.parse(texts)
+
+
+def test_the_builder_parses_no_text() -> None:
+    builder = irexec.Builder()
+    x = builder.parameter("f32", (1, 3, 8, 8), "x")
+    unread = mock.Mock(side_effect=AssertionError("a text is parsed"))
+    with mock.patch.object(attributes, "_integer_of_any_size", unread):
+        y = builder.emit("MaxPool", x, version=1, kernel=(2, 2), strides=[2, 2], pads_begin=(0, 0), pads_end=(0, 0))
+        (windows,) = typed_attributes(y.node, resolve("MaxPool", "opset1")).values.values()
+    assert (windows.kernel, windows.strides) == ((2, 2), (2, 2))
+    assert y.node.attributes["strides"] == "2, 2"
+
+
+# The value that is given, and the value that its text has in IR: a float of NumPy is written with its own digits.
+@pytest.mark.parametrize(
+    ("given", "text", "expected"),
+    [(6, "6", 6.0), (np.float32(0.1), "0.1", 0.1), ("1e2", "1e2", 100.0), (-0.0, "0", 0.0), (6.5, "6.5", 6.5)],
+)
+def test_a_value_of_another_type_is_read_as_its_text(given: object, text: str, expected: float) -> None:
+    builder = irexec.Builder()
+    node = builder.emit("Clamp", builder.parameter("f32", (2,), "x"), min=given, max=1000.0).node
+    value = typed_attributes(node, resolve("Clamp", "opset1")).values["min"]
+    assert node.attributes["min"] == text
+    assert (value, np.signbit(value)) == (expected, False)
+
+
+@pytest.mark.parametrize(
+    ("type", "wrong", "message"),
+    [
+        ("Softmax", {"axis": True}, "attribute 'axis': 'true' is not an integer"),
+        ("Softmax", {"axis": 1.5}, "attribute 'axis': '1.5' is not an integer"),
+        ("Softmax", {"axis": 1 << 70}, "attribute 'axis': '1180591620717411303424' is not an integer of 64 bits"),
+        ("Elu", {"alpha": "much"}, "attribute 'alpha': 'much' is not a number"),
+        ("Gelu", {"approximation_mode": "exact"}, "attribute 'approximation_mode': 'exact' is not one of erf, tanh"),
+    ],
+)
+def test_a_wrong_value_is_refused(type: str, wrong: dict[str, object], message: str) -> None:
+    builder = irexec.Builder()
+    x = builder.parameter("f32", (2, 3), "x")
+    with pytest.raises(NodeError) as refused:
+        builder.emit(type, x, **wrong)
+    assert message in str(refused.value)
+    assert len(builder.graph.nodes) == 1

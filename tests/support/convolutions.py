@@ -15,7 +15,7 @@ from irexec.backend.kernel import Kernel, Order, Task
 from irexec.backend.numpy_ufuncs import clip
 from irexec.schema.registry import resolve
 from irexec.testing.kernels import candidates, in_order, task_of
-from tests.support.run_kernel import run_kernel
+from tests.support.passes import run_kernel
 
 FLOAT = np.dtype(np.float32)
 

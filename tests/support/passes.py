@@ -1,19 +1,23 @@
-"""What passes leave of a model as it is written, and whether it still computes the same."""
+"""What passes make of a model, and whether it still computes the same."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
 import irexec
 from irexec.analysis.shape_inference import infer_shapes
+from irexec.backend.constants import ConstantStore
+from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.compile.graph import CompileGraph
 from irexec.compile.lower import lower
 from irexec.compile.passes import PASSES, optimize
 from irexec.compile.rewriting import Rewriting
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.testing import Case, model_of
+from irexec.testing.kernels import read_by, result_of, run_recorded
 from irexec.testing.laws import Arrays, assert_same
 from irexec.testing.rows import FORMS
 
@@ -74,3 +78,49 @@ def each_pass_alone(row: Case, expected: Arrays) -> None:
         model, fed = model_of(row, first_constant, known)
         for names in ALONE:
             assert_same(list(CompiledModel(model, optimize=names, precision="as-written")(fed).values()), expected, row)
+
+
+# What passes made of a model, and whether it still gives what the reference kernels give.
+
+
+def planned_types(model: irexec.Model, *passes: str) -> list[str]:
+    """The types of the operations after these passes alone."""
+    return types(optimized(model, passes)[0])
+
+
+def reasons(model: irexec.Model, *passes: str) -> list[str]:
+    """Why the passes left operations alone."""
+    return [reason for found in optimized(model, passes)[1].report.reasons for _, reason in found]
+
+
+def agrees(model: irexec.Model, tolerance: float, *, sizes: Collection[int] = (1, 7), scale: float = 3) -> None:
+    """Optimised and reference results are close, relative to the largest value; unknown sizes become each of ``sizes``."""
+    fast, reference = irexec.compile_model(model), irexec.compile_model(model, optimize=False)
+    rng = np.random.default_rng(0)
+    for size in sizes:
+        given = [_array(rng, port.shape, port.element, size, scale) for port in fast.inputs]
+        for ours, theirs in zip(fast(given).values(), reference(given).values(), strict=True):
+            assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+            limit = tolerance * np.abs(theirs.astype(np.float64)).max(initial=1e-9)
+            np.testing.assert_allclose(ours.astype(np.float64), theirs.astype(np.float64), rtol=0, atol=limit)
+
+
+def _array(rng: np.random.Generator, shape: Any, element: Any, size: int, scale: float) -> np.ndarray:
+    sizes = [one if isinstance(one, int) else size for one in shape]
+    return (scale * rng.standard_normal(sizes)).astype(element.carrier)
+
+
+# A fast kernel alone, on arrays.
+
+
+def run_kernel(
+    kernel: Kernel, task: Task, inputs: Sequence[np.ndarray | None], operands: Sequence[np.ndarray] = ()
+) -> list[np.ndarray]:
+    """The outputs of a kernel for the task's arrays; of one that records, those of its record."""
+    kernel.pack(ConstantStore())
+    arrays = [*inputs, *operands]
+    outputs = result_of(kernel, task, KernelContext.of(kernel, task.threads), arrays)
+    if kernel.records:
+        with np.errstate(all="ignore"):
+            run_recorded(kernel, task.threads, read_by(kernel, task, arrays), outputs)
+    return [output for output in outputs if output is not None]

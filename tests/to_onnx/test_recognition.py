@@ -1,4 +1,4 @@
-"""ONNX that came in goes out as itself: operators that IR has in pieces are recognised."""
+"""ONNX that came in goes out as itself, compressed weights as DequantizeLinear, and older opsets."""
 
 from __future__ import annotations
 
@@ -7,9 +7,20 @@ import onnx
 import pytest
 
 import converters
+import irexec
 from converters.ir_to_onnx import registry
+from converters.ir_to_onnx.export import export
+from converters.ir_to_onnx.graph_writer import ExportError
+from converters.ir_to_onnx.registry import translation_of
+from irexec.analysis.builder import Builder
+from irexec.ir.graph import Value
+from irexec.testing import Case
 from tests.support.exported import run_onnx
 from tests.support.onnx_models import model_of
+from tests.support.tiers import some
+from tests.to_onnx.exceptions import EXCEPT, REFUSED, is_listed
+from tests.to_onnx.kernels import TABLE, table
+from tests.to_onnx.sweep import cases, expected_of, exported
 
 _RNG = np.random.default_rng(5)
 
@@ -103,3 +114,152 @@ def _input(kind: onnx.TypeProto.Tensor) -> np.ndarray:
         # A query that sees no key gives 0.
         return (values > 50) & (np.arange(shape[-2])[:, None] > 0)
     return values.astype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+
+
+# Compressed weights are DequantizeLinear, whatever their type, zero point and groups are.
+
+
+_QUANTIZATION_RNG = np.random.default_rng(3)
+X = _QUANTIZATION_RNG.uniform(-1, 1, (2, 8)).astype(np.float32)
+
+
+def _model(
+    element: str, levels: np.ndarray, scale: np.ndarray, zero: np.ndarray | None, by: str = "f32"
+) -> irexec.Model:
+    """x times the transposed weights (levels - zero) * scale, of shape [6, 8]."""
+    builder = Builder("m")
+    weights: Value = builder.emit("Convert", builder.constant(levels, element), destination_type=by)
+    if zero is not None:
+        points = builder.emit("Convert", builder.constant(zero, element), destination_type=by)
+        weights = builder.emit("Subtract", weights, points)
+    weights = builder.emit("Multiply", weights, builder.constant(scale, by))
+    if levels.ndim == 3:
+        weights = builder.emit("Reshape", weights, builder.constant([6, 8]), special_zero=False)
+    weights = builder.emit("Convert", weights, destination_type="f32")
+    x = builder.parameter("f32", ["?", 8], "x")
+    builder.result(builder.emit("MatMul", x, weights, transpose_b=True, name="y"))
+    return builder.model()
+
+
+def _levels(element: str, *shape: int) -> np.ndarray:
+    low, high = {"u4": (0, 16), "i4": (-8, 8), "u8": (0, 256), "i8": (-128, 128)}[element]
+    return _QUANTIZATION_RNG.integers(low, high, shape)
+
+
+CASES = [
+    ("i8", (6, 8), (6, 1), None), ("u8", (6, 8), (6, 1), (6, 1)), ("u8", (6, 8), (), ()), ("i8", (6, 8), (1, 8), (1, 1)),
+    ("i4", (6, 2, 4), (6, 2, 1), None), ("u4", (6, 2, 4), (6, 2, 1), (6, 2, 1)), ("u4", (6, 2, 4), (6, 2, 1), ()),
+    ("u4", (6, 8), (6, 1), (6, 1)), ("i8", (6, 2, 4), (6, 2, 1), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("by", ["f32", "f16"])
+@pytest.mark.parametrize(("element", "shape", "of_scale", "of_zero"), CASES)
+def test_dequantize_linear(
+    element: str, shape: tuple[int, ...], of_scale: tuple[int, ...], of_zero: tuple[int, ...] | None, by: str
+) -> None:
+    levels, zero = _levels(element, *shape), None if of_zero is None else _levels(element, *of_zero)
+    scale = _QUANTIZATION_RNG.uniform(0.01, 0.1, of_scale).astype(np.float32 if by == "f32" else np.float16)
+    model = _model(element, levels, scale, zero, by)
+    proto = irexec.to_onnx(model)
+    onnx.checker.check_model(proto, full_check=True)
+    operators = [node.op_type for node in proto.graph.node]
+    assert operators.count("DequantizeLinear") == 1
+    assert "Sub" not in operators
+    kinds = {onnx.TensorProto.DataType.Name(tensor.data_type) for tensor in proto.graph.initializer}
+    assert {"i8": "INT8", "u8": "UINT8", "i4": "INT4", "u4": "UINT4"}[element] in kinds
+    kind = np.dtype(scale.dtype)
+    weights = ((levels - (0 if zero is None else zero)).astype(kind) * scale).astype(np.float32).reshape(6, 8)
+    (result,), _ = run_onnx(proto, [X])
+    np.testing.assert_allclose(result, X @ weights.T, rtol=1e-5, atol=1e-5)
+
+
+def test_an_older_opset_scales_halves_in_f32() -> None:
+    """Until opset 19 the scale is f32. ONNX Runtime does not round the product where it is a Mul of halves."""
+    levels, scale = _levels("i8", 6, 8), _QUANTIZATION_RNG.uniform(0.01, 0.1, (6, 1)).astype(np.float16)
+    proto = irexec.to_onnx(_model("i8", levels, scale, None, "f16"), opset=17)
+    onnx.checker.check_model(proto, full_check=True)
+    assert "DequantizeLinear" in [node.op_type for node in proto.graph.node]
+    (result,), _ = run_onnx(proto, [X])
+    weights = (levels.astype(np.float16) * scale).astype(np.float32)
+    np.testing.assert_allclose(result, X @ weights.T, rtol=1e-5, atol=1e-5)
+
+
+def test_an_older_opset_has_no_blocks() -> None:
+    model = _model("i8", _levels("i8", 6, 2, 4), np.ones((6, 2, 1), np.float32), None)
+    operators = [node.op_type for node in irexec.to_onnx(model, opset=17).graph.node]
+    assert "DequantizeLinear" not in operators
+    assert "Cast" in operators
+
+
+def test_a_zero_point_between_levels_is_subtracted() -> None:
+    builder = Builder("m")
+    weights = builder.emit("Convert", builder.constant(_levels("i8", 6, 8), "i8"), destination_type="f32")
+    weights = builder.emit("Subtract", weights, builder.constant(0.5, "f32"))
+    weights = builder.emit("Multiply", weights, builder.constant(0.1, "f32"))
+    builder.result(builder.emit("MatMul", builder.parameter("f32", [2, 8], "x"), weights, transpose_b=True))
+    assert "Sub" in [node.op_type for node in irexec.to_onnx(builder.model()).graph.node]
+
+
+# Older opsets: operators that they lack are composed of others, or the layer is refused with a reason that says so.
+
+
+_RECURRENT = ("GRU", "LSTM", "RNN")
+_UNREAD = "GridSample interpolation only supports"
+"""Said by the evaluator of onnx, which knows the modes of GridSample by their names of opset 20 alone."""
+_ROWS = [(family, row) for family, row in cases() if not row.type.startswith(_RECURRENT)]
+
+
+@pytest.mark.parametrize("opset", some([13, 17, 21], [13]))
+def test_rows(opset: int) -> None:
+    broken = []
+    for family, row in _ROWS[opset % 7 :: 11]:
+        if is_listed(row, EXCEPT) or is_listed(row, REFUSED):
+            continue
+        reason = _outcome(family, row, opset)
+        if reason and f"opset {opset}" not in reason:
+            broken.append(f"{row.id}: {reason}")
+    assert not broken, "\n".join(broken)
+
+
+def _is_written(row: Case) -> bool:
+    translation = translation_of(row.definition)
+    return translation is not None and translation.function is not None
+
+
+def _outcome(family: str, row: Case, opset: int) -> str:
+    """The reason for which a row is refused or differs; empty if it is written and gives what it gives in IR."""
+    try:
+        exported(row, expected_of(family, row), opset)
+    except ExportError as error:
+        return error.layers[0].reason if _is_written(row) else ""
+    except Exception as error:
+        # A runtime raises errors of its own; all rows are looked at.
+        return "" if opset < 20 and _UNREAD in str(error) else f"{error!r:.300}"
+    return ""
+
+
+def test_the_kernels_are_those_of_onnx_runtime() -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    if not onnxruntime.__version__.startswith("1.32."):
+        pytest.skip("the table is that of ONNX Runtime 1.32")
+    assert table() == TABLE.read_text("utf-8"), "python -m tests.to_onnx.kernels makes it anew"
+
+
+def test_by_default_onnx_runtime_has_every_operator() -> None:
+    """ONNX Runtime 1.32 has no Swish of opset 25 and no RoiAlign of opset 22."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    x, rois, images = np.array([[[[1, -2], [3, 6]]]], np.float32), np.array([[0, 0, 1, 1]], np.float32), np.array([0])
+    g = Builder()
+    data = g.parameter("f32", [1, 1, 2, 2], "x")
+    g.result(g.emit("Swish", data), "swish")
+    options = {"pooled_h": 1, "pooled_w": 1, "sampling_ratio": 1, "spatial_scale": 1.0, "mode": "avg"}
+    g.result(g.emit("ROIAlign", data, g.constant(rois), g.constant(images), **options), "means")
+    model = g.model()
+    assert export(model, 25).proto.opset_import[0].version == 25
+    proto = export(model).proto
+    assert proto.opset_import[0].version == 21
+    swish, means = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"x": x})
+    np.testing.assert_allclose(swish, x / (1 + np.exp(-x)), rtol=1e-6)
+    # The only point of the box is amid all four pixels.
+    np.testing.assert_array_equal(means, [[[[2]]]])

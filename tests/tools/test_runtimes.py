@@ -1,14 +1,17 @@
-"""The runtimes behind one interface give the same tensors, and say what they cannot do."""
+"""The runtimes behind one interface give the same tensors, and say what they cannot do; releases in their own processes."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
+import irexec
 from irexec import (
     Builder,
     EngineError,
@@ -21,10 +24,15 @@ from irexec import (
     read_model,
 )
 from irexec.ir.order import find_value
+from irexec.opset import parameter, relu, split
 from irexec.tools.compare import CompareOptions, compare
+from irexec.tools.engines.inference_engine import VARIABLE, InferenceEngine, environments
+from irexec.tools.engines.releases import program
+from irexec.tools.engines.releases.program import OpenVINO, layer_outputs, precision_of
 from irexec.tools.engines.runtimes import RUNTIMES, Worker, open_runtime
 from irexec.tools.reduce.checks.against import check_against
 from irexec.tools.reduce.checks.check import Files
+from tests.legacy_sweep.network import Network
 from tests.support.paths import ROOT
 
 X = np.array([[1, -2, 3]], np.float32)
@@ -334,3 +342,138 @@ def test_a_device_and_properties() -> None:
         open_runtime("irexec", model, properties={"A": "B"})
     with open_runtime("openvino:NONE", model) as runtime, pytest.raises(EngineError):
         runtime.run({"x": X}, [find_value(model, "relu")])
+
+
+# The program that a release runs.
+
+
+def test_releases_before_2022_name_outputs_by_layers_and_ports(tmp_path: Path) -> None:
+    # The names that IECore of 2021.4.2 gives for this file: network.outputs.
+    x = parameter((4, 2), "f32", "x")
+    first, second = split(x, 0, num_splits=2, name="halves")
+    path = tmp_path / "m.xml"
+    irexec.save_model(irexec.Model([second, relu(first, name="positive")], [x]), path)
+    assert layer_outputs(str(path)) == ["halves.1", "positive"]
+
+
+def test_a_precision_that_the_release_cannot_return() -> None:
+    """2022.1 takes the hint, and fails to return it."""
+
+    class Compiled:
+        def get_property(self, name: str) -> object:
+            raise TypeError(f"Unable to convert {name}")
+
+    assert precision_of(Compiled(), {"INFERENCE_PRECISION_HINT": "f32"}) == "f32"
+
+
+class _Request:
+    """A request whose infer does not read scalars, as that of 2023.3 with NumPy 2, and which gives its inputs."""
+
+    def __init__(self) -> None:
+        self.tensors = [SimpleNamespace(data=np.zeros(shape, np.float32), shape=shape) for shape in ((), (2,))]
+
+    def infer(self, given: dict[int, np.ndarray]) -> None:
+        for index, array in given.items():
+            self.tensors[index].data[...] = array if array.ndim else np.nan
+
+    def get_input_tensor(self, index: int) -> SimpleNamespace:
+        return self.tensors[index]
+
+    get_output_tensor = get_input_tensor
+
+
+def test_scalars_are_written_into_the_tensors_of_a_request() -> None:
+    run = object.__new__(OpenVINO)
+    run.index, run.request, run.count = {"scalar": 0, "pair": 1}, _Request(), 2
+    for number in (3.0, -1.0):
+        scalar, pair = run({"scalar": np.array(number, np.float32), "pair": np.array([1, number], np.float32)})
+        assert scalar == number
+        assert pair.tolist() == [1, number]
+
+
+class _Core:
+    """A Core whose plugin looks for LP_TRANSFORMS_MODE among its own properties alone, as that of 2022.3."""
+
+    seen: ClassVar[list[tuple[dict[str, str], dict[str, str]]]] = []
+
+    def __init__(self) -> None:
+        self.properties: dict[str, str] = {}
+
+    def get_versions(self, device: str) -> None:
+        """Load the plugin."""
+
+    def set_property(self, device: str, properties: dict[str, str]) -> None:
+        if "LACKED" in properties:
+            raise RuntimeError("no such property")
+        self.properties.update(properties)
+
+    def read_model(self, path: str) -> SimpleNamespace:
+        return SimpleNamespace(inputs=[])
+
+    def compile_model(self, model: object, device: str, properties: dict[str, str]) -> SimpleNamespace:
+        self.seen.append((dict(self.properties), dict(properties)))
+        return SimpleNamespace(create_infer_request=lambda: None, outputs=[], get_property=lambda name: [])
+
+
+def test_a_release_is_told_twice_not_to_compute_in_8_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "openvino", lambda: (SimpleNamespace(Core=_Core), "2022.3"))
+    preferred = {"LP_TRANSFORMS_MODE": "NO", "LACKED": "1"}
+    OpenVINO({"model": "m.xml", "device": "CPU", "preferred": preferred, "options": {}, "threads": None})
+    of_plugin, of_model = _Core.seen[-1]
+    assert of_plugin == {"LP_TRANSFORMS_MODE": "NO"}
+    assert of_model == {**of_plugin, "PERFORMANCE_HINT": "LATENCY"}
+
+
+# Inference Engine of 2020 in its process; it runs where it is installed.
+
+
+def _environment(folder: Path) -> Path:
+    """A virtual environment of this Python, with a library that cannot be loaded."""
+    libraries = folder / "2020.4/lib/python3.7/site-packages/cv2"
+    libraries.mkdir(parents=True)
+    (libraries / "libinference_engine_c_api.so").write_bytes(b"no library")
+    python = folder / "2020.4/bin/python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return folder / "2020.4"
+
+
+def test_environments_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = _environment(tmp_path)
+    (tmp_path / "2020.1").mkdir()
+    assert environments(str(tmp_path)) == {"2020.4": environment}
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    assert environments() == {"2020.4": environment}
+    monkeypatch.delenv(VARIABLE)
+    assert environments() == {}
+
+
+def test_no_library(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError, match="opencv-python-inference-engine"):
+        InferenceEngine("2020.4", tmp_path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the script is one of a shell")
+def test_the_process_ends(tmp_path: Path) -> None:
+    (tmp_path / "a.xml").touch()
+    with (
+        InferenceEngine("2020.4", _environment(tmp_path)) as engine,
+        pytest.raises(EngineError, match=r"the process of Inference Engine 2020\.4 ended"),
+    ):
+        engine.run(tmp_path / "a.xml", tmp_path / "a.xml", [{}])
+
+
+@pytest.mark.skipif(not environments(), reason="Inference Engine is not installed")
+@pytest.mark.parametrize("release", ["2020.1", "2020.4"])
+def test_a_network(release: str, tmp_path: Path) -> None:
+    net = Network(5, np.random.default_rng(0))
+    x = net.input(np.array([[1, 2, 3]], np.float32), name="x")
+    net.layer("Power", [x], [(1, 3)], {"power": 2, "scale": 2, "shift": 1}, name="y")
+    (tmp_path / "a.xml").write_text(net.xml())
+    (tmp_path / "a.bin").touch()
+    with InferenceEngine(release, environments()[release]) as engine:
+        (found,) = engine.run(tmp_path / "a.xml", tmp_path / "a.bin", net.feeds)
+        np.testing.assert_array_equal(found["y"], [[9, 25, 49]])
+        with pytest.raises(EngineError, match="it refuses to read the network"):
+            engine.run(tmp_path / "a.bin", tmp_path / "a.bin", [{}])

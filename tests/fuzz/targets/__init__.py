@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from tests.fuzz.case import Case
-from tests.fuzz.observer import Observer
+from tests.fuzz.findings import Observer
 
 TARGETS = ("xml", "inputs", "bin", "onnx", "npy", "image", "cli", "graphs", "edits", "tokenizers", "bodies")
 

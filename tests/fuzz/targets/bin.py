@@ -13,11 +13,10 @@ from irexec.dtypes.elements import element
 from tests.fuzz import mutate_bytes, odd
 from tests.fuzz.case import Case
 from tests.fuzz.command import run_command
+from tests.fuzz.findings import Observer
 from tests.fuzz.model_steps import check_model
-from tests.fuzz.observer import Observer
 from tests.fuzz.one_operation import layer, model_text
-from tests.fuzz.shrink import parts, smaller_bytes, smaller_files
-from tests.fuzz.shrink_xml import smaller_xml
+from tests.fuzz.shrink import parts, smaller_bytes, smaller_files, smaller_xml
 
 QUICK = 1500
 # Operations that decompress, index, compare or only pass on what a constant holds.

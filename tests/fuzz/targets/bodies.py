@@ -19,7 +19,7 @@ import irexec
 from irexec import opset
 from tests.fuzz import mutate_bytes
 from tests.fuzz.case import Case
-from tests.fuzz.observer import Observer
+from tests.fuzz.findings import Observer
 from tests.fuzz.shrink import smaller_bytes, smaller_files
 
 QUICK = 500

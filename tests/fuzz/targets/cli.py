@@ -14,8 +14,8 @@ from tests.fuzz import corpus
 from tests.fuzz.case import Case
 from tests.fuzz.command import run_command
 from tests.fuzz.command_lines import command_line
+from tests.fuzz.findings import Observer
 from tests.fuzz.kept_files import READ, damaged, written
-from tests.fuzz.observer import Observer
 from tests.fuzz.one_operation import model_text
 from tests.fuzz.shrink import parts, smaller_bytes, smaller_files
 from tests.support.paths import ROOT

@@ -17,9 +17,8 @@ from irexec.authoring.editor import Editor
 from irexec.errors import IrexecError
 from irexec.io import write_text
 from tests.fuzz.case import Case
-from tests.fuzz.findings import NOWHERE
-from tests.fuzz.observer import Observer
-from tests.fuzz.shrink_xml import smaller_xml
+from tests.fuzz.findings import NOWHERE, Observer
+from tests.fuzz.shrink import smaller_xml
 from tests.graphs.making import make
 from tests.support.paths import DIGITS, IRS
 

@@ -12,8 +12,7 @@ import irexec
 from irexec.analysis.precision import Precision
 from irexec.io import write_text
 from tests.fuzz.case import Case
-from tests.fuzz.findings import NOWHERE
-from tests.fuzz.observer import Observer
+from tests.fuzz.findings import NOWHERE, Observer
 from tests.graphs.agreement import differences, outcome
 from tests.graphs.making import make
 from tests.graphs.running import reference, ways

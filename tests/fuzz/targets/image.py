@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tests.fuzz import images, odd
 from tests.fuzz.case import Case
 from tests.fuzz.command import run_command
-from tests.fuzz.observer import Observer
+from tests.fuzz.findings import Observer
 from tests.fuzz.one_operation import model_text
 from tests.fuzz.shrink import parts, smaller_bytes
 

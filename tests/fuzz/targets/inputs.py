@@ -20,8 +20,8 @@ from irexec.testing import Case as Row
 from irexec.testing import Typed, model_of
 from tests.fuzz import odd
 from tests.fuzz.case import Case
+from tests.fuzz.findings import Observer
 from tests.fuzz.model_steps import check_model
-from tests.fuzz.observer import Observer
 from tests.fuzz.one_operation import model_text
 from tests.fuzz.shrink import smaller_arguments
 from tests.support.cases import families

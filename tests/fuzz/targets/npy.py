@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from tests.fuzz import arrays
 from tests.fuzz.case import Case
 from tests.fuzz.command import run_command
-from tests.fuzz.observer import Observer
+from tests.fuzz.findings import Observer
 from tests.fuzz.one_operation import model_text
-from tests.fuzz.shrink import parts, smaller_bytes
-from tests.fuzz.shrink_arrays import smaller_npz
+from tests.fuzz.shrink import parts, smaller_bytes, smaller_npz
 
 QUICK = 1400
 _ELEMENTS = ["f32", "f32", "f16", "i64", "u8", "boolean", "string", "bf16", "i4", "f64", "dynamic"]

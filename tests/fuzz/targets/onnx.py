@@ -10,10 +10,9 @@ import converters
 from tests.fuzz import mutate_bytes, mutate_onnx, onnx_corpus
 from tests.fuzz.case import Case
 from tests.fuzz.command import run_command
+from tests.fuzz.findings import Observer
 from tests.fuzz.model_steps import check_model
-from tests.fuzz.observer import Observer
-from tests.fuzz.shrink import parts, smaller_files
-from tests.fuzz.shrink_onnx import smaller_onnx
+from tests.fuzz.shrink import parts, smaller_files, smaller_onnx
 
 QUICK = 700
 _COMMANDS = [

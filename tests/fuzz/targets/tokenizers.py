@@ -16,7 +16,7 @@ from irexec import opset
 from tests.cases.tokenizers import SP
 from tests.fuzz import mutate_bytes
 from tests.fuzz.case import Case
-from tests.fuzz.observer import Observer
+from tests.fuzz.findings import Observer
 from tests.fuzz.shrink import parts, smaller_bytes, smaller_files
 
 QUICK = 1000

@@ -9,10 +9,9 @@ import irexec
 from tests.fuzz import corpus, mutate_bytes, mutate_xml
 from tests.fuzz.case import Case
 from tests.fuzz.command import run_command
+from tests.fuzz.findings import Observer
 from tests.fuzz.model_steps import check_model
-from tests.fuzz.observer import Observer
-from tests.fuzz.shrink import parts, smaller_bytes, smaller_files
-from tests.fuzz.shrink_xml import smaller_xml
+from tests.fuzz.shrink import parts, smaller_bytes, smaller_files, smaller_xml
 
 QUICK = 2000
 _COMMANDS = [

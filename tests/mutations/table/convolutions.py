@@ -6,8 +6,8 @@ from tests.mutations.mutation import Mutation
 
 _CONVOLUTION = "irexec/backend/convolution"
 _TESTS = "tests/backend/test_convolution.py"
-_DEPTHWISE = "tests/backend/test_depthwise_convolution.py"
-_POOLING = "tests/backend/test_pooling.py"
+_DEPTHWISE = "tests/backend/test_convolution.py"
+_POOLING = "tests/backend/test_native_windows.py"
 _TRANSPOSED = "tests/backend/test_transposed_convolution.py"
 
 CONVOLUTIONS = (
@@ -37,7 +37,7 @@ CONVOLUTIONS = (
         f"{_CONVOLUTION}/geometry.py",
         "return self.points == 1 and w.counts == self.sizes and not any(w.pads_begin)",
         "return self.points == 1 and set(w.strides) == {1} and not any(w.pads_begin)",
-        ("tests/reference/test_one_window.py",),
+        ("tests/reference/test_windows.py",),
     ),
     Mutation(
         "the last block of rows or channels is one short",

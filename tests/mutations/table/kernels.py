@@ -49,7 +49,7 @@ KERNELS = (
         f"{_BACKEND}/reduction.py",
         "np.divide(out, self._reduced, out=out)",
         "np.divide(out, max(self._inner, self._reduced), out=out)",
-        ("tests/backend/test_reduction.py",),
+        ("tests/backend/test_blocks.py",),
         graphs=200,
     ),
     Mutation(
@@ -57,7 +57,7 @@ KERNELS = (
         f"{_BACKEND}/reduction.py",
         "        if position > 2:\n            return None\n",
         "        position = min(position, 2)\n",
-        ("tests/backend/test_reduction.py",),
+        ("tests/backend/test_blocks.py",),
         graphs=100,
     ),
     Mutation(
@@ -65,7 +65,7 @@ KERNELS = (
         f"{_BACKEND}/reduction.py",
         "starts = range(0, count, _LONG_SUM)",
         "starts = range(0, count - _LONG_SUM + 1, _LONG_SUM)",
-        ("tests/backend/test_reduction.py",),
+        ("tests/backend/test_blocks.py",),
     ),
     Mutation(
         "elements after the last whole block are not computed",
@@ -109,7 +109,7 @@ KERNELS = (
         f"{_BACKEND}/block_activation.py",
         "        return (1, *slope, *(1 for _ in data[2:]))\n",
         "        return (*(1 for _ in data[1:]), *slope)\n",
-        ("tests/backend/test_block_operations.py",),
+        ("tests/backend/test_blocks.py",),
         graphs=100,
     ),
     Mutation(
@@ -117,7 +117,7 @@ KERNELS = (
         f"{_BACKEND}/block_arithmetic.py",
         "abs(math.frexp(number)[0]) == 0.5 and",
         "",
-        ("tests/backend/test_block_operations.py",),
+        ("tests/backend/test_blocks.py",),
     ),
     Mutation(
         "attention by tiles is kept where a sum overflows",

@@ -130,7 +130,7 @@ MEMORY = (
         "irexec/runtime/arenas.py",
         "if arena.buffer.size >= plan.arena]",
         "if 2 * arena.buffer.size >= plan.arena]",
-        ("tests/runtime/test_plans.py",),
+        ("tests/runtime/test_inputs.py",),
         graphs=100,
     ),
     Mutation(
@@ -160,7 +160,7 @@ MEMORY = (
         "irexec/runtime/inputs.py",
         "        if count and after.macs(node) is None:\n            return False\n",
         "",
-        ("tests/runtime/test_varying_sizes.py",),
+        ("tests/runtime/test_inputs.py",),
     ),
     Mutation(
         "calls on a copy that is made in each run are recorded",

@@ -50,7 +50,7 @@ PASSES = (
         f"{_PASSES}/fuse_elementwise.py",
         "if operation.output.fact.shape != value.fact.shape:",
         "if operation.output.fact.rank != value.fact.rank:",
-        ("tests/compile/test_fusing.py",),
+        ("tests/compile/test_no_ops.py",),
         graphs=100,
     ),
     Mutation(
@@ -58,7 +58,7 @@ PASSES = (
         f"{_PASSES}/fuse_elementwise.py",
         "if len(growth.open) == 1 and operation.output in growth.open:",
         "if operation.output in growth.open:",
-        ("tests/compile/test_fusing.py",),
+        ("tests/compile/test_no_ops.py",),
         graphs=100,
     ),
     Mutation(
@@ -140,7 +140,7 @@ PASSES = (
         f"{_PASSES}/fold_constants.py",
         "key = (operation.node, computation(operation), index)",
         "key = (operation.node, computation(operation))",
-        ("tests/compile/test_derived_constants.py",),
+        ("tests/compile/test_plan.py",),
     ),
     Mutation(
         "random operations are folded",

@@ -73,14 +73,14 @@ RUNNING = (
         "irexec/runtime/program.py",
         "self._plans.popitem(last=False)",
         "self._plans.popitem(last=True)",
-        ("tests/runtime/test_plans.py",),
+        ("tests/runtime/test_inputs.py",),
     ),
     Mutation(
         "the steps of a plan that was dropped stay counted",
         "irexec/runtime/program.py",
         "                self._steps -= len(dropped.steps)\n",
         "",
-        ("tests/runtime/test_plans.py",),
+        ("tests/runtime/test_inputs.py",),
     ),
     Mutation(
         "a thread takes a block that there is not",
@@ -116,7 +116,7 @@ RUNNING = (
         "irexec/analysis/shape_inference.py",
         "        if self._bodies.recall(graph, key_of(inputs)):\n            return\n        if self._bodies.count",
         "        if self._bodies.count(graph):\n            return\n        if self._bodies.count",
-        ("tests/analysis/test_nested_loops.py",),
+        ("tests/analysis/test_inference.py",),
     ),
     Mutation(
         "a type that NumPy lacks is computed without rounding",

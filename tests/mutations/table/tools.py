@@ -24,14 +24,14 @@ TOOLS = (
         "irexec/tools/arrays/statistics.py",
         "low, high = (lowest, highest) if low is None or high is None else (min(low, lowest), max(high, highest))",
         "low, high = lowest, highest",
-        ("tests/tools/test_histogram.py",),
+        ("tests/tools/test_agreement.py",),
     ),
     Mutation(
         "a job goes on although it has got further items",
         "irexec/tools/batch/manifest.py",
         'return "" if count == len(items) else',
         'return "" if count <= len(items) else',
-        ("tests/tools/batch/test_manifest.py",),
+        ("tests/tools/batch/test_outputs.py",),
     ),
     Mutation(
         "decibels of amplitudes instead of powers",

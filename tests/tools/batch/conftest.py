@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.tools.batch import models
-from tests.tools.batch.running import ITEMS
+from tests.tools.batch.models import ITEMS
 
 
 @pytest.fixture

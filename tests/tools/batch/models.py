@@ -1,13 +1,17 @@
-"""Models whose results are known without running them."""
+"""Models, engines and items of the jobs of the tests."""
 
 from __future__ import annotations
 
+import pickle
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from irexec import Builder, save_model
+from irexec.tools.batch.parts import DONE, NOTHING_DONE, BatchJob, PartResult, PartRunner, PartTask
+from irexec.tools.batch.run import BatchOptions, BatchReport, BatchWatch, run_job
 
 
 def twice_plus_one(folder: Path, shape: list[Any], name: str = "model") -> str:
@@ -64,3 +68,46 @@ def saved(b: Builder, folder: Path, name: str) -> str:
     path = folder / f"{name}.xml"
     save_model(b.model(), path)
     return str(path)
+
+
+# An engine that starts no processes: most tests are about jobs, and a process takes longer than all the items.
+
+
+class InThisProcess:
+    """Does the parts of a job one after the other. All that other processes would get is pickled."""
+
+    def __init__(self, job: BatchJob, count: int | None = None) -> None:
+        self.count = 1
+        self._job: BatchJob = pickle.loads(pickle.dumps(job))
+
+    def run(self, tasks: Iterator[PartTask], advance: Callable[[int], None]) -> Generator[PartResult, None, None]:
+        progress = list(NOTHING_DONE)
+        runner = PartRunner(self._job, progress)
+        for task in tasks:
+            progress[:] = NOTHING_DONE
+            result: PartResult = pickle.loads(pickle.dumps(runner(pickle.loads(pickle.dumps(task)))))
+            advance(progress[DONE])
+            yield result
+
+
+# A job in the process of the test, and its items.
+
+
+ITEMS = np.arange(60, dtype=np.float32).reshape(20, 3)
+EXPECTED = 2 * ITEMS + 1
+
+
+class Stopped(Exception):
+    """Ends a job where a test wants it to."""
+
+
+def run(model: str, sources: list[str], output: Path, watch: BatchWatch | None = None, **options: Any) -> BatchReport:
+    of_job = {
+        name: options.pop(name)
+        for name in ("batch_size", "topk", "labels", "image", "column", "predictor")
+        if name in options
+    }
+    form = options.pop("form", output.suffix[1:] or "npz")
+    engine = options.pop("engine", InThisProcess)
+    job = BatchJob(model=model, form=form, **of_job)
+    return run_job(sources, job, BatchOptions(output=str(output), **options), watch, engine)

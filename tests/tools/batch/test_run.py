@@ -20,8 +20,7 @@ from irexec.tools.batch.parts import FORMATS, BatchJob, PartRunner, PartTask
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.run import BatchOptions, BatchWatch, run_job
 from tests.tools.batch import models
-from tests.tools.batch.engines import InThisProcess
-from tests.tools.batch.running import EXPECTED, ITEMS, Stopped, run
+from tests.tools.batch.models import EXPECTED, ITEMS, InThisProcess, Stopped, run
 
 
 def test_npz(tmp_path: Path, model: str, source: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import irexec
 from irexec.tools.compare import CompareOptions, compare, known
-from tests.tools.compare.recorded import Recorded, stand_in
+from tests.tools.compare.models import Recorded, stand_in
 
 onnx = pytest.importorskip("onnx")
 
