@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from irexec.testing import Row, case, facts_case, random, refuses, typed
+from irexec.testing import Row, random, typed
+from tests.cases import Operation
 
 _Q, _K, _V = (
     random("f32", 1, 2, 3, 4, low=-2, high=2),
@@ -15,8 +16,11 @@ _MASK = random("f32", 3, 5, low=-3, high=3)
 _KEPT = typed("boolean", [[1, 0, 0, 1, 1], [0, 1, 0, 0, 0], [1, 1, 1, 1, 1]])
 
 
+scaled_dot_product_attention = Operation("ScaledDotProductAttention", 13, causal=False)
+
+
 def _row(id: str, *inputs: object, causal: bool = False, **rest: object) -> Row:
-    return case("ScaledDotProductAttention", 13, *inputs, causal=causal, id=id, **rest)
+    return scaled_dot_product_attention(*inputs, causal=causal, id=id, **rest)
 
 
 def _scalar(value: float, kind: str = "f32") -> object:
@@ -70,95 +74,41 @@ ROWS: list[Row] = [
         np.zeros((1, 2, 0, 6), np.float32),
         gives=np.zeros((1, 2, 3, 6), np.float32),
     ),
-    facts_case(
-        "ScaledDotProductAttention", 13, "f32[?,8,?,64]", "f32[?,8,?,64]", "f32[?,8,?,32]", causal=False, id="dynamic"
+    scaled_dot_product_attention.facts("f32[?,8,?,64]", "f32[?,8,?,64]", "f32[?,8,?,32]", id="dynamic"),
+    scaled_dot_product_attention.facts(
+        "f32[1..4,8,5,64]", "f32[2,1,?,64]", "f32[?,8,7,32]", "f32[2,1,1,?]", id="bounded"
     ),
-    facts_case(
-        "ScaledDotProductAttention",
-        13,
-        "f32[1..4,8,5,64]",
-        "f32[2,1,?,64]",
-        "f32[?,8,7,32]",
-        "f32[2,1,1,?]",
-        causal=False,
-        id="bounded",
-    ),
-    facts_case(
-        "ScaledDotProductAttention", 13, "f32[...]", "f32[2,1,?,64]", "f32[?,8,7,32]", causal=False, id="rank unknown"
-    ),
-    refuses(
-        "ScaledDotProductAttention",
-        13,
-        _Q,
-        _V,
-        _V,
-        causal=False,
-        says="last axis of query and key differs",
-        id="embedding",
-    ),
-    refuses(
-        "ScaledDotProductAttention", 13, _Q, _K, _Q, causal=False, says="length of key and value differs", id="sequence"
-    ),
-    refuses(
-        "ScaledDotProductAttention", 13, random("f32", 3, 4), _K, _V, causal=False, says="query has rank 2", id="rank"
-    ),
+    scaled_dot_product_attention.facts("f32[...]", "f32[2,1,?,64]", "f32[?,8,7,32]", id="rank unknown"),
+    scaled_dot_product_attention.refuses(_Q, _V, _V, says="last axis of query and key differs", id="embedding"),
+    scaled_dot_product_attention.refuses(_Q, _K, _Q, says="length of key and value differs", id="sequence"),
+    scaled_dot_product_attention.refuses(random("f32", 3, 4), _K, _V, says="query has rank 2", id="rank"),
     *(
-        refuses(
-            "ScaledDotProductAttention",
-            13,
+        scaled_dot_product_attention.refuses(
             _Q,
             _K,
             _V,
             _MASK,
             _scalar(0.5),
             random("f32", *shape),
-            causal=False,
             says="cannot be broadcast to [1,2,3,1]",
             id=f"sink {shape}",
         )
         for shape in ((1, 4, 1, 1), (2, 2, 1, 1), (1, 2, 7, 1))
     ),
-    refuses(
-        "ScaledDotProductAttention",
-        13,
-        _Q,
-        _K,
-        _V,
-        random("f32", 5),
-        causal=False,
-        says="attention_mask has rank 1",
-        id="mask of one axis",
+    scaled_dot_product_attention.refuses(
+        _Q, _K, _V, random("f32", 5), says="attention_mask has rank 1", id="mask of one axis"
     ),
-    refuses(
-        "ScaledDotProductAttention",
-        13,
-        _Q,
-        _K,
-        _V,
-        random("i32", 3, 5),
-        causal=False,
-        says="expected f32 or boolean",
-        id="mask of integers",
+    scaled_dot_product_attention.refuses(
+        _Q, _K, _V, random("i32", 3, 5), says="expected f32 or boolean", id="mask of integers"
     ),
-    refuses(
-        "ScaledDotProductAttention",
-        13,
-        _Q,
-        _K,
-        _V,
-        random("f32", 4, 5),
-        causal=False,
-        says="cannot be broadcast",
-        id="mask of other rows",
+    scaled_dot_product_attention.refuses(
+        _Q, _K, _V, random("f32", 4, 5), says="cannot be broadcast", id="mask of other rows"
     ),
-    refuses(
-        "ScaledDotProductAttention",
-        13,
+    scaled_dot_product_attention.refuses(
         _Q,
         random("f32", 1, 2, 1, 4),
         random("f32", 1, 2, 1, 6),
         random("f32", 3, 5),
-        causal=False,
         says="the last axis of attention_mask is 5, expected 1 or the length of key, 1",
         id="mask longer than the only key",
     ),

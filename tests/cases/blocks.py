@@ -2,69 +2,46 @@
 
 import numpy as np
 
-from irexec.testing import case, facts_case, random, refuses, typed
+from irexec.testing import random, typed
+from tests.cases import Operation
 from tests.support.cases import emptied, halves, odd
 
 PLAIN = {"strides": "1, 1", "dilations": "1, 1", "pads_begin": "0, 0", "pads_end": "0, 0"}
 HUNDRED = np.arange(1, 101, dtype=np.float32).reshape(1, 1, 10, 10)
+space_to_batch = Operation("SpaceToBatch", 2)
+batch_to_space = Operation("BatchToSpace", 2)
 ROWS = [
-    case("SpaceToBatch", 2, random("f32", 2, 4, 6), [1, 2, 3], [0, 0, 0], [0, 0, 0], id="two axes"),
-    case("SpaceToBatch", 2, random("f32", 1, 3, 5), [1, 2, 3], [0, 1, 0], [0, 0, 1], id="pads"),
-    case("SpaceToBatch", 2, random("f32", 2, 3), [1, 3], [0, 0], [0, 0], id="rank 2"),
-    case(
-        "SpaceToBatch",
-        2,
-        random("i32", 1, 2, 3, 3, 4, low=0, high=9),
-        [1, 1, 2, 3, 2],
-        [0, 0, 0, 0, 0],
-        [0, 0, 1, 0, 0],
-        id="rank 5, i32",
+    space_to_batch(random("f32", 2, 4, 6), [1, 2, 3], [0, 0, 0], [0, 0, 0], id="two axes"),
+    space_to_batch(random("f32", 1, 3, 5), [1, 2, 3], [0, 1, 0], [0, 0, 1], id="pads"),
+    space_to_batch(random("f32", 2, 3), [1, 3], [0, 0], [0, 0], id="rank 2"),
+    space_to_batch(
+        random("i32", 1, 2, 3, 3, 4, low=0, high=9), [1, 1, 2, 3, 2], [0, 0, 0, 0, 0], [0, 0, 1, 0, 0], id="rank 5, i32"
     ),
-    case(
-        "SpaceToBatch",
-        2,
-        random("f16", 2, 4),
-        typed("i32", [1, 1]),
-        typed("i32", [0, 0]),
-        typed("i32", [0, 0]),
-        id="f16, blocks of one",
+    space_to_batch(
+        random("f16", 2, 4), typed("i32", [1, 1]), typed("i32", [0, 0]), typed("i32", [0, 0]), id="f16, blocks of one"
     ),
-    facts_case("SpaceToBatch", 2, "f32[?,2..6,3]", [1, 2, 3], [0, 1, 0], [0, 1, 0], id="dynamic"),
-    facts_case("SpaceToBatch", 2, "f32[2,4]", [1, 2], "i64[2]", [0, 0], id="pads unknown"),
-    facts_case("SpaceToBatch", 2, "f32[...]", [1, 2], [0, 0], [0, 0], id="rank unknown"),
-    refuses("SpaceToBatch", 2, "f32[2,5]", [1, 2], [0, 0], [0, 0], says="5 is not a multiple of 2", id="uneven"),
-    refuses("SpaceToBatch", 2, "f32[2,4]", [2, 2], [0, 0], [0, 0], says="must begin with 1", id="blocks of the batch"),
-    refuses(
-        "SpaceToBatch",
-        2,
-        "f32[2,4]",
-        [1, 2, 2],
-        [0, 0],
-        [0, 0],
-        says="block_shape has 3 values for data f32[2,4]",
-        id="too many blocks",
+    space_to_batch.facts("f32[?,2..6,3]", [1, 2, 3], [0, 1, 0], [0, 1, 0], id="dynamic"),
+    space_to_batch.facts("f32[2,4]", [1, 2], "i64[2]", [0, 0], id="pads unknown"),
+    space_to_batch.facts("f32[...]", [1, 2], [0, 0], [0, 0], id="rank unknown"),
+    space_to_batch.refuses("f32[2,5]", [1, 2], [0, 0], [0, 0], says="5 is not a multiple of 2", id="uneven"),
+    space_to_batch.refuses("f32[2,4]", [2, 2], [0, 0], [0, 0], says="must begin with 1", id="blocks of the batch"),
+    space_to_batch.refuses(
+        "f32[2,4]", [1, 2, 2], [0, 0], [0, 0], says="block_shape has 3 values for data f32[2,4]", id="too many blocks"
     ),
-    case("BatchToSpace", 2, random("f32", 12, 2, 2), [1, 2, 3], [0, 0, 0], [0, 0, 0], id="two axes"),
-    case("BatchToSpace", 2, random("f32", 6, 2, 2), [1, 2, 3], [0, 1, 0], [0, 0, 2], id="crops"),
-    case("BatchToSpace", 2, random("f32", 6, 1), [1, 3], [0, 0], [0, 0], id="rank 2"),
-    case(
-        "BatchToSpace",
-        2,
-        random("u8", 4, 3, 2, 1, high=9, low=0),
-        [1, 1, 2, 2],
-        [0, 0, 0, 1],
-        [0, 0, 0, 0],
-        id="rank 4, u8",
-    ),
-    facts_case("BatchToSpace", 2, "f32[?,2..6,3]", [1, 2, 3], [0, 1, 0], [0, 1, 0], id="dynamic"),
-    facts_case("BatchToSpace", 2, "f32[6,4]", [1, 2], "i64[2]", [0, 0], id="crops unknown"),
-    facts_case("BatchToSpace", 2, "f32[6,4,2..]", "i64[3]", [0, 1, 0], [0, 2, 1], id="blocks unknown"),
-    facts_case("BatchToSpace", 2, "f32[...]", [1, 2], [0, 0], [0, 0], id="rank unknown"),
-    refuses("BatchToSpace", 2, "f32[5,4]", [1, 2], [0, 0], [0, 0], says="5 is not a multiple of 2", id="uneven"),
-    refuses(
-        "BatchToSpace", 2, "f32[4,2]", [1, 2], [0, 3], [0, 2], says="crops of 5 leave nothing of 4", id="crops too much"
+    batch_to_space(random("f32", 12, 2, 2), [1, 2, 3], [0, 0, 0], [0, 0, 0], id="two axes"),
+    batch_to_space(random("f32", 6, 2, 2), [1, 2, 3], [0, 1, 0], [0, 0, 2], id="crops"),
+    batch_to_space(random("f32", 6, 1), [1, 3], [0, 0], [0, 0], id="rank 2"),
+    batch_to_space(random("u8", 4, 3, 2, 1, high=9, low=0), [1, 1, 2, 2], [0, 0, 0, 1], [0, 0, 0, 0], id="rank 4, u8"),
+    batch_to_space.facts("f32[?,2..6,3]", [1, 2, 3], [0, 1, 0], [0, 1, 0], id="dynamic"),
+    batch_to_space.facts("f32[6,4]", [1, 2], "i64[2]", [0, 0], id="crops unknown"),
+    batch_to_space.facts("f32[6,4,2..]", "i64[3]", [0, 1, 0], [0, 2, 1], id="blocks unknown"),
+    batch_to_space.facts("f32[...]", [1, 2], [0, 0], [0, 0], id="rank unknown"),
+    batch_to_space.refuses("f32[5,4]", [1, 2], [0, 0], [0, 0], says="5 is not a multiple of 2", id="uneven"),
+    batch_to_space.refuses(
+        "f32[4,2]", [1, 2], [0, 3], [0, 2], says="crops of 5 leave nothing of 4", id="crops too much"
     ),
 ]
+extract_image_patches = Operation("ExtractImagePatches", 3)
 # Specification of ExtractImagePatches-3: its examples 1 to 4 on the numbers 1 to 100, and 5 on two channels.
 for number, size, stride, rate, auto_pad in (
     (1, 3, 5, 1, "valid"),
@@ -73,11 +50,10 @@ for number, size, stride, rate, auto_pad in (
     (4, 3, 5, 2, "valid"),
 ):
     texts = {"sizes": (size, size), "strides": (stride, stride), "rates": (rate, rate), "auto_pad": auto_pad}
-    ROWS.append(case("ExtractImagePatches", 3, HUNDRED, id=f"example {number}", **texts))
+    ROWS.append(extract_image_patches(HUNDRED, id=f"example {number}", **texts))
+col2_im = Operation("Col2Im", 15)
 ROWS += [
-    case(
-        "ExtractImagePatches",
-        3,
+    extract_image_patches(
         np.arange(1, 51, dtype=np.float32).reshape(1, 2, 5, 5),
         sizes="2, 2",
         strides="3, 3",
@@ -100,19 +76,10 @@ ROWS += [
         ),
         id="example 5",
     ),
-    case(
-        "ExtractImagePatches",
-        3,
-        random("f32", 2, 2, 4, 5),
-        sizes="2, 3",
-        strides="2, 1",
-        rates="1, 2",
-        auto_pad="same_lower",
-        id="same_lower",
+    extract_image_patches(
+        random("f32", 2, 2, 4, 5), sizes="2, 3", strides="2, 1", rates="1, 2", auto_pad="same_lower", id="same_lower"
     ),
-    case(
-        "ExtractImagePatches",
-        3,
+    extract_image_patches(
         random("i32", 1, 2, 4, 5, low=0, high=9),
         sizes="2, 3",
         strides="3, 2",
@@ -120,9 +87,7 @@ ROWS += [
         auto_pad="same_upper",
         id="same_upper, i32",
     ),
-    case(
-        "ExtractImagePatches",
-        3,
+    extract_image_patches(
         random("f32", 1, 1, 3, 5),
         sizes="4, 4",
         strides="1, 1",
@@ -131,50 +96,19 @@ ROWS += [
         gives=np.zeros((1, 16, 0, 2), np.float32),
         id="none fits",
     ),
-    facts_case(
-        "ExtractImagePatches",
-        3,
-        "f32[?,3,?,10]",
-        sizes="3, 3",
-        strides="5, 5",
-        rates="1, 1",
-        auto_pad="valid",
-        id="dynamic",
+    extract_image_patches.facts(
+        "f32[?,3,?,10]", sizes="3, 3", strides="5, 5", rates="1, 1", auto_pad="valid", id="dynamic"
     ),
-    facts_case(
-        "ExtractImagePatches",
-        3,
-        "f32[1,3,7..20,?]",
-        sizes="3, 3",
-        strides="2, 2",
-        rates="2, 2",
-        auto_pad="same_upper",
-        id="bounded",
+    extract_image_patches.facts(
+        "f32[1,3,7..20,?]", sizes="3, 3", strides="2, 2", rates="2, 2", auto_pad="same_upper", id="bounded"
     ),
-    facts_case(
-        "ExtractImagePatches",
-        3,
-        "f32[...]",
-        sizes="3, 3",
-        strides="5, 5",
-        rates="1, 1",
-        auto_pad="valid",
-        id="rank unknown",
+    extract_image_patches.facts(
+        "f32[...]", sizes="3, 3", strides="5, 5", rates="1, 1", auto_pad="valid", id="rank unknown"
     ),
-    refuses(
-        "ExtractImagePatches",
-        3,
-        "f32[1,2,3]",
-        sizes="1, 1",
-        strides="1, 1",
-        rates="1, 1",
-        auto_pad="valid",
-        says="rank 3",
-        id="rank 3",
+    extract_image_patches.refuses(
+        "f32[1,2,3]", sizes="1, 1", strides="1, 1", rates="1, 1", auto_pad="valid", says="rank 3", id="rank 3"
     ),
-    refuses(
-        "ExtractImagePatches",
-        3,
+    extract_image_patches.refuses(
         "f32[1,2,3,4]",
         sizes="1",
         strides="1, 1",
@@ -183,10 +117,8 @@ ROWS += [
         says="sizes has length 1, expected 2: for rows and columns",
         id="one size",
     ),
-    case("Col2Im", 15, random("f32", 2, 8, 6), [3, 4], [2, 2], id="plain", **PLAIN),
-    case(
-        "Col2Im",
-        15,
+    col2_im(random("f32", 2, 8, 6), [3, 4], [2, 2], id="plain", **PLAIN),
+    col2_im(
         random("f32", 2, 8, 6),
         [3, 4],
         [2, 2],
@@ -196,10 +128,8 @@ ROWS += [
         pads_end="0, 1",
         id="strides, dilations, pads",
     ),
-    case("Col2Im", 15, random("f32", 8, 6), [3, 4], [2, 2], id="no batch", **PLAIN),
-    case(
-        "Col2Im",
-        15,
+    col2_im(random("f32", 8, 6), [3, 4], [2, 2], id="no batch", **PLAIN),
+    col2_im(
         random("i64", 1, 6, 4, low=0, high=9),
         typed("i32", [4, 2]),
         typed("i32", [1, 3]),
@@ -209,13 +139,11 @@ ROWS += [
         pads_end="0, 0",
         id="i64",
     ),
-    case("Col2Im", 15, random("f16", 1, 4, 4), [3, 3], [2, 2], id="f16", **PLAIN),
-    facts_case("Col2Im", 15, "f32[?,12,225]", [16, 16], [2, 2], id="specification's example, batch unknown", **PLAIN),
-    facts_case("Col2Im", 15, "f32[1,?,?]", "i64[2]", [2, 2], id="image unknown", **PLAIN),
-    facts_case("Col2Im", 15, "f32[...]", [16, 16], [2, 2], id="rank unknown", **PLAIN),
-    refuses("Col2Im", 15, "f32[1,10,4]", [3, 3], [2, 2], says="10 is not a multiple of 4", id="uneven"),
-    refuses(
-        "Col2Im", 15, "f32[1,8,5]", [3, 3], [2, 2], says="has 5 columns, an image of 3 x 3 gives 4", id="other count"
-    ),
+    col2_im(random("f16", 1, 4, 4), [3, 3], [2, 2], id="f16", **PLAIN),
+    col2_im.facts("f32[?,12,225]", [16, 16], [2, 2], id="specification's example, batch unknown", **PLAIN),
+    col2_im.facts("f32[1,?,?]", "i64[2]", [2, 2], id="image unknown", **PLAIN),
+    col2_im.facts("f32[...]", [16, 16], [2, 2], id="rank unknown", **PLAIN),
+    col2_im.refuses("f32[1,10,4]", [3, 3], [2, 2], says="10 is not a multiple of 4", id="uneven"),
+    col2_im.refuses("f32[1,8,5]", [3, 3], [2, 2], says="has 5 columns, an image of 3 x 3 gives 4", id="other count"),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "SpaceToBatch", "BatchToSpace", "ExtractImagePatches", "Col2Im")]

@@ -3,6 +3,7 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import halves, odd
 
 X = random("f32", 3, 1)
@@ -39,12 +40,14 @@ for since in (1, 3):
             id="explicit that does not fit",
         ),
     ]
+broadcast_1 = Operation("Broadcast", 1, mode="pdpd")
+broadcast_3 = Operation("Broadcast", 3, mode="bidirectional")
 ROWS += [
-    case("Broadcast", 1, random("f32", 3), [3, 4], [0], mode="none", id="explicit as OpenVINO writes it"),
-    facts_case("Broadcast", 1, "f32[?]", [3, 4], [0], mode="none", id="explicit as OpenVINO writes it, dynamic"),
-    case("Broadcast", 3, random("f32", 3, 1), [1, 4], mode="bidirectional", id="bidirectional"),
-    case("Broadcast", 3, random("f32", 2, 3, 4), [1, 4], mode="bidirectional", id="bidirectional, data larger"),
-    facts_case("Broadcast", 3, "f32[?,1]", [1, 4], mode="bidirectional", id="bidirectional, dynamic"),
+    broadcast_1(random("f32", 3), [3, 4], [0], mode="none", id="explicit as OpenVINO writes it"),
+    broadcast_1.facts("f32[?]", [3, 4], [0], mode="none", id="explicit as OpenVINO writes it, dynamic"),
+    broadcast_3(random("f32", 3, 1), [1, 4], id="bidirectional"),
+    broadcast_3(random("f32", 2, 3, 4), [1, 4], id="bidirectional, data larger"),
+    broadcast_3.facts("f32[?,1]", [1, 4], id="bidirectional, dynamic"),
     case("Tile", 1, random("f32", 2, 3), [2, 2], id="both axes"),
     case("Tile", 1, random("f32", 3), [2, 1, 2], id="more repeats"),
     case("Tile", 1, random("f32", 2, 3), [2], id="fewer repeats"),
@@ -135,53 +138,22 @@ for mode, begin, end in (("reflect", -1, 2), ("symmetric", -2, 3), ("edge", -3, 
     ROWS.append(case("Pad", 12, [1.0, 2.0, 3.0], [begin], [end], pad_mode=mode, id=f"{mode}, cut and added"))
 ROWS += [
     # OpenVINO always writes axes_mapping, and runs pdpd on data of as many axes alone; of fewer, by its rule for element-wise operations.
-    case("Broadcast", 1, random("f32", 3, 1), [3, 4], typed("u8", [0]), mode="pdpd", id="pdpd"),
-    case("Broadcast", 1, random("f32", 3, 1), [3, 4], typed("u8", 0), mode="numpy", id="numpy as OpenVINO writes it"),
-    refuses(
-        "Broadcast", 1, "f32[2]", [2, 3], 0, mode="explicit", says="axes_mapping has rank 0", id="scalar axes_mapping"
+    broadcast_1(random("f32", 3, 1), [3, 4], typed("u8", [0]), id="pdpd"),
+    broadcast_1(random("f32", 3, 1), [3, 4], typed("u8", 0), mode="numpy", id="numpy as OpenVINO writes it"),
+    broadcast_1.refuses("f32[2]", [2, 3], 0, mode="explicit", says="axes_mapping has rank 0", id="scalar axes_mapping"),
+    broadcast_1(
+        random("f32", 3, 1), [2, 3, 4], typed("u8", 0), **{"mode.auto_broadcast_axis": 1}, id="pdpd from axis 1"
     ),
-    case(
-        "Broadcast",
-        1,
-        random("f32", 3, 1),
-        [2, 3, 4],
-        typed("u8", 0),
-        mode="pdpd",
-        **{"mode.auto_broadcast_axis": 1},
-        id="pdpd from axis 1",
+    broadcast_1(
+        random("f32", 3), [2, 3, 3], typed("u8", 0), **{"mode.auto_broadcast_axis": -1}, id="pdpd from axis -1"
     ),
-    case(
-        "Broadcast",
-        1,
-        random("f32", 3),
-        [2, 3, 3],
-        typed("u8", 0),
-        mode="pdpd",
-        **{"mode.auto_broadcast_axis": -1},
-        id="pdpd from axis -1",
-    ),
-    case("Broadcast", 1, [1.0, 2.0], [2, 3], mode="pdpd", gives=[[1.0] * 3, [2.0] * 3], id="pdpd, more axes"),
-    facts_case("Broadcast", 1, "f32[?,1]", [3, 4], typed("u8", [0]), mode="pdpd", id="pdpd, dynamic"),
-    refuses("Broadcast", 1, "f32[3]", [2, 3], mode="pdpd", says="does not fit", id="pdpd that does not fit"),
-    refuses("Broadcast", 1, "f32[2,3,1]", [2, 3], mode="pdpd", says="more axes", id="pdpd of more axes"),
-    case("Broadcast", 1, random("f32", 0, 3), [0, 3], mode="numpy", gives=np.zeros((0, 3), np.float32), id="empty"),
-    case(
-        "Broadcast",
-        3,
-        random("f32", 1, 3),
-        [0, 3],
-        mode="bidirectional",
-        gives=np.zeros((0, 3), np.float32),
-        id="to nothing",
-    ),
-    case(
-        "Broadcast",
-        3,
-        random("f32", 1),
-        np.zeros(0, np.int64),
-        mode="bidirectional",
-        id="bidirectional, target of no axes",
-    ),
+    broadcast_1([1.0, 2.0], [2, 3], gives=[[1.0] * 3, [2.0] * 3], id="pdpd, more axes"),
+    broadcast_1.facts("f32[?,1]", [3, 4], typed("u8", [0]), id="pdpd, dynamic"),
+    broadcast_1.refuses("f32[3]", [2, 3], says="does not fit", id="pdpd that does not fit"),
+    broadcast_1.refuses("f32[2,3,1]", [2, 3], says="more axes", id="pdpd of more axes"),
+    broadcast_1(random("f32", 0, 3), [0, 3], mode="numpy", gives=np.zeros((0, 3), np.float32), id="empty"),
+    broadcast_3(random("f32", 1, 3), [0, 3], gives=np.zeros((0, 3), np.float32), id="to nothing"),
+    broadcast_3(random("f32", 1), np.zeros(0, np.int64), id="bidirectional, target of no axes"),
     case("Tile", 1, np.float32(4), [3], id="scalar"),
     case("Tile", 1, random("boolean", 2), [1, 2], id="boolean"),
     refuses("Tile", 1, "f32[2]", [2.0], says="expected an integer type", id="repeats of floats"),

@@ -3,6 +3,7 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.data.seeds import CONV_TRANSPOSE, W_2_3_3, X_3_3
 from tests.support.cases import emptied, halves, odd
 
@@ -28,18 +29,20 @@ SEEDS = {
 # In ONNX and oneDNN Graph the filter has all input channels first: IR's layout, IOX, and NCX data.
 ONEDNN = {"data_format": "NCX", "weights_format": "IOX"}
 
+convolution_backprop_data = Operation("ConvolutionBackpropData", 1)
+conv_transpose = Operation("ConvTranspose", "onednn")
 SEED_ROWS = [
     row
     for e in CONV_TRANSPOSE
     for row in (
-        case("ConvolutionBackpropData", 1, e.x.array(), e.w.array(), gives=e.y.array(), **SEEDS[e.name], id=f"seed 000 {e.name}"),
+        convolution_backprop_data(e.x.array(), e.w.array(), gives=e.y.array(), **SEEDS[e.name], id=f"seed 000 {e.name}"),
         case("GroupConvolutionBackpropData", 1, e.x.array(), e.w.array()[None], gives=e.y.array(), **SEEDS[e.name],
                  id=f"seed 000 {e.name}"),
-        case("ConvTranspose", "onednn", e.x.array(), e.w.array(), gives=e.y.array(), **ONEDNN, **SEEDS[e.name], id=f"seed 000 {e.name}"),
+        conv_transpose(e.x.array(), e.w.array(), gives=e.y.array(), **ONEDNN, **SEEDS[e.name], id=f"seed 000 {e.name}"),
     )
 ] + [
     # oneDNN's same_upper is ONNX's.
-    case("ConvTranspose", "onednn", X_3_3.array(), W_2_3_3.array(), gives=CONV_TRANSPOSE[-1].y.array(), **ONEDNN,
+    conv_transpose(X_3_3.array(), W_2_3_3.array(), gives=CONV_TRANSPOSE[-1].y.array(), **ONEDNN,
          **(PLAIN | {"strides": "2, 2", "auto_pad": "SAME_UPPER"}), id="seed 000 same_upper by the rule"),
 ]  # fmt: skip
 
@@ -55,7 +58,7 @@ def line(expected, *shape, id, **attributes):
     """A row on LINE, 1-D, with the sizes of output_shape if any."""
     inputs = [LINE, ONES_2, *([np.array(shape)] if shape else [])]
     reference = np.array([[expected]], np.float32)
-    return case("ConvolutionBackpropData", 1, *inputs, gives=reference, **(PLAIN_1D | attributes), id=id)
+    return convolution_backprop_data(*inputs, gives=reference, **(PLAIN_1D | attributes), id=id)
 
 
 BY_HAND = [
@@ -89,65 +92,65 @@ BY_HAND = [
 ]  # fmt: skip
 
 BACKPROP = [
-    case("ConvolutionBackpropData", 1, X, W, **PLAIN, id="3x3"),
-    case("ConvolutionBackpropData", 1, X, W, **UNEVEN, id="everything uneven"),
-    case("ConvolutionBackpropData", 1, X, W, **(UNEVEN | {"output_padding": "1, 2"}), id="everything uneven with output_padding"),
-    case("ConvolutionBackpropData", 1, X, W, [7, 8], **(UNEVEN | {"auto_pad": "same_upper"}), id="output_shape same_upper"),
-    case("ConvolutionBackpropData", 1, X, W, [7, 8], **(UNEVEN | {"auto_pad": "same_lower"}), id="output_shape same_lower"),
-    case("ConvolutionBackpropData", 1, X, W, [7, 8], **(UNEVEN | {"auto_pad": "valid"}), id="output_shape valid"),
-    case("ConvolutionBackpropData", 1, X, W, [7, 8], **UNEVEN, id="output_shape explicit"),
-    case("ConvolutionBackpropData", 1, X, W, typed("i32", [7, 8]), **UNEVEN, id="output_shape of i32"),
-    case("ConvolutionBackpropData", 1, X, random("f32", 2, 3, 2, 2), **(PLAIN | {"strides": "2, 2"}), id="kernel as the stride"),
-    case("ConvolutionBackpropData", 1, X, random("f32", 2, 3, 1, 2), **(PLAIN | {"strides": "3, 3"}), id="stride beyond the kernel"),
-    case("ConvolutionBackpropData", 1, X, random("f32", 2, 3, 1, 1), **PLAIN, id="1x1"),
-    case("ConvolutionBackpropData", 1, X, random("f32", 2, 3, 4, 4), **(PADDED | {"strides": "2, 2"}), id="4x4 stride 2"),
-    case("ConvolutionBackpropData", 1, random("f32", 2, 3, 5), random("f32", 3, 2, 4), **(PLAIN_1D | {"strides": "3"}), id="1-D"),
-    case("ConvolutionBackpropData", 1, random("f32", 1, 2, 3, 2, 3), random("f32", 2, 2, 2, 3, 2), strides="2, 1, 2", pads_begin="1, 0, 1",
+    convolution_backprop_data(X, W, **PLAIN, id="3x3"),
+    convolution_backprop_data(X, W, **UNEVEN, id="everything uneven"),
+    convolution_backprop_data(X, W, **(UNEVEN | {"output_padding": "1, 2"}), id="everything uneven with output_padding"),
+    convolution_backprop_data(X, W, [7, 8], **(UNEVEN | {"auto_pad": "same_upper"}), id="output_shape same_upper"),
+    convolution_backprop_data(X, W, [7, 8], **(UNEVEN | {"auto_pad": "same_lower"}), id="output_shape same_lower"),
+    convolution_backprop_data(X, W, [7, 8], **(UNEVEN | {"auto_pad": "valid"}), id="output_shape valid"),
+    convolution_backprop_data(X, W, [7, 8], **UNEVEN, id="output_shape explicit"),
+    convolution_backprop_data(X, W, typed("i32", [7, 8]), **UNEVEN, id="output_shape of i32"),
+    convolution_backprop_data(X, random("f32", 2, 3, 2, 2), **(PLAIN | {"strides": "2, 2"}), id="kernel as the stride"),
+    convolution_backprop_data(X, random("f32", 2, 3, 1, 2), **(PLAIN | {"strides": "3, 3"}), id="stride beyond the kernel"),
+    convolution_backprop_data(X, random("f32", 2, 3, 1, 1), **PLAIN, id="1x1"),
+    convolution_backprop_data(X, random("f32", 2, 3, 4, 4), **(PADDED | {"strides": "2, 2"}), id="4x4 stride 2"),
+    convolution_backprop_data(random("f32", 2, 3, 5), random("f32", 3, 2, 4), **(PLAIN_1D | {"strides": "3"}), id="1-D"),
+    convolution_backprop_data(random("f32", 1, 2, 3, 2, 3), random("f32", 2, 2, 2, 3, 2), strides="2, 1, 2", pads_begin="1, 0, 1",
          pads_end="0, 1, 1", dilations="1, 2, 1", output_padding="1, 0, 0", id="3-D"),
-    case("ConvolutionBackpropData", 1, X, W, strides="", pads_begin="", pads_end="", dilations="", output_padding="", id="empty lists"),
-    case("ConvolutionBackpropData", 1, random("f32", 0, 2, 4, 3), W, gives=np.zeros((0, 3, 6, 5), np.float32), **PLAIN, id="empty batch"),
-    case("ConvolutionBackpropData", 1, random("f32", 1, 0, 2, 2), random("f32", 0, 3, 2, 2), gives=np.zeros((1, 3, 3, 3), np.float32),
+    convolution_backprop_data(X, W, strides="", pads_begin="", pads_end="", dilations="", output_padding="", id="empty lists"),
+    convolution_backprop_data(random("f32", 0, 2, 4, 3), W, gives=np.zeros((0, 3, 6, 5), np.float32), **PLAIN, id="empty batch"),
+    convolution_backprop_data(random("f32", 1, 0, 2, 2), random("f32", 0, 3, 2, 2), gives=np.zeros((1, 3, 3, 3), np.float32),
              **PLAIN,
          id="no channels"),
     # An axis of size 0 counts as 1, as in OpenVINO's shape inference; nothing adds to it.
-    case("ConvolutionBackpropData", 1, random("f32", 1, 2, 4, 0), W, gives=np.zeros((1, 3, 6, 3), np.float32), **PLAIN, id="empty axis"),
-    case("ConvolutionBackpropData", 1, X, W, [0, 3], gives=np.zeros((1, 3, 0, 3), np.float32), **PLAIN, id="output_shape of 0"),
+    convolution_backprop_data(random("f32", 1, 2, 4, 0), W, gives=np.zeros((1, 3, 6, 3), np.float32), **PLAIN, id="empty axis"),
+    convolution_backprop_data(X, W, [0, 3], gives=np.zeros((1, 3, 0, 3), np.float32), **PLAIN, id="output_shape of 0"),
     # By hand, from the natural result above.
-    case("ConvolutionBackpropData", 1, LINE.astype(np.float16), ONES_2.astype(np.float16), gives=np.array([[[1, 11, 110, 100]]],
+    convolution_backprop_data(LINE.astype(np.float16), ONES_2.astype(np.float16), gives=np.array([[[1, 11, 110, 100]]],
              np.float16),
          **PLAIN_1D, id="f16"),
-    case("ConvolutionBackpropData", 1, typed("bf16", [[[1, 10, 100]]]), typed("bf16", [[[1, 1]]]), gives=typed("bf16", [[[1, 11, 110,
+    convolution_backprop_data(typed("bf16", [[[1, 10, 100]]]), typed("bf16", [[[1, 1]]]), gives=typed("bf16", [[[1, 11, 110,
              100]]]),
          **PLAIN_1D, id="bf16"),
-    case("ConvolutionBackpropData", 1, np.array([[[1.0, 1e-12]]]), np.ones((1, 1, 2)), gives=np.array([[[1, 1 + 1e-12, 1e-12]]]),
+    convolution_backprop_data(np.array([[[1.0, 1e-12]]]), np.ones((1, 1, 2)), gives=np.array([[[1, 1 + 1e-12, 1e-12]]]),
              **PLAIN_1D,
          tolerance=1e-15, id="f64 keeps its digits"),
-    case("ConvolutionBackpropData", 1, LINE.astype(np.int32), ONES_2.astype(np.int32), gives=np.array([[[1, 11, 110, 100]]], np.int32),
+    convolution_backprop_data(LINE.astype(np.int32), ONES_2.astype(np.int32), gives=np.array([[[1, 11, 110, 100]]], np.int32),
              **PLAIN_1D,
          id="i32"),
-    case("ConvolutionBackpropData", 1, typed("u8", [[[200, 100]]]), typed("u8", [[[1, 1]]]), gives=typed("u8", [[[200, 44, 100]]]),
+    convolution_backprop_data(typed("u8", [[[200, 100]]]), typed("u8", [[[1, 1]]]), gives=typed("u8", [[[200, 44, 100]]]),
              **PLAIN_1D,
          id="u8 wraps"),
-    case("ConvolutionBackpropData", 1, np.array([[[1, np.nan, np.inf, 2]]], np.float32), ONES_2,
+    convolution_backprop_data(np.array([[[1, np.nan, np.inf, 2]]], np.float32), ONES_2,
          gives=np.array([[[1, np.nan, np.nan, np.inf, 2]]], np.float32), **PLAIN_1D, id="NaN and infinity"),
 ]  # fmt: skip
 
 BACKPROP_FACTS = [
     # The specification's examples.
-    facts_case("ConvolutionBackpropData", 1, "f32[1,20,224,224]", "f32[20,10,3,3]", dilations="1,1", pads_begin="1,1", pads_end="1,1",
+    convolution_backprop_data.facts("f32[1,20,224,224]", "f32[20,10,3,3]", dilations="1,1", pads_begin="1,1", pads_end="1,1",
                strides="2,2", output_padding="0,0", auto_pad="explicit", gives="f32[1,10,447,447]", id="specification 1"),
-    facts_case("ConvolutionBackpropData", 1, "f32[1,20,2,2]", "f32[20,10,3,3]", dilations="1,1", pads_begin="0,0", pads_end="0,0",
+    convolution_backprop_data.facts("f32[1,20,2,2]", "f32[20,10,3,3]", dilations="1,1", pads_begin="0,0", pads_end="0,0",
                strides="3,3", output_padding="2,2", auto_pad="explicit", gives="f32[1,10,8,8]", id="specification 2"),
-    facts_case("ConvolutionBackpropData", 1, "f32[1,20,224,224]", "f32[20,10,3,3]", [450, 450], dilations="1,1", pads_begin="1,1",
+    convolution_backprop_data.facts("f32[1,20,224,224]", "f32[20,10,3,3]", [450, 450], dilations="1,1", pads_begin="1,1",
                pads_end="1,1", strides="1,1", output_padding="0,0", auto_pad="valid", gives="f32[1,10,450,450]", id="specification 3"),
-    facts_case("ConvolutionBackpropData", 1, "f32[?,2,2..10,?]", "f32[2,3,3,3]", **(PLAIN | {"strides": "2, 2"}), id="bounded sizes"),
-    facts_case("ConvolutionBackpropData", 1, "f32[...]", "f32[2,3,3,3]", **PLAIN, id="data of unknown rank"),
-    facts_case("ConvolutionBackpropData", 1, "f32[1,2,5,5]", "f32[2,3,3,3]", "i64[2]", **PLAIN, id="output_shape computed"),
+    convolution_backprop_data.facts("f32[?,2,2..10,?]", "f32[2,3,3,3]", **(PLAIN | {"strides": "2, 2"}), id="bounded sizes"),
+    convolution_backprop_data.facts("f32[...]", "f32[2,3,3,3]", **PLAIN, id="data of unknown rank"),
+    convolution_backprop_data.facts("f32[1,2,5,5]", "f32[2,3,3,3]", "i64[2]", **PLAIN, id="output_shape computed"),
     # OpenVINO says [1,3], a rank of 2.
-    facts_case("ConvolutionBackpropData", 1, "f32[1,2,5,5]", "f32[2,3,3,3]", "i64[?]", **PLAIN,
+    convolution_backprop_data.facts("f32[1,2,5,5]", "f32[2,3,3,3]", "i64[?]", **PLAIN,
                gives="f32[1,3,?,?]", id="output_shape of unknown length"),
-    facts_case("ConvolutionBackpropData", 1, "f32[...]", "f32[...]", "i64[2]", **PLAIN, gives="f32[?,?,?,?]", id="rank from output_shape"),
-    facts_case("ConvolutionBackpropData", 1, "f32[1,2,9000000000000000000,5]", "f32[2,3,3,3]", **PLAIN,
+    convolution_backprop_data.facts("f32[...]", "f32[...]", "i64[2]", **PLAIN, gives="f32[?,?,?,?]", id="rank from output_shape"),
+    convolution_backprop_data.facts("f32[1,2,9000000000000000000,5]", "f32[2,3,3,3]", **PLAIN,
                gives="f32[1,3,9000000000000000002,7]", id="hostile size"),
     facts_case("GroupConvolutionBackpropData", 1, "f32[1,20,224,224]", "f32[4,5,2,3,3]", dilations="1,1", pads_begin="1,1", pads_end="1,1",
                strides="2,2", gives="f32[1,8,447,447]", id="seed 001 layer"),
@@ -159,20 +162,20 @@ BACKPROP_FACTS = [
 ]  # fmt: skip
 
 BACKPROP_REFUSED = [
-    refuses("ConvolutionBackpropData", 1, X, random("f32", 3, 2, 3, 3), **PLAIN, says="data has 2 channels, the filter takes 3",
+    convolution_backprop_data.refuses(X, random("f32", 3, 2, 3, 3), **PLAIN, says="data has 2 channels, the filter takes 3",
              id="channels"),
-    refuses("ConvolutionBackpropData", 1, X, W, [7], **PLAIN, says="output_shape has length 1, expected 2: one value for each spatial axis",
+    convolution_backprop_data.refuses(X, W, [7], **PLAIN, says="output_shape has length 1, expected 2: one value for each spatial axis",
              id="short output_shape"),
-    refuses("ConvolutionBackpropData", 1, X, W, [7, -8], **PLAIN, says="a size of output_shape is -8", id="negative output_shape"),
-    refuses("ConvolutionBackpropData", 1, X, W, [[7, 8]], **PLAIN, says="output_shape has rank 2, expected 1", id="output_shape of rank 2"),
-    refuses("ConvolutionBackpropData", 1, X, W, [7.0, 8.0], **PLAIN, says="element type f32, expected an integer",
+    convolution_backprop_data.refuses(X, W, [7, -8], **PLAIN, says="a size of output_shape is -8", id="negative output_shape"),
+    convolution_backprop_data.refuses(X, W, [[7, 8]], **PLAIN, says="output_shape has rank 2, expected 1", id="output_shape of rank 2"),
+    convolution_backprop_data.refuses(X, W, [7.0, 8.0], **PLAIN, says="element type f32, expected an integer",
              id="output_shape of f32"),
-    refuses("ConvolutionBackpropData", 1, X, W, **(PLAIN | {"output_padding": "1"}), says="output_padding has length 1, expected 2: one value for each spatial axis",
+    convolution_backprop_data.refuses(X, W, **(PLAIN | {"output_padding": "1"}), says="output_padding has length 1, expected 2: one value for each spatial axis",
              id="output_padding"),
-    refuses("ConvolutionBackpropData", 1, X, W, **(PLAIN | {"pads_begin": "9, 9"}), says="pads 9 and 0 crop more than the natural size 6 with output_padding 0",
+    convolution_backprop_data.refuses(X, W, **(PLAIN | {"pads_begin": "9, 9"}), says="pads 9 and 0 crop more than the natural size 6 with output_padding 0",
              id="pads too large"),
-    refuses("ConvolutionBackpropData", 1, X, random("f64", 2, 3, 3, 3), **PLAIN, says="element types f32 and f64 differ", id="types"),
-    refuses("ConvolutionBackpropData", 1, X, random("f32", 2, 3, 3), **PLAIN, says="does not go with a filter of rank 3", id="ranks"),
+    convolution_backprop_data.refuses(X, random("f64", 2, 3, 3, 3), **PLAIN, says="element types f32 and f64 differ", id="types"),
+    convolution_backprop_data.refuses(X, random("f32", 2, 3, 3), **PLAIN, says="does not go with a filter of rank 3", id="ranks"),
     refuses("GroupConvolutionBackpropData", 1, X, random("f32", 2, 2, 3, 3, 3), **PLAIN,
             says="data has 2 channels, the filter takes 4 of 2 groups of 2", id="channels"),
     refuses("GroupConvolutionBackpropData", 1, random("f32", 2, 2), random("f32", 1, 2, 2), **PLAIN,
@@ -214,7 +217,7 @@ XIO_ONES = np.ones((2, 1, 1), np.float32)
 def nxc(expected, *bias, filter=XIO_ONES, data=NXC_LINE, id, **attributes):
     """A row on LINE channels-last."""
     reference = np.array(expected, np.float32).reshape(1, -1, filter.shape[2])
-    return case("ConvTranspose", "onednn", data, filter, *bias, gives=reference, **(PLAIN_1D | attributes), id=id)
+    return conv_transpose(data, filter, *bias, gives=reference, **(PLAIN_1D | attributes), id=id)
 
 
 CONV_TRANSPOSE_ROWS = [
@@ -243,53 +246,53 @@ CONV_TRANSPOSE_ROWS = [
     nxc([1, 11, 110, 100], filter_format="XIO", id="filter_format XIO"),
     nxc([1, 11, 110, 100], weights_format="xio", data_format="nxc", id="formats in small letters"),
     # Two groups of one: 1 10 100 with weights 1 1, and 2 20 200 with weights 1 0; I counts both, O one.
-    case("ConvTranspose", "onednn", np.array([[[1, 2], [10, 20], [100, 200]]], np.float32), np.array([[[1], [1]], [[1], [0]]], np.float32),
+    conv_transpose(np.array([[[1, 2], [10, 20], [100, 200]]], np.float32), np.array([[[1], [1]], [[1], [0]]], np.float32),
          gives=np.array([[[1, 2], [11, 20], [110, 200], [100, 0]]], np.float32), **PLAIN_1D, groups="2", id="groups in XIO"),
-    case("ConvTranspose", "onednn", np.array([[[1, 2], [10, 20], [100, 200]]], np.float32), np.array([[[1, 1], [1, 0]]], np.float32),
+    conv_transpose(np.array([[[1, 2], [10, 20], [100, 200]]], np.float32), np.array([[[1, 1], [1, 0]]], np.float32),
          gives=np.array([[[1, 2], [11, 20], [110, 200], [100, 0]]], np.float32), **PLAIN_1D, groups="2", filter_format="OIX",
          id="groups in OIX"),
-    case("ConvTranspose", "onednn", np.array([[[1, 2], [10, 20], [100, 200]]], np.float32), np.array([[[1, 1]], [[1, 0]]], np.float32),
+    conv_transpose(np.array([[[1, 2], [10, 20], [100, 200]]], np.float32), np.array([[[1, 1]], [[1, 0]]], np.float32),
          gives=np.array([[[1, 2], [11, 20], [110, 200], [100, 0]]], np.float32), **PLAIN_1D, groups="2", weights_format="IOX",
          id="groups in IOX"),
-    case("ConvTranspose", "onednn", np.array([[[1, 2], [10, 20], [100, 200]]], np.float32), np.array([[[1, 1]], [[1, 0]]], np.float32),
+    conv_transpose(np.array([[[1, 2], [10, 20], [100, 200]]], np.float32), np.array([[[1, 1]], [[1, 0]]], np.float32),
          gives=np.array([[[1, 2], [11, 20], [110, 200], [100, 0]]], np.float32), **PLAIN_1D, groups="2", weights_format="XOI",
          id="groups in XOI"),
-    case("ConvTranspose", "onednn", NXC_LINE.astype(np.float16), XIO_ONES.astype(np.float16),
+    conv_transpose(NXC_LINE.astype(np.float16), XIO_ONES.astype(np.float16),
          gives=np.array([[[1], [11], [110], [100]]], np.float16), **PLAIN_1D, id="f16"),
-    case("ConvTranspose", "onednn", typed("bf16", [[[1], [10], [100]]]), typed("bf16", [[[1]], [[1]]]), typed("bf16", [0.5]),
+    conv_transpose(typed("bf16", [[[1], [10], [100]]]), typed("bf16", [[[1]], [[1]]]), typed("bf16", [0.5]),
          gives=typed("bf16", [[[1.5], [11.5], [110.5], [100.5]]]), **PLAIN_1D, id="bf16"),
-    case("ConvTranspose", "onednn", random("f32", 0, 3, 2), random("f32", 2, 2, 5), gives=np.zeros((0, 4, 5), np.float32), **PLAIN_1D,
+    conv_transpose(random("f32", 0, 3, 2), random("f32", 2, 2, 5), gives=np.zeros((0, 4, 5), np.float32), **PLAIN_1D,
          id="empty batch"),
-    facts_case("ConvTranspose", "onednn", "f32[1,224,224,20]", "f32[3,3,20,2]", **(PADDED | {"strides": "2, 2"}), groups="4",
+    conv_transpose.facts("f32[1,224,224,20]", "f32[3,3,20,2]", **(PADDED | {"strides": "2, 2"}), groups="4",
                gives="f32[1,447,447,8]", id="seed 001 in oneDNN's layout"),
-    facts_case("ConvTranspose", "onednn", "f32[?,?,2..5,4]", "f32[3,3,4,2]", **(PLAIN | {"strides": "2, 2", "auto_pad": "same_upper"}),
+    conv_transpose.facts("f32[?,?,2..5,4]", "f32[3,3,4,2]", **(PLAIN | {"strides": "2, 2", "auto_pad": "same_upper"}),
                gives="f32[?,2..,4..10,2]", id="bounded same"),
-    facts_case("ConvTranspose", "onednn", "f32[...]", "f32[3,3,4,2]", "f32[2]", **PLAIN, gives="f32[?,3..,3..,2]",
+    conv_transpose.facts("f32[...]", "f32[3,3,4,2]", "f32[2]", **PLAIN, gives="f32[?,3..,3..,2]",
              id="input of unknown rank"),
-    facts_case("ConvTranspose", "onednn", "f32[1,4,4,4]", "f32[...]", "f32[6]", **PLAIN, data_format="NCX", gives="f32[1,6,4..,4..]",
+    conv_transpose.facts("f32[1,4,4,4]", "f32[...]", "f32[6]", **PLAIN, data_format="NCX", gives="f32[1,6,4..,4..]",
                id="channels from the bias"),
-    refuses("ConvTranspose", "onednn", NXC_LINE, XIO_ONES, **PLAIN_1D, output_padding="1, 1", says="the surplus is not zero",
+    conv_transpose.refuses(NXC_LINE, XIO_ONES, **PLAIN_1D, output_padding="1, 1", says="the surplus is not zero",
             id="surplus output_padding"),
-    refuses("ConvTranspose", "onednn", NXC_LINE, XIO_ONES, **PLAIN_1D, output_padding="x", says="output_padding 'x' is not a list of non-negative integers",
+    conv_transpose.refuses(NXC_LINE, XIO_ONES, **PLAIN_1D, output_padding="x", says="output_padding 'x' is not a list of non-negative integers",
              id="odd output_padding"),
-    refuses("ConvTranspose", "onednn", random("f32", 1, 3, 3, 1), random("f32", 2, 2, 1, 1), **PLAIN, output_padding="1",
+    conv_transpose.refuses(random("f32", 1, 3, 3, 1), random("f32", 2, 2, 1, 1), **PLAIN, output_padding="1",
             says="output_padding has length 1, expected 2: one value for each spatial axis", id="short output_padding"),
-    refuses("ConvTranspose", "onednn", NXC_LINE, XIO_ONES, **PLAIN_1D, groups="2", says="do not divide into 2 groups", id="groups"),
-    refuses("ConvTranspose", "onednn", NXC_LINE, np.ones((2, 3, 1), np.float32), **PLAIN_1D,
+    conv_transpose.refuses(NXC_LINE, XIO_ONES, **PLAIN_1D, groups="2", says="do not divide into 2 groups", id="groups"),
+    conv_transpose.refuses(NXC_LINE, np.ones((2, 3, 1), np.float32), **PLAIN_1D,
              says="input has 1 channels, the filter takes 3",
             id="channels"),
-    refuses("ConvTranspose", "onednn", NXC_LINE, XIO_ONES, np.ones(2, np.float32), **PLAIN_1D,
+    conv_transpose.refuses(NXC_LINE, XIO_ONES, np.ones(2, np.float32), **PLAIN_1D,
              says="bias has length 2, expected 1: one value for each output channel",
             id="bias length"),
-    refuses("ConvTranspose", "onednn", NXC_LINE, XIO_ONES, np.ones((1, 1), np.float32), **PLAIN_1D, says="bias has rank 2, expected 1",
+    conv_transpose.refuses(NXC_LINE, XIO_ONES, np.ones((1, 1), np.float32), **PLAIN_1D, says="bias has rank 2, expected 1",
             id="bias rank"),
-    refuses("ConvTranspose", "onednn", NXC_LINE.astype(np.float64), XIO_ONES.astype(np.float64), **PLAIN_1D,
+    conv_transpose.refuses(NXC_LINE.astype(np.float64), XIO_ONES.astype(np.float64), **PLAIN_1D,
              says="input has element type f64, expected f32, f16 or bf16",
             id="f64"),
-    refuses("ConvTranspose", "onednn", NXC_LINE, XIO_ONES, **PLAIN_1D, filter_format="OIX", weights_format="XOI",
+    conv_transpose.refuses(NXC_LINE, XIO_ONES, **PLAIN_1D, filter_format="OIX", weights_format="XOI",
              says="contradict each other",
             id="two formats"),
-    refuses("ConvTranspose", "onednn", NXC_LINE, random("f32", 1, 1, 1, 1), **PLAIN_1D, says="input has rank 3, filter 4", id="ranks"),
+    conv_transpose.refuses(NXC_LINE, random("f32", 1, 1, 1, 1), **PLAIN_1D, says="input has rank 3, filter 4", id="ranks"),
 ]  # fmt: skip
 
 ROWS = [*SEED_ROWS, *BY_HAND, *BACKPROP, *BACKPROP_FACTS, *BACKPROP_REFUSED, *GROUPED, *CONV_TRANSPOSE_ROWS]
@@ -303,16 +306,8 @@ LAYOUTS = {
 PAIRS = np.float32([[[1, 2], [10, 20], [100, 200]]])
 PAIRED = np.float32([[[1, 2], [11, 20], [110, 200], [100, 0]]])
 ROWS += [
-    case(
-        "ConvTranspose",
-        "onednn",
-        PAIRS,
-        np.float32(filter),
-        gives=PAIRED,
-        **PLAIN_1D,
-        groups="2",
-        **{name: layout},
-        id=f"groups, {name} {layout}",
+    conv_transpose(
+        PAIRS, np.float32(filter), gives=PAIRED, **PLAIN_1D, groups="2", **{name: layout}, id=f"groups, {name} {layout}"
     )
     for name in ("filter_format", "weights_format")
     for layout, filter in LAYOUTS.items()
@@ -330,9 +325,7 @@ ROWS += [
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "GroupConvolutionBackpropData")]
 ROWS += [
-    refuses(
-        "ConvolutionBackpropData",
-        1,
+    convolution_backprop_data.refuses(
         X,
         W,
         np.zeros(0, np.int64),
@@ -340,9 +333,7 @@ ROWS += [
         says="output_shape has length 0, expected 2: one value for each spatial axis",
         id="empty output_shape",
     ),
-    refuses(
-        "ConvolutionBackpropData",
-        1,
+    convolution_backprop_data.refuses(
         "f32[1,2,4,3]",
         "f32[2,3,3,3]",
         "i64[0]",

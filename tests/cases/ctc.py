@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 
-from irexec.testing import Row, Typed, case, facts_case, random, refuses, typed
+from irexec.testing import Row, Typed, random, typed
+from tests.cases import Operation
 from tests.support.cases import emptied
 
 
@@ -25,43 +26,33 @@ def _batch(*paths: str) -> np.ndarray:
 _PATHS = _batch("0013311", "3333333", "0120120")
 _STEPS = np.ascontiguousarray(_PATHS.transpose(1, 0, 2))
 _MASK = np.float32([[1, 1, 1]] * 4 + [[1, 1, 0]] * 2 + [[1, 0, 1]])
+ctc_greedy_decoder = Operation("CTCGreedyDecoder", 1)
 _GREEDY: list[Row] = [
-    *(
-        case("CTCGreedyDecoder", 1, _STEPS, _MASK, ctc_merge_repeated=merge, id=f"merge {merge}")
-        for merge in (True, False)
-    ),
-    case("CTCGreedyDecoder", 1, _STEPS, _MASK, id="default"),
-    case("CTCGreedyDecoder", 1, random("f32", 9, 4, 6), np.ones((9, 4), np.float32), id="random"),
-    case("CTCGreedyDecoder", 1, np.float32([[[1, 1, 0]], [[0, 2, 2]]]), np.ones((2, 1), np.float32), id="ties"),
-    case("CTCGreedyDecoder", 1, typed("f16", _STEPS), typed("f16", _MASK), id="f16"),
-    case("CTCGreedyDecoder", 1, typed("bf16", _STEPS), typed("bf16", _MASK), id="bf16"),
-    case(
-        "CTCGreedyDecoder",
-        1,
+    *(ctc_greedy_decoder(_STEPS, _MASK, ctc_merge_repeated=merge, id=f"merge {merge}") for merge in (True, False)),
+    ctc_greedy_decoder(_STEPS, _MASK, id="default"),
+    ctc_greedy_decoder(random("f32", 9, 4, 6), np.ones((9, 4), np.float32), id="random"),
+    ctc_greedy_decoder(np.float32([[[1, 1, 0]], [[0, 2, 2]]]), np.ones((2, 1), np.float32), id="ties"),
+    ctc_greedy_decoder(typed("f16", _STEPS), typed("f16", _MASK), id="f16"),
+    ctc_greedy_decoder(typed("bf16", _STEPS), typed("bf16", _MASK), id="bf16"),
+    ctc_greedy_decoder(
         np.zeros((0, 2, 3), np.float32),
         np.zeros((0, 2), np.float32),
         gives=np.zeros((2, 0, 1, 1), np.float32),
         id="no steps",
     ),
-    facts_case("CTCGreedyDecoder", 1, "f32[?,2..5,7]", "f32[20,?]", id="dynamic"),
-    facts_case("CTCGreedyDecoder", 1, "f32[...]", "f32[20,?]", id="rank unknown"),
-    refuses(
-        "CTCGreedyDecoder",
-        1,
-        _STEPS,
-        np.ones((6, 3), np.float32),
-        says="number of steps differs between inputs: 7 and 6",
-        id="mask",
+    ctc_greedy_decoder.facts("f32[?,2..5,7]", "f32[20,?]", id="dynamic"),
+    ctc_greedy_decoder.facts("f32[...]", "f32[20,?]", id="rank unknown"),
+    ctc_greedy_decoder.refuses(
+        _STEPS, np.ones((6, 3), np.float32), says="number of steps differs between inputs: 7 and 6", id="mask"
     ),
-    refuses("CTCGreedyDecoder", 1, _STEPS[0], _MASK, says="data has rank 2", id="rank"),
+    ctc_greedy_decoder.refuses(_STEPS[0], _MASK, says="data has rank 2", id="rank"),
 ]
 
 _LENGTHS = typed("i32", [7, 5, 4])
+ctc_greedy_decoder_seq_len = Operation("CTCGreedyDecoderSeqLen", 6)
 _GREEDY_LENGTHS: list[Row] = [
     *(
-        case(
-            "CTCGreedyDecoderSeqLen",
-            6,
+        ctc_greedy_decoder_seq_len(
             _PATHS,
             typed(index, [7, 5, 4]),
             merge_repeated=merge,
@@ -71,25 +62,18 @@ _GREEDY_LENGTHS: list[Row] = [
         )
         for merge, index, other in itertools.product((True, False), ("i32", "i64"), ("i32", "i64"))
     ),
-    case("CTCGreedyDecoderSeqLen", 6, _PATHS, _LENGTHS, id="defaults"),
-    case("CTCGreedyDecoderSeqLen", 6, _PATHS, _LENGTHS, typed("i32", 1), id="another blank"),
-    case("CTCGreedyDecoderSeqLen", 6, _PATHS, _LENGTHS, typed("i32", [0]), id="blank in a vector"),
-    case("CTCGreedyDecoderSeqLen", 6, _PATHS, typed("i32", [0, 0, 7]), id="empty sequences"),
-    case("CTCGreedyDecoderSeqLen", 6, typed("f16", _PATHS), _LENGTHS, id="f16"),
-    case("CTCGreedyDecoderSeqLen", 6, typed("bf16", _PATHS), _LENGTHS, id="bf16"),
-    facts_case("CTCGreedyDecoderSeqLen", 6, "f32[?,2..5,7]", "i64[8]", classes_index_type="i64", id="dynamic"),
-    facts_case("CTCGreedyDecoderSeqLen", 6, "f32[...]", "i32[...]", id="ranks unknown"),
-    refuses(
-        "CTCGreedyDecoderSeqLen",
-        6,
-        _PATHS,
-        typed("i32", [7, 5]),
-        says="batch differs between inputs: 3 and 2",
-        id="lengths",
+    ctc_greedy_decoder_seq_len(_PATHS, _LENGTHS, id="defaults"),
+    ctc_greedy_decoder_seq_len(_PATHS, _LENGTHS, typed("i32", 1), id="another blank"),
+    ctc_greedy_decoder_seq_len(_PATHS, _LENGTHS, typed("i32", [0]), id="blank in a vector"),
+    ctc_greedy_decoder_seq_len(_PATHS, typed("i32", [0, 0, 7]), id="empty sequences"),
+    ctc_greedy_decoder_seq_len(typed("f16", _PATHS), _LENGTHS, id="f16"),
+    ctc_greedy_decoder_seq_len(typed("bf16", _PATHS), _LENGTHS, id="bf16"),
+    ctc_greedy_decoder_seq_len.facts("f32[?,2..5,7]", "i64[8]", classes_index_type="i64", id="dynamic"),
+    ctc_greedy_decoder_seq_len.facts("f32[...]", "i32[...]", id="ranks unknown"),
+    ctc_greedy_decoder_seq_len.refuses(
+        _PATHS, typed("i32", [7, 5]), says="batch differs between inputs: 3 and 2", id="lengths"
     ),
-    refuses(
-        "CTCGreedyDecoderSeqLen",
-        6,
+    ctc_greedy_decoder_seq_len.refuses(
         _PATHS,
         [7.0, 5.0, 4.0],
         says="sequence_length has element type f32, expected an integer type",
@@ -100,12 +84,15 @@ _GREEDY_LENGTHS: list[Row] = [
 _LABELS = typed("i32", [[0, 0, 1, 2, 1, 1, 0], [2, 2, 2, 2, 0, 0, 0], [1, 0, 3, 3, 3, 3, 3]])
 
 
+ctc_loss = Operation("CTCLoss", 4)
+
+
 def _loss(
     id: str, logits: object, logit_length: object, labels: object, label_length: object, *blank: object, **rest: object
 ) -> Row:
     """OpenVINO's reader does not know the default of ctc_merge_repeated, true, and so all rows say it."""
     given = {"ctc_merge_repeated": True} | rest
-    return case("CTCLoss", 4, logits, logit_length, labels, label_length, *blank, id=id, **given)
+    return ctc_loss(logits, logit_length, labels, label_length, *blank, id=id, **given)
 
 
 def _length(*values: int) -> Typed:
@@ -146,9 +133,7 @@ _LOSS: list[Row] = [
     ),
     _loss("one label for each step", random("f32", 1, 3, 5), _length(3), typed("i32", [[0, 1, 2]]), _length(3)),
     _loss("no room for the blank between", random("f32", 1, 3, 5), _length(3), typed("i32", [[1, 1, 2]]), _length(3)),
-    case(
-        "CTCLoss",
-        4,
+    ctc_loss(
         np.zeros((1, 2, 2), np.float32),
         _length(2),
         typed("i32", [[0, 0]]),
@@ -178,11 +163,9 @@ _LOSS: list[Row] = [
     _loss(
         "long", random("f32", 2, 40, 6, seed=4), _length(40, 33), random("i32", 2, 40, low=0, high=5), _length(12, 15)
     ),
-    facts_case("CTCLoss", 4, "f32[?,20,128]", "i32[?]", "i32[2..5,20]", "i32[?]", gives="f32[2..5]", id="dynamic"),
-    facts_case("CTCLoss", 4, "f32[...]", "i32[8]", "i32[...]", "i32[?]", "i32[]", id="ranks unknown"),
-    refuses(
-        "CTCLoss",
-        4,
+    ctc_loss.facts("f32[?,20,128]", "i32[?]", "i32[2..5,20]", "i32[?]", gives="f32[2..5]", id="dynamic"),
+    ctc_loss.facts("f32[...]", "i32[8]", "i32[...]", "i32[?]", "i32[]", id="ranks unknown"),
+    ctc_loss.refuses(
         _PATHS,
         _SEVEN,
         typed("i32", [[0] * 6] * 3),
@@ -190,12 +173,10 @@ _LOSS: list[Row] = [
         says="number of steps differs between inputs: 7 and 6",
         id="labels",
     ),
-    refuses(
-        "CTCLoss", 4, _PATHS, _SEVEN, _LABELS, _length(1, 2), says="batch differs between inputs: 3 and 2", id="lengths"
+    ctc_loss.refuses(
+        _PATHS, _SEVEN, _LABELS, _length(1, 2), says="batch differs between inputs: 3 and 2", id="lengths"
     ),
-    refuses(
-        "CTCLoss",
-        4,
+    ctc_loss.refuses(
         typed("i32", np.zeros((3, 7, 4))),
         _SEVEN,
         _LABELS,
@@ -222,12 +203,12 @@ ROWS += [
 ]
 _TOP = np.where(np.arange(4) == 2, np.inf, _PATHS[:, :, :4]).astype(np.float32)
 ROWS += [
-    case("CTCGreedyDecoder", 1, np.ascontiguousarray(_TOP.transpose(1, 0, 2)), _MASK, id="infinities"),
-    case("CTCGreedyDecoderSeqLen", 6, _TOP, _LENGTHS, id="infinities"),
+    ctc_greedy_decoder(np.ascontiguousarray(_TOP.transpose(1, 0, 2)), _MASK, id="infinities"),
+    ctc_greedy_decoder_seq_len(_TOP, _LENGTHS, id="infinities"),
 ]
 _FIVE = random("f32", 2, 5, 4)
 ROWS += [
-    case("CTCGreedyDecoderSeqLen", 6, _FIVE, typed("i32", [5, 3]), typed("i32", 0), id="blank 0"),
+    ctc_greedy_decoder_seq_len(_FIVE, typed("i32", [5, 3]), typed("i32", 0), id="blank 0"),
     _loss(
         "equal labels need blanks between",
         _FIVE,

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from irexec.testing import Row, case, facts_case, random, refuses, typed
+from irexec.testing import Row, random, typed
+from tests.cases import Operation
 from tests.support.cases import odd
 
 _A = random("f32", 2, 3, 4)
 _SQUARE = random("f32", 2, 3, 3)
 
 
+einsum = Operation("Einsum", 7)
+
+
 def _row(equation: str, *inputs: object, id: str | None = None, gives: object = None) -> Row:
-    return case("Einsum", 7, *inputs, equation=equation, id=id or equation, gives=gives)
+    return einsum(*inputs, equation=equation, id=id or equation, gives=gives)
 
 
 _NUMBERS = np.float32([[1, 2, 3], [4, 5, 6], [7, 8, 9]])
@@ -75,57 +79,33 @@ ROWS: list[Row] = [
         id="empty",
         gives=np.zeros((2, 4), np.float32),
     ),
-    facts_case("Einsum", 7, "f32[?,2..5]", "f32[3,4]", equation="ij,jk->ik", id="dynamic"),
-    facts_case(
-        "Einsum", 7, "f32[?,2..5,7]", "f32[3,1,4]", equation="a...b,c...a->...cb", gives="f32[2..5,3,7]", id="ellipsis"
+    einsum.facts("f32[?,2..5]", "f32[3,4]", equation="ij,jk->ik", id="dynamic"),
+    einsum.facts("f32[?,2..5,7]", "f32[3,1,4]", equation="a...b,c...a->...cb", gives="f32[2..5,3,7]", id="ellipsis"),
+    einsum.facts("f32[...]", "f32[3,4]", equation="ij,jk->ik", id="rank unknown"),
+    einsum.facts("f32[...]", "f32[3,4]", equation="...j,jk->...k", gives="f32[...]", id="ellipsis of unknown rank"),
+    einsum.refuses(
+        random("f32", 2, 3), random("f32", 2, 4), equation="ij,jk->ik", says="has sizes 3 and 2", id="sizes"
     ),
-    facts_case("Einsum", 7, "f32[...]", "f32[3,4]", equation="ij,jk->ik", id="rank unknown"),
-    facts_case(
-        "Einsum", 7, "f32[...]", "f32[3,4]", equation="...j,jk->...k", gives="f32[...]", id="ellipsis of unknown rank"
+    einsum.facts("f32[?,2..5,2..9]", "f32[1,?]", equation="ijj,ik->ijk", id="diagonal"),
+    einsum.refuses(random("f32", 2, 3, 1), equation="ijj->i", says="in one input", id="no diagonal"),
+    einsum.refuses(random("f32", 2, 3), equation="i->i", says="does not have the 1 axes", id="rank"),
+    einsum.refuses(
+        random("f32", 2), equation="ij...->i", says="does not have the 2 axes", id="rank below the ellipsis"
     ),
-    refuses(
-        "Einsum",
-        7,
-        random("f32", 2, 3),
-        random("f32", 2, 4),
-        equation="ij,jk->ik",
-        says="has sizes 3 and 2",
-        id="sizes",
-    ),
-    facts_case("Einsum", 7, "f32[?,2..5,2..9]", "f32[1,?]", equation="ijj,ik->ijk", id="diagonal"),
-    refuses("Einsum", 7, random("f32", 2, 3, 1), equation="ijj->i", says="in one input", id="no diagonal"),
-    refuses("Einsum", 7, random("f32", 2, 3), equation="i->i", says="does not have the 1 axes", id="rank"),
-    refuses(
-        "Einsum",
-        7,
-        random("f32", 2),
-        equation="ij...->i",
-        says="does not have the 2 axes",
-        id="rank below the ellipsis",
-    ),
-    refuses("Einsum", 7, random("f32", 2, 3), equation="ij->ik", says="is not in any operand", id="unknown label"),
-    refuses("Einsum", 7, random("f32", 2, 3), equation="ij->iij", says="label twice", id="label twice"),
-    refuses("Einsum", 7, random("f32", 2, 3), equation="i1->i", says="is not made of letters", id="digits"),
-    refuses("Einsum", 7, random("f32", 2, 3), equation="......->i", says="is not made of letters", id="two ellipses"),
-    refuses("Einsum", 7, random("f32", 2, 3), equation="ij,jk->ik", says="has 2 operands", id="operands"),
-    refuses("Einsum", 7, random("f32", 2, 3), random("i32", 3, 4), equation="ij,jk->ik", says="differ", id="types"),
-    refuses("Einsum", 7, typed("boolean", [[True]]), equation="ij->i", says="boolean", id="booleans"),
+    einsum.refuses(random("f32", 2, 3), equation="ij->ik", says="is not in any operand", id="unknown label"),
+    einsum.refuses(random("f32", 2, 3), equation="ij->iij", says="label twice", id="label twice"),
+    einsum.refuses(random("f32", 2, 3), equation="i1->i", says="is not made of letters", id="digits"),
+    einsum.refuses(random("f32", 2, 3), equation="......->i", says="is not made of letters", id="two ellipses"),
+    einsum.refuses(random("f32", 2, 3), equation="ij,jk->ik", says="has 2 operands", id="operands"),
+    einsum.refuses(random("f32", 2, 3), random("i32", 3, 4), equation="ij,jk->ik", says="differ", id="types"),
+    einsum.refuses(typed("boolean", [[True]]), equation="ij->i", says="boolean", id="booleans"),
 ]
 ROWS += [*odd(ROWS)]
 ROWS += [
-    case("Einsum", 7, random("f32", 2, 3), random("f32", 3), equation="ab,b->ba", id="ab,b->ba"),
-    case(
-        "Einsum",
-        7,
-        random("f32", 1, 3),
-        random("f32", 2, 3),
-        equation="...a,...a->...",
-        id="an ellipsis that stretches",
-    ),
+    einsum(random("f32", 2, 3), random("f32", 3), equation="ab,b->ba", id="ab,b->ba"),
+    einsum(random("f32", 1, 3), random("f32", 2, 3), equation="...a,...a->...", id="an ellipsis that stretches"),
     # By the definition; the plugin leaves what was in memory.
-    case(
-        "Einsum",
-        7,
+    einsum(
         random("f32", 2, 0),
         random("f32", 0, 2),
         equation="ij,jk->ik",
@@ -134,8 +114,6 @@ ROWS += [
     ),
 ]
 ROWS += [
-    facts_case(
-        "Einsum", 7, "f32[...]", "f32[1]", equation="a,a->a", gives="f32[?]", id="a size of 1 and an unknown one"
-    ),
-    facts_case("Einsum", 7, "f32[1]", "f32[...]", equation="a,a->a", gives="f32[?]", id="an unknown size and 1"),
+    einsum.facts("f32[...]", "f32[1]", equation="a,a->a", gives="f32[?]", id="a size of 1 and an unknown one"),
+    einsum.facts("f32[1]", "f32[...]", equation="a,a->a", gives="f32[?]", id="an unknown size and 1"),
 ]

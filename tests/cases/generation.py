@@ -3,8 +3,10 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import emptied, halves
 
+range_4 = Operation("Range", 4)
 ROWS = [
     case("Range", 1, 2, 11, 3, id="i64"),
     case("Range", 1, typed("i32", 5), typed("i32", -3), typed("i32", -2), id="down"),
@@ -13,15 +15,13 @@ ROWS = [
     facts_case("Range", 1, "i64[]", 11, 3, id="start unknown"),
     facts_case("Range", 1, 0, 11, 3, id="known"),
     refuses("Range", 1, 0, 11, 0, says="step is 0", id="step 0"),
-    case("Range", 4, 2, 11, 3, output_type="i64", id="i64"),
-    case("Range", 4, 2, 11, 3, output_type="f32", id="i64 to f32"),
-    case("Range", 4, np.float32(1.5), np.float32(5), np.float32(0.5), output_type="f32", id="f32"),
-    case("Range", 4, np.float32(5), np.float32(1), np.float32(-0.7), output_type="f32", id="down"),
-    case("Range", 4, np.float32(1), np.float32(5), np.float32(2), output_type="i32", id="f32 to i32"),
-    case("Range", 4, np.float32(0), np.float32(3), np.float32(1), output_type="f16", id="f16"),
-    case(
-        "Range",
-        4,
+    range_4(2, 11, 3, output_type="i64", id="i64"),
+    range_4(2, 11, 3, output_type="f32", id="i64 to f32"),
+    range_4(np.float32(1.5), np.float32(5), np.float32(0.5), output_type="f32", id="f32"),
+    range_4(np.float32(5), np.float32(1), np.float32(-0.7), output_type="f32", id="down"),
+    range_4(np.float32(1), np.float32(5), np.float32(2), output_type="i32", id="f32 to i32"),
+    range_4(np.float32(0), np.float32(3), np.float32(1), output_type="f16", id="f16"),
+    range_4(
         np.float32(1),
         np.float32(5),
         np.float32(1.5),
@@ -29,9 +29,7 @@ ROWS = [
         gives=[1, 2, 3, 4],
         id="a step of fractions is truncated",
     ),
-    case(
-        "Range",
-        4,
+    range_4(
         np.float32(1),
         np.float32(5),
         np.float32(0.5),
@@ -39,12 +37,12 @@ ROWS = [
         gives=np.zeros(0, np.int32),
         id="a step that is truncated to 0",
     ),
-    refuses(
-        "Range", 4, np.float32(1), np.float32(5), np.float32(0), output_type="i32", says="step is 0", id="step 0 of f32"
+    range_4.refuses(
+        np.float32(1), np.float32(5), np.float32(0), output_type="i32", says="step is 0", id="step 0 of f32"
     ),
-    facts_case("Range", 4, 0, "i64[]", 1, output_type="i32", id="stop unknown"),
-    refuses("Range", 4, 0, 11, 0, output_type="i64", says="step is 0", id="step 0"),
-    refuses("Range", 4, "i64[1]", 11, 1, output_type="i64", says="start has rank 1, expected 0", id="vector"),
+    range_4.facts(0, "i64[]", 1, output_type="i32", id="stop unknown"),
+    range_4.refuses(0, 11, 0, output_type="i64", says="step is 0", id="step 0"),
+    range_4.refuses("i64[1]", 11, 1, output_type="i64", says="start has rank 1, expected 0", id="vector"),
     case("Eye", 9, 3, 4, 0, output_type="f32", id="f32"),
     case("Eye", 9, 3, 4, 1, output_type="i32", id="above"),
     case("Eye", 9, 3, 3, -2, output_type="f32", id="below"),
@@ -83,11 +81,11 @@ for since in (1, 16):
     ]
 ROWS += [
     refuses("Range", 1, np.float32(0), np.float32(INF), np.float32(1), says="must be finite", id="infinity"),
-    refuses(
-        "Range", 4, np.float32("nan"), np.float32(3), np.float32(1), output_type="f32", says="must be finite", id="NaN"
+    range_4.refuses(
+        np.float32("nan"), np.float32(3), np.float32(1), output_type="f32", says="must be finite", id="NaN"
     ),
-    case("Range", 4, 5, 5, 1, output_type="i64", gives=np.zeros(0, np.int64), id="nothing"),
-    case("Range", 4, typed("bf16", 0), typed("bf16", 2), typed("bf16", 0.5), output_type="bf16", id="bf16"),
+    range_4(5, 5, 1, output_type="i64", gives=np.zeros(0, np.int64), id="nothing"),
+    range_4(typed("bf16", 0), typed("bf16", 2), typed("bf16", 0.5), output_type="bf16", id="bf16"),
     case("Eye", 9, typed("i32", [3]), typed("i32", [2]), typed("i32", [0]), output_type="u8", id="vectors of i32"),
     case("Eye", 9, 0, 3, 0, output_type="f32", gives=np.zeros((0, 3), np.float32), id="no rows"),
     case("Eye", 9, 2, 3, 5, output_type="f32", gives=np.zeros((2, 3), np.float32), id="diagonal outside"),
@@ -99,9 +97,9 @@ ROWS += [
 ROWS += [*halves(ROWS), *emptied(ROWS, "OneHot")]
 ROWS += [
     case("OneHot", 16, [-1, -4], 3, 1.0, 0.0, axis="0", negative_indices_mode="normalize", id="below the range"),
-    case("Range", 4, np.float32(0), np.float32(1), np.float32(0.1), output_type="f32", id="tenths"),
-    case("Range", 4, 5, 0, -2, output_type="u8", id="u8 down"),
-    case("Range", 4, np.float32(-1.9), np.float32(2.9), np.float32(1.9), output_type="i32", id="cut towards zero"),
+    range_4(np.float32(0), np.float32(1), np.float32(0.1), output_type="f32", id="tenths"),
+    range_4(5, 0, -2, output_type="u8", id="u8 down"),
+    range_4(np.float32(-1.9), np.float32(2.9), np.float32(1.9), output_type="i32", id="cut towards zero"),
 ]
 ROWS += [
     refuses(
@@ -114,5 +112,5 @@ ROWS += [
         axis="0",
         says="shape [9223372036854775807,0,1], empty, but with other sizes",
         id="empty and vast",
-    ),
+    )
 ]

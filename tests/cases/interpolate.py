@@ -1,6 +1,7 @@
 """Rows of Interpolate."""
 
-from irexec.testing import case, facts_case, random, refuses, typed
+from irexec.testing import random, typed
+from tests.cases import Operation
 from tests.support.cases import emptied, halves, odd
 
 X = random("f32", 1, 2, 4, 5)
@@ -11,6 +12,9 @@ SIZES = {"shape_calculation_mode": "sizes"}
 SCALES = {"shape_calculation_mode": "scales"}
 
 
+interpolate_4 = Operation("Interpolate", 4)
+
+
 def four(id, sizes, scales, axes, data=X, **texts):
     texts = {
         "pads_begin": "0",
@@ -18,7 +22,10 @@ def four(id, sizes, scales, axes, data=X, **texts):
         "antialias": "false",
         "coordinate_transformation_mode": "half_pixel",
     } | texts
-    return case("Interpolate", 4, data, sizes, scales, axes, **({"nearest_mode": "round_prefer_floor"} | texts), id=id)
+    return interpolate_4(data, sizes, scales, axes, **({"nearest_mode": "round_prefer_floor"} | texts), id=id)
+
+
+interpolate_11 = Operation("Interpolate", 11)
 
 
 def eleven(id, reference, axes, data=X, **texts):
@@ -28,7 +35,7 @@ def eleven(id, reference, axes, data=X, **texts):
         "antialias": "false",
         "coordinate_transformation_mode": "half_pixel",
     } | texts
-    return case("Interpolate", 11, data, reference, axes, **({"nearest_mode": "round_prefer_floor"} | texts), id=id)
+    return interpolate_11(data, reference, axes, **({"nearest_mode": "round_prefer_floor"} | texts), id=id)
 
 
 ROWS = []
@@ -72,6 +79,7 @@ for mode in ("bilinear_pillow", "bicubic_pillow"):
         eleven(f"{mode} one axis kept", [4, 8], [2, 3], mode=mode, **SIZES),
         eleven(f"{mode} cube_coeff", [7, 3], [2, 3], mode=mode, cube_coeff="-0.5", **SIZES),
     ]
+interpolate_1 = Operation("Interpolate", 1, axes="2, 3", mode="nearest")
 ROWS += [
     four("linear antialias", [2, 2], [0.5, 0.4], [2, 3], mode="linear", antialias="true", **SIZES),
     eleven("linear antialias", [0.5, 0.4], [2, 3], mode="linear", antialias="true", **SCALES),
@@ -82,22 +90,12 @@ ROWS += [
     four("linear_onnx 1-D", [7], [1.75], [2], data=random("f32", 1, 2, 4), mode="linear_onnx", **SIZES),
     eleven("nearest u8", [6, 7], [2, 3], data=random("u8", 1, 1, 4, 5, low=0, high=255), mode="nearest", **SIZES),
     four("nearest of i32", [4, 4], [2.0, 2.0], [0, 1], data=typed("i32", [[1, 2], [3, 4]]), mode="nearest", **SIZES),
-    facts_case(
-        "Interpolate", 4, "f32[?,2,4..6,5]", [8, 9], [1.0, 1.0], [2, 3], mode="nearest", **SIZES, id="sizes, dynamic"
-    ),
-    facts_case(
-        "Interpolate", 4, "f32[?,2,4..6,5]", [1, 1], [2.0, 1.5], [2, 3], mode="nearest", **SCALES, id="scales, bounded"
-    ),
-    facts_case(
-        "Interpolate", 4, "f32[1,2,4,5]", "i64[2]", [2.0, 1.5], [2, 3], mode="nearest", **SIZES, id="sizes unknown"
-    ),
-    facts_case("Interpolate", 11, "f32[?,2,4..6,5]", [8, 9], [2, 3], mode="nearest", **SIZES, id="sizes, dynamic"),
-    facts_case(
-        "Interpolate", 11, "f32[?,2,4..6,5]", [2.0, 1.5], [2, 3], mode="nearest", **SCALES, id="scales, bounded"
-    ),
-    refuses(
-        "Interpolate",
-        4,
+    interpolate_4.facts("f32[?,2,4..6,5]", [8, 9], [1.0, 1.0], [2, 3], mode="nearest", **SIZES, id="sizes, dynamic"),
+    interpolate_4.facts("f32[?,2,4..6,5]", [1, 1], [2.0, 1.5], [2, 3], mode="nearest", **SCALES, id="scales, bounded"),
+    interpolate_4.facts("f32[1,2,4,5]", "i64[2]", [2.0, 1.5], [2, 3], mode="nearest", **SIZES, id="sizes unknown"),
+    interpolate_11.facts("f32[?,2,4..6,5]", [8, 9], [2, 3], mode="nearest", **SIZES, id="sizes, dynamic"),
+    interpolate_11.facts("f32[?,2,4..6,5]", [2.0, 1.5], [2, 3], mode="nearest", **SCALES, id="scales, bounded"),
+    interpolate_4.refuses(
         "u16[1,2,4,5]",
         [8, 9],
         [2.0, 1.8],
@@ -107,9 +105,7 @@ ROWS += [
         says="a floating-point type, i8, i32, i64 or u8",
         id="type before 11",
     ),
-    refuses(
-        "Interpolate",
-        11,
+    interpolate_11.refuses(
         "f4e2m1[1,2,4,5]",
         [8, 9],
         [2, 3],
@@ -118,53 +114,23 @@ ROWS += [
         says="a floating-point type, i8, i32, i64 or u8",
         id="type",
     ),
-    refuses(
-        "Interpolate",
-        11,
-        "f32[1,2,4,5]",
-        [8, 9],
-        [2, 7],
-        mode="nearest",
-        **SIZES,
-        says="axis 7 is out of range",
-        id="axis",
+    interpolate_11.refuses(
+        "f32[1,2,4,5]", [8, 9], [2, 7], mode="nearest", **SIZES, says="axis 7 is out of range", id="axis"
     ),
-    refuses(
-        "Interpolate",
-        11,
-        "f32[1,2,4,5]",
-        [8],
-        [2, 3],
-        mode="nearest",
-        **SIZES,
-        says="1 sizes or scales for 2 axes",
-        id="too few",
+    interpolate_11.refuses(
+        "f32[1,2,4,5]", [8], [2, 3], mode="nearest", **SIZES, says="1 sizes or scales for 2 axes", id="too few"
     ),
-    refuses(
-        "Interpolate",
-        4,
-        "f32[1,2,4]",
-        [8],
-        [-1.0],
-        [2],
-        mode="nearest",
-        **SCALES,
-        says="scale -1 is not a positive",
-        id="scale",
+    interpolate_4.refuses(
+        "f32[1,2,4]", [8], [-1.0], [2], mode="nearest", **SCALES, says="scale -1 is not a positive", id="scale"
     ),
-    facts_case(
-        "Interpolate", 1, "f32[?,2,4,5]", [8, 9], axes="2, 3", mode="nearest", align_corners="false", id="dynamic"
-    ),
+    interpolate_1.facts("f32[?,2,4,5]", [8, 9], align_corners="false", id="dynamic"),
 ]
 for mode in ("nearest", "linear", "cubic"):
     for corners in ("true", "false"):
         ROWS.append(
-            case(
-                "Interpolate",
-                1,
+            interpolate_1(
                 X,
                 [7, 9],
-                axes="2, 3",
                 mode=mode,
                 align_corners=corners,
                 antialias="false",
@@ -175,12 +141,9 @@ for mode in ("nearest", "linear", "cubic"):
         )
 for mode in ("nearest", "linear", "cubic"):
     ROWS.append(
-        case(
-            "Interpolate",
-            1,
+        interpolate_1(
             X,
             [2, 3],
-            axes="2, 3",
             mode=mode,
             align_corners="false",
             antialias="true",
@@ -190,44 +153,23 @@ for mode in ("nearest", "linear", "cubic"):
         )
     )
 ROWS += [
-    case(
-        "Interpolate",
-        1,
+    interpolate_1(
         random("f32", 1, 2, 4),
         [7],
         axes="2",
-        mode="nearest",
         align_corners="false",
         antialias="false",
         pads_begin="0",
         pads_end="0",
         id="1-D",
     ),
-    facts_case("Interpolate", 1, "f32[1,2,4,5]", [8, 9], axes="2, 3", mode="area", gives="f32[1,2,8,9]", id="area"),
-    refuses(
-        "Interpolate",
-        1,
-        "f32[1,2,4,5]",
-        [8, 9],
-        axes="2",
-        mode="nearest",
-        says="target_spatial_shape has 2 values for 1 axis",
-        id="too many sizes",
+    interpolate_1.facts("f32[1,2,4,5]", [8, 9], mode="area", gives="f32[1,2,8,9]", id="area"),
+    interpolate_1.refuses(
+        "f32[1,2,4,5]", [8, 9], axes="2", says="target_spatial_shape has 2 values for 1 axis", id="too many sizes"
     ),
-    refuses(
-        "Interpolate",
-        1,
-        "f32[1,2,4,5]",
-        [8, 9],
-        axes="2, 4",
-        mode="nearest",
-        says="axis 4 is out of range",
-        id="axis out of range",
-    ),
+    interpolate_1.refuses("f32[1,2,4,5]", [8, 9], axes="2, 4", says="axis 4 is out of range", id="axis out of range"),
     # OpenVINO wants axes counted from the front. By hand: every number twice.
-    case(
-        "Interpolate",
-        4,
+    interpolate_4(
         [[1.0, 2.0], [3.0, 4.0]],
         [4],
         [2.0],
@@ -237,9 +179,7 @@ ROWS += [
         gives=[[1.0, 1, 2, 2], [3, 3, 4, 4]],
         id="negative axis",
     ),
-    case(
-        "Interpolate",
-        11,
+    interpolate_11(
         [[1.0, 2.0], [3.0, 4.0]],
         [2.0],
         [-1],
@@ -266,9 +206,7 @@ ROWS += [
     for mode, result in BYTES.items()
 ]  # fmt: skip
 ROWS += [
-    refuses(
-        "Interpolate",
-        11,
+    interpolate_11.refuses(
         "f32[1,2,7,8]",
         [3.4e38, 0.5],
         [2, 3],
@@ -276,5 +214,5 @@ ROWS += [
         **SCALES,
         says="scale 3.4e+38 of an axis of 7 gives no size",
         id="scale beyond any size",
-    ),
+    )
 ]

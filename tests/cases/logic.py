@@ -3,6 +3,7 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import PDPD_AXIS, emptied, halves
 
 T, F = typed("boolean", [True, True, False, False]), typed("boolean", [True, False, True, False])
@@ -44,31 +45,16 @@ for op in ("BitwiseLeftShift", "BitwiseRightShift"):
         facts_case(op, 15, "i32[?,3]", "i32[2,1]", id="dynamic"),
         refuses(op, 15, "boolean[2]", "boolean[2]", says="expected an integer type", id="booleans"),
     ]
+select = Operation("Select", 1)
 ROWS += [
-    case("Select", 1, typed("boolean", [True, False, True]), [1.0, 2.0, 3.0], [-1.0, -2.0, -3.0], id="same shapes"),
-    case("Select", 1, random("boolean", 2, 1, 3), random("f32", 4, 1), random("f32", 1, 3, seed=1), id="all stretch"),
-    case("Select", 1, typed("boolean", True), random("f32", 2, 3), random("f32", 3, seed=1), id="scalar condition"),
-    case(
-        "Select",
-        1,
-        typed("boolean", [True, False]),
-        typed("i64", [1, 2]),
-        typed("i64", [3, 4]),
-        auto_broadcast="none",
-        id="none",
+    select(typed("boolean", [True, False, True]), [1.0, 2.0, 3.0], [-1.0, -2.0, -3.0], id="same shapes"),
+    select(random("boolean", 2, 1, 3), random("f32", 4, 1), random("f32", 1, 3, seed=1), id="all stretch"),
+    select(typed("boolean", True), random("f32", 2, 3), random("f32", 3, seed=1), id="scalar condition"),
+    select(
+        typed("boolean", [True, False]), typed("i64", [1, 2]), typed("i64", [3, 4]), auto_broadcast="none", id="none"
     ),
-    case(
-        "Select",
-        1,
-        random("boolean", 2),
-        random("f32", 2, 3),
-        random("f32", 2, 1, seed=1),
-        auto_broadcast="pdpd",
-        id="pdpd",
-    ),
-    case(
-        "Select",
-        1,
+    select(random("boolean", 2), random("f32", 2, 3), random("f32", 2, 1, seed=1), auto_broadcast="pdpd", id="pdpd"),
+    select(
         random("boolean", 3, 1),
         random("f32", 2, 3, 4),
         random("f32", 3, seed=1),
@@ -76,22 +62,14 @@ ROWS += [
         **{PDPD_AXIS: 1},
         id="pdpd from axis 1",
     ),
-    case("Select", 1, random("boolean", 2, 3), random("f16", 2, 3), random("f16", 2, 3, seed=1), id="f16"),
-    case("Select", 1, random("boolean", 3), random("boolean", 3, seed=1), random("boolean", 3, seed=2), id="booleans"),
-    case(
-        "Select", 1, random("boolean", 0), random("f32", 0), random("f32", 1), gives=np.zeros(0, np.float32), id="empty"
-    ),
-    facts_case("Select", 1, "boolean[?,1]", "f32[2..4,3]", "f32[1]", id="bounded"),
-    facts_case("Select", 1, "boolean[...]", "f32[2,3]", "f32[2,3]", id="rank unknown"),
-    refuses("Select", 1, "f32[2]", "f32[2]", "f32[2]", says="cond has element type f32", id="condition of floats"),
-    refuses(
-        "Select",
-        1,
-        "boolean[2]",
-        "f32[2]",
-        "i32[2]",
-        says="element types f32 and i32 differ",
-        id="branches that differ",
+    select(random("boolean", 2, 3), random("f16", 2, 3), random("f16", 2, 3, seed=1), id="f16"),
+    select(random("boolean", 3), random("boolean", 3, seed=1), random("boolean", 3, seed=2), id="booleans"),
+    select(random("boolean", 0), random("f32", 0), random("f32", 1), gives=np.zeros(0, np.float32), id="empty"),
+    select.facts("boolean[?,1]", "f32[2..4,3]", "f32[1]", id="bounded"),
+    select.facts("boolean[...]", "f32[2,3]", "f32[2,3]", id="rank unknown"),
+    select.refuses("f32[2]", "f32[2]", "f32[2]", says="cond has element type f32", id="condition of floats"),
+    select.refuses(
+        "boolean[2]", "f32[2]", "i32[2]", says="element types f32 and i32 differ", id="branches that differ"
     ),
 ]
 for op, since in (
@@ -127,9 +105,7 @@ for op, since in (
     ]
 ROWS += [
     case("LogicalNot", 1, typed("boolean", True), id="scalar"),
-    case(
-        "Select",
-        1,
+    select(
         typed("boolean", [True, False, True, False]),
         [NAN, 1.0, np.inf, 2.0],
         [3.0, NAN, 4.0, -np.inf],
@@ -142,7 +118,7 @@ ROWS += [
     *emptied(ROWS, "LogicalNot", "BitwiseNot"),
     *halves(ROWS),
 ]
-ROWS += [case("Select", 1, typed("boolean", [True, False]), [2**60, 1], [1, -(2**60)], id="large i64")]
+ROWS += [select(typed("boolean", [True, False]), [2**60, 1], [1, -(2**60)], id="large i64")]
 ROWS += [
     case(op, 1, typed("boolean", True), typed("boolean", False), id="scalars")
     for op in ("LogicalAnd", "LogicalOr", "LogicalXor", "Xor")

@@ -3,6 +3,7 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import emptied, halves, odd
 
 X = random("f32", 1, 2, 6, 7)
@@ -73,27 +74,20 @@ for op, since, extra in POOLS:
         ROWS.append(
             case(op, since, X, **texts("1, 1", "1, 1", "1, 1", "2, 2", dilations="2, 3", **extra), id=f"dilated{what}")
         )
+max_pool_1 = Operation("MaxPool", 1)
+max_pool_8 = Operation("MaxPool", 8)
+adaptive_avg_pool = Operation("AdaptiveAvgPool", 8)
+adaptive_max_pool = Operation("AdaptiveMaxPool", 8)
 ROWS += [
-    refuses(
-        "MaxPool",
-        1,
-        "f32[1,2,6]",
-        **texts(),
-        says="does not have a batch, channels and 2 spatial axes",
-        id="other rank",
+    max_pool_1.refuses(
+        "f32[1,2,6]", **texts(), says="does not have a batch, channels and 2 spatial axes", id="other rank"
     ),
-    refuses("MaxPool", 1, "f32[1,2,2,2]", **texts(), says="does not fit", id="kernel too large"),
+    max_pool_1.refuses("f32[1,2,2,2]", **texts(), says="does not fit", id="kernel too large"),
     refuses("AvgPool", 1, "f32[1,2,2,2]", **texts(), exclude_pad="true", says="does not fit", id="kernel too large"),
-    case(
-        "MaxPool",
-        1,
-        random("f32", 1, 2, 4),
-        **texts("2", "0", "1", "2", rounding_type="ceil"),
-        id="a window beside the data",
+    max_pool_1(
+        random("f32", 1, 2, 4), **texts("2", "0", "1", "2", rounding_type="ceil"), id="a window beside the data"
     ),
-    case(
-        "MaxPool",
-        8,
+    max_pool_8(
         random("f32", 1, 2, 4),
         **texts("2", "0", "1", "2", dilations="1", rounding_type="ceil", index_element_type="i32"),
         id="a window beside the data",
@@ -122,9 +116,7 @@ ROWS += [
         exclude_pad="true",
         id="u8 is rounded",
     ),
-    facts_case(
-        "MaxPool",
-        1,
+    max_pool_1.facts(
         "f32[1,2,3,?]",
         **texts("3, 3", kernel="1, 2", rounding_type="ceil", auto_pad="same_upper"),
         id="same_upper, ceil, strides beyond windows",
@@ -145,69 +137,53 @@ ROWS += [
         id="ceil_torch, bounded",
     ),
     # By hand: windows at pixels 0 and 3 end before the data does, so that there are no pads.
-    case(
-        "MaxPool",
-        1,
+    max_pool_1(
         typed("f32", np.arange(1, 7).reshape(1, 1, 6, 1)),
         **texts("3, 1", kernel="2, 1", auto_pad="same_upper"),
         gives=np.array([[[[2], [5]]]], np.float32),
         id="same_upper, strides beyond the kernel",
     ),
-    case("MaxPool", 1, typed("i32", [[[[1, 5, 2], [7, 3, 4], [0, -9, 8]]]]), **texts("1, 1", kernel="2, 2"), id="i32"),
-    case("MaxPool", 8, X, **texts(dilations="1, 1", index_element_type="i32"), id="i32 indices"),
-    case(
-        "MaxPool",
-        8,
-        random("f32", 2, 2, 4, 4),
-        **texts("2, 2", kernel="2, 2", dilations="1, 1", axis="2"),
-        id="indices from axis 2",
+    max_pool_1(typed("i32", [[[[1, 5, 2], [7, 3, 4], [0, -9, 8]]]]), **texts("1, 1", kernel="2, 2"), id="i32"),
+    max_pool_8(X, **texts(dilations="1, 1", index_element_type="i32"), id="i32 indices"),
+    max_pool_8(
+        random("f32", 2, 2, 4, 4), **texts("2, 2", kernel="2, 2", dilations="1, 1", axis="2"), id="indices from axis 2"
     ),
-    case(
-        "MaxPool",
-        8,
-        random("f32", 2, 2, 4, 4),
-        **texts("2, 2", kernel="2, 2", dilations="1, 1", axis="1"),
-        id="indices from axis 1",
+    max_pool_8(
+        random("f32", 2, 2, 4, 4), **texts("2, 2", kernel="2, 2", dilations="1, 1", axis="1"), id="indices from axis 1"
     ),
-    case("AdaptiveAvgPool", 8, X, [3, 2], id="2-D"),
-    case("AdaptiveAvgPool", 8, X, [4, 5], id="2-D uneven"),
-    case("AdaptiveAvgPool", 8, random("f32", 2, 3, 7), [3], id="1-D"),
-    case("AdaptiveAvgPool", 8, random("f32", 1, 2, 4, 5, 6), [2, 3, 4], id="3-D"),
-    case("AdaptiveAvgPool", 8, X, [1, 1], id="global"),
+    adaptive_avg_pool(X, [3, 2], id="2-D"),
+    adaptive_avg_pool(X, [4, 5], id="2-D uneven"),
+    adaptive_avg_pool(random("f32", 2, 3, 7), [3], id="1-D"),
+    adaptive_avg_pool(random("f32", 1, 2, 4, 5, 6), [2, 3, 4], id="3-D"),
+    adaptive_avg_pool(X, [1, 1], id="global"),
     # By hand: 25 / 6 and 15 / 6, which is half way between two integers; the even one is taken.
-    case(
-        "AdaptiveAvgPool",
-        8,
+    adaptive_avg_pool(
         typed("u8", [[[[7, 0, 7, 0], [7, 8, 1, 0], [2, 1, 6, 1]]]]),
         [1, 2],
         gives=np.array([[[[4, 2]]]], np.uint8),
         id="half of u8",
     ),
-    facts_case("AdaptiveAvgPool", 8, "f32[?,2,?,7]", [3, 2], id="dynamic"),
-    facts_case("AdaptiveAvgPool", 8, "f32[1,2,6,7]", "i64[2]", id="sizes unknown"),
-    refuses(
-        "AdaptiveAvgPool",
-        8,
+    adaptive_avg_pool.facts("f32[?,2,?,7]", [3, 2], id="dynamic"),
+    adaptive_avg_pool.facts("f32[1,2,6,7]", "i64[2]", id="sizes unknown"),
+    adaptive_avg_pool.refuses(
         "f32[1,2,6,7]",
         [3],
         says="output_shape has length 1, expected 2: one value for each spatial axis",
         id="too few sizes",
     ),
-    case("AdaptiveMaxPool", 8, X, [3, 2], index_element_type="i32", id="2-D"),
-    case("AdaptiveMaxPool", 8, X, [4, 5], index_element_type="i32", id="2-D uneven"),
-    case("AdaptiveMaxPool", 8, random("f32", 2, 3, 7), [3], index_element_type="i32", id="1-D"),
-    case("AdaptiveMaxPool", 8, random("f32", 1, 2, 4, 5, 6), [2, 3, 4], index_element_type="i32", id="3-D"),
+    adaptive_max_pool(X, [3, 2], index_element_type="i32", id="2-D"),
+    adaptive_max_pool(X, [4, 5], index_element_type="i32", id="2-D uneven"),
+    adaptive_max_pool(random("f32", 2, 3, 7), [3], index_element_type="i32", id="1-D"),
+    adaptive_max_pool(random("f32", 1, 2, 4, 5, 6), [2, 3, 4], index_element_type="i32", id="3-D"),
     # By hand: the maximum of three windows, with indices of 64 bits.
-    case(
-        "AdaptiveMaxPool",
-        8,
+    adaptive_max_pool(
         [[[1.0, 5.0, 2.0, 7.0, 3.0, 0.0]]],
         [3],
         index_element_type="i64",
         gives=(np.array([[[5, 7, 3]]], np.float32), typed("i64", [[[1, 3, 4]]])),
         id="i64 indices",
     ),
-    facts_case("AdaptiveMaxPool", 8, "f32[?,2,?,7]", [3, 2], index_element_type="i32", id="dynamic"),
+    adaptive_max_pool.facts("f32[?,2,?,7]", [3, 2], index_element_type="i32", id="dynamic"),
 ]
 LOWEST = {
     "f16": -65504.0,
@@ -294,19 +270,10 @@ for op, since, extra in POOLS:
         )
     )
 ROWS += [
-    case(
-        "AdaptiveAvgPool",
-        8,
-        random("f32", 1, 2, 3, 3),
-        [0, 2],
-        gives=np.zeros((1, 2, 0, 2), np.float32),
-        id="no windows",
-    ),
-    case("AdaptiveAvgPool", 8, random("f32", 1, 1, 2), [5], id="more windows than numbers"),
-    case("AdaptiveMaxPool", 8, random("f32", 1, 1, 2), [5], index_element_type="i32", id="more windows than numbers"),
-    refuses(
-        "AdaptiveMaxPool",
-        8,
+    adaptive_avg_pool(random("f32", 1, 2, 3, 3), [0, 2], gives=np.zeros((1, 2, 0, 2), np.float32), id="no windows"),
+    adaptive_avg_pool(random("f32", 1, 1, 2), [5], id="more windows than numbers"),
+    adaptive_max_pool(random("f32", 1, 1, 2), [5], index_element_type="i32", id="more windows than numbers"),
+    adaptive_max_pool.refuses(
         "f32[1,2,6,7]",
         [3],
         says="output_shape has length 1, expected 2: one value for each spatial axis",
@@ -316,33 +283,16 @@ ROWS += [
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "AdaptiveAvgPool", "AdaptiveMaxPool")]
 ROWS += [
     # OpenVINO gives what was in memory.
-    refuses(
-        "AdaptiveAvgPool",
-        8,
-        "f32[1,2,0,7]",
-        [3, 2],
-        says="an axis of size 0 cannot be divided into 3 windows",
-        id="nothing to divide",
+    adaptive_avg_pool.refuses(
+        "f32[1,2,0,7]", [3, 2], says="an axis of size 0 cannot be divided into 3 windows", id="nothing to divide"
     ),
-    refuses(
-        "AdaptiveMaxPool",
-        8,
-        "f32[1,2,3,0]",
-        [3, 2],
-        says="an axis of size 0 cannot be divided into 2 windows",
-        id="nothing to divide",
+    adaptive_max_pool.refuses(
+        "f32[1,2,3,0]", [3, 2], says="an axis of size 0 cannot be divided into 2 windows", id="nothing to divide"
     ),
-    case(
-        "AdaptiveAvgPool",
-        8,
-        random("f32", 1, 2, 0, 3),
-        [0, 2],
-        gives=np.zeros((1, 2, 0, 2), np.float32),
-        id="nothing into nothing",
+    adaptive_avg_pool(
+        random("f32", 1, 2, 0, 3), [0, 2], gives=np.zeros((1, 2, 0, 2), np.float32), id="nothing into nothing"
     ),
-    case(
-        "AdaptiveMaxPool",
-        8,
+    adaptive_max_pool(
         random("f32", 1, 2, 0, 3),
         [0, 2],
         gives=(np.zeros((1, 2, 0, 2), np.float32), np.zeros((1, 2, 0, 2), np.int64)),

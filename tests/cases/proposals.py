@@ -7,6 +7,7 @@ at least: with fewer its plugin crashes.
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import halves, odd
 
 NAN = float("nan")
@@ -51,6 +52,7 @@ def f32(values):
 # The second anchor grown to twice its width.
 STRETCHED = np.zeros((1, 4, 1, 4), np.float32)
 STRETCHED[0, 2, 0, 1] = np.log(2)
+proposal_4 = Operation("Proposal", 4)
 ROWS = [
     proposal(1, id="plain"),
     proposal(1, batch=2, id="two images"),
@@ -99,32 +101,29 @@ ROWS = [
         4, [1, NAN, 3, 2], (f32([[0, 16, 0, 20, 4], [0, 24, 0, 28, 4], [0, 0, 0, 4, 4], [0, 8, 0, 12, 4]]), f32([3, 2, 1, NAN])), post_nms_topn="4",
         id="NaN",
     ),
-    case(
-        "Proposal", 4, np.zeros((0, 12, 2, 4), np.float32), np.zeros((0, 24, 2, 4), np.float32), [60.0, 75.0, 1.0],
+    proposal_4(np.zeros((0, 12, 2, 4), np.float32), np.zeros((0, 24, 2, 4), np.float32), [60.0, 75.0, 1.0],
         gives=(np.zeros((0, 5), np.float32), np.zeros(0, np.float32)), **PLAIN, id="no image",
     ),
-    case(
-        "Proposal", 4, np.zeros((1, 12, 0, 4), np.float32), np.zeros((1, 24, 0, 4), np.float32), [60.0, 75.0, 1.0],
+    proposal_4(np.zeros((1, 12, 0, 4), np.float32), np.zeros((1, 24, 0, 4), np.float32), [60.0, 75.0, 1.0],
         gives=(f32([[-1, 0, 0, 0, 0], [0] * 5]), f32([0, 0])), **PLAIN | {"post_nms_topn": "2"}, id="no point",
     ),
     # Specification of Proposal-4: its example.
-    facts_case(
-        "Proposal", 4, "f32[7,4,28,28]", "f32[7,8,28,28]", "f32[3]", base_size="16", feat_stride="8", min_size="16", nms_thresh="1.0",
+    proposal_4.facts("f32[7,4,28,28]", "f32[7,8,28,28]", "f32[3]", base_size="16", feat_stride="8", min_size="16", nms_thresh="1.0",
         normalize="0", post_nms_topn="1000", pre_nms_topn="1000", ratio="1", scale="1,2", gives=("f32[7000,5]", "f32[7000]"), id="example",
     ),
     facts_case("Proposal", 1, "f16[?,12,?,?]", "f16[2..7,24,?,?]", "f16[4]", **PLAIN, id="dynamic"),
-    facts_case("Proposal", 4, "f32[?,12,?,?]", "f32[2..7,24,?,?]", "f32[?]", **PLAIN, id="dynamic"),
-    facts_case("Proposal", 4, "f32[...]", "f32[3,24,?,?]", "f32[...]", **PLAIN, id="batch of the deltas"),
+    proposal_4.facts("f32[?,12,?,?]", "f32[2..7,24,?,?]", "f32[?]", **PLAIN, id="dynamic"),
+    proposal_4.facts("f32[...]", "f32[3,24,?,?]", "f32[...]", **PLAIN, id="batch of the deltas"),
     facts_case("Proposal", 1, "f32[...]", "f32[...]", "f32[...]", **PLAIN, id="rank unknown"),
     refuses("Proposal", 1, "f32[1,12,2,4]", "f32[1,24,2,4]", "f32[5]", **PLAIN, says="image_shape has 5 values", id="image of five"),
     refuses("Proposal", 1, "f32[1,12,2,4]", "f32[1,24,2,4]", f32([0, 9, 1]), **PLAIN, says="[0.0, 9.0, 1.0] is not a positive height and width", id="no height"),
-    refuses("Proposal", 4, "f32[1,12,2,4]", "f32[1,24,2,4]", f32([9, 9, -1]), **PLAIN, says="is not a positive height and width with scales", id="scale"),
+    proposal_4.refuses("f32[1,12,2,4]", "f32[1,24,2,4]", f32([9, 9, -1]), **PLAIN, says="is not a positive height and width with scales", id="scale"),
     refuses("Proposal", 1, "f32[1,12,2,4]", "f32[2,24,2,4]", "f32[3]", **PLAIN, says="batch differs between inputs: 1 and 2", id="batch"),
     refuses("Proposal", 1, "f32[1,12,2,4]", "f32[1,24,3,4]", "f32[3]", **PLAIN, says="height differs between inputs: 2 and 3", id="height"),
-    refuses("Proposal", 4, "f32[1,12,2,4]", "f32[1,20,2,4]", "f32[3]", **PLAIN, says="bbox_deltas has 20 channels, expected 24", id="deltas"),
-    refuses("Proposal", 4, "f32[1,6,2,4]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="class_probs has 6 channels, expected 12", id="probs"),
-    refuses("Proposal", 4, "f32[1,12,2]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="class_probs has rank 3, expected 4", id="rank"),
-    refuses("Proposal", 4, "i32[1,12,2,4]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="class_probs has element type i32, expected a floating-point type", id="integers"),
+    proposal_4.refuses("f32[1,12,2,4]", "f32[1,20,2,4]", "f32[3]", **PLAIN, says="bbox_deltas has 20 channels, expected 24", id="deltas"),
+    proposal_4.refuses("f32[1,6,2,4]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="class_probs has 6 channels, expected 12", id="probs"),
+    proposal_4.refuses("f32[1,12,2]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="class_probs has rank 3, expected 4", id="rank"),
+    proposal_4.refuses("i32[1,12,2,4]", "f32[1,24,2,4]", "f32[3]", **PLAIN, says="class_probs has element type i32, expected a floating-point type", id="integers"),
 ]  # fmt: skip
 
 SETTINGS = {"min_size": "0", "nms_threshold": "0.5", "pre_nms_count": "100", "post_nms_count": "6"}
@@ -137,13 +136,14 @@ def some_boxes(*shape):
     return np.concatenate([starts, starts + rng.uniform(5, 40, (*shape, 2))], -1)
 
 
+generate_proposals = Operation("GenerateProposals", 9)
+
+
 def generate(*, id, kind="f32", info=((80, 90, 1),), **attributes):
     """A row with three anchors at each of 2 x 4 points."""
     n = len(info)
     deltas = random(kind, n, 12, 2, 4, low=-0.5, high=0.5)
-    return case(
-        "GenerateProposals",
-        9,
+    return generate_proposals(
         typed(kind, info),
         typed(kind, some_boxes(2, 4, 3)),
         deltas,
@@ -168,7 +168,7 @@ def in_a_row(scores, gives, *, id, **attributes):
     rois, best = gives
     counts = np.array([len(best)], np.int32 if attributes.get("roi_num_type") == "i32" else np.int64)
     given = np.array(rois, np.float32).reshape(-1, 4), np.array(best, np.float32), counts
-    return case("GenerateProposals", 9, *inputs, gives=given, **SETTINGS | attributes, id=id)
+    return generate_proposals(*inputs, gives=given, **SETTINGS | attributes, id=id)
 
 
 A, B, C, NARROW = [0, 0, 10, 10], [4, 0, 14, 10], [8, 0, 18, 10], [40, 0, 42, 10]
@@ -197,33 +197,28 @@ ROWS += [
     # Neighbours here share 0.43: a threshold of 0.6 lets them be until it was halved with the first box; then 0.3 stays.
     in_a_row([4, 3, 2, 1], ([A, C, NARROW], [4, 2, 1]), nms_threshold="0.6", nms_eta="0.5", id="the threshold shrinks"),
     in_a_row([4, 3, 2, 1], ([A, B, C, NARROW], [4, 3, 2, 1]), nms_threshold="0.45", nms_eta="0.5", id="a small threshold does not shrink"),
-    case(
-        "GenerateProposals", 9, np.zeros((0, 3), np.float32), IN_A_ROW, np.zeros((0, 4, 1, 4), np.float32), np.zeros((0, 1, 1, 4), np.float32),
+    generate_proposals(np.zeros((0, 3), np.float32), IN_A_ROW, np.zeros((0, 4, 1, 4), np.float32), np.zeros((0, 1, 1, 4), np.float32),
         gives=(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64)), **SETTINGS, id="no image",
     ),
-    case(
-        "GenerateProposals", 9, np.ones((2, 3), np.float32), np.zeros((0, 2, 1, 4), np.float32), np.zeros((2, 4, 0, 2), np.float32),
+    generate_proposals(np.ones((2, 3), np.float32), np.zeros((0, 2, 1, 4), np.float32), np.zeros((2, 4, 0, 2), np.float32),
         np.zeros((2, 1, 0, 2), np.float32), gives=(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), [0, 0]), **SETTINGS, id="no point",
     ),
     # Specification: its example.
-    facts_case(
-        "GenerateProposals", 9, "f32[8,3]", "f32[50,84,3,4]", "f32[8,12,50,84]", "f32[8,3,50,84]", min_size="0.0", nms_threshold="0.699999988079071",
+    generate_proposals.facts("f32[8,3]", "f32[50,84,3,4]", "f32[8,12,50,84]", "f32[8,3,50,84]", min_size="0.0", nms_threshold="0.699999988079071",
         post_nms_count="1000", pre_nms_count="1000", roi_num_type="i32", gives=("f32[0..8000,4]", "f32[0..8000]", "i32[8]"), id="example",
     ),
-    facts_case(
-        "GenerateProposals", 9, "f32[?,3]", "f32[...]", "f32[1..4,?,?,?]", "f32[...]", **SETTINGS, gives=("f32[0..24,4]", "f32[0..24]", "i64[1..4]"),
+    generate_proposals.facts("f32[?,3]", "f32[...]", "f32[1..4,?,?,?]", "f32[...]", **SETTINGS, gives=("f32[0..24,4]", "f32[0..24]", "i64[1..4]"),
         id="bounded batch",
     ),
-    facts_case("GenerateProposals", 9, "f32[...]", "f32[...]", "f32[...]", "f32[...]", **SETTINGS, id="rank unknown"),
-    refuses("GenerateProposals", 9, "f32[1,5]", "f32[2,4,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="im_info has 5 values", id="info"),
-    refuses("GenerateProposals", 9, "f32[1,3]", "f32[2,4,3,5]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="anchors have 5 values", id="five"),
-    refuses("GenerateProposals", 9, "f32[2,3]", "f32[2,4,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="batch differs", id="batch"),
-    refuses("GenerateProposals", 9, "f32[1,3]", "f32[3,4,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="height differs", id="height"),
-    refuses("GenerateProposals", 9, "f32[1,3]", "f32[2,5,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="width differs", id="width"),
-    refuses("GenerateProposals", 9, "f32[1,3]", "f32[2,4,2,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="number of anchors differs", id="anchors"),
-    refuses("GenerateProposals", 9, "f32[1,3]", "f32[2,4,3,4]", "f32[1,9,2,4]", "f32[1,3,2,4]", **SETTINGS, says="has 9 channels, expected 12", id="deltas"),
-    refuses(
-        "GenerateProposals", 9, "f32[1,3]", "f32[2,4,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, nms_eta="1.5", says="nms_eta 1.5 is not in 0 to 1",
+    generate_proposals.facts("f32[...]", "f32[...]", "f32[...]", "f32[...]", **SETTINGS, id="rank unknown"),
+    generate_proposals.refuses("f32[1,5]", "f32[2,4,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="im_info has 5 values", id="info"),
+    generate_proposals.refuses("f32[1,3]", "f32[2,4,3,5]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="anchors have 5 values", id="five"),
+    generate_proposals.refuses("f32[2,3]", "f32[2,4,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="batch differs", id="batch"),
+    generate_proposals.refuses("f32[1,3]", "f32[3,4,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="height differs", id="height"),
+    generate_proposals.refuses("f32[1,3]", "f32[2,5,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="width differs", id="width"),
+    generate_proposals.refuses("f32[1,3]", "f32[2,4,2,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, says="number of anchors differs", id="anchors"),
+    generate_proposals.refuses("f32[1,3]", "f32[2,4,3,4]", "f32[1,9,2,4]", "f32[1,3,2,4]", **SETTINGS, says="has 9 channels, expected 12", id="deltas"),
+    generate_proposals.refuses("f32[1,3]", "f32[2,4,3,4]", "f32[1,12,2,4]", "f32[1,3,2,4]", **SETTINGS, nms_eta="1.5", says="nms_eta 1.5 is not in 0 to 1",
         id="eta",
     ),
 ]  # fmt: skip

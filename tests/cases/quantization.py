@@ -3,32 +3,21 @@
 import numpy as np
 
 from irexec.dtypes.elements import element
-from irexec.testing import Case, case, facts_case, random, refuses, typed
+from irexec.testing import Case, random, typed
+from tests.cases import Operation
 from tests.support.cases import PDPD_AXIS, emptied, halves
 from tests.support.exact_levels import fake_quantize
 
 X = random("f32", 2, 3, 4, low=-3, high=3)
+fake_quantize_rows = Operation("FakeQuantize", 1)
 ROWS = [
-    case("FakeQuantize", 1, X, -2.0, 2.0, -2.0, 2.0, levels="256", id="256 levels"),
-    case("FakeQuantize", 1, X, -2.0, 2.0, 0.0, 1.0, levels="5", id="another range"),
-    case("FakeQuantize", 1, X, 0.0, 1.0, -1.0, 1.0, levels="2", id="two levels"),
+    fake_quantize_rows(X, -2.0, 2.0, -2.0, 2.0, levels="256", id="256 levels"),
+    fake_quantize_rows(X, -2.0, 2.0, 0.0, 1.0, levels="5", id="another range"),
+    fake_quantize_rows(X, 0.0, 1.0, -1.0, 1.0, levels="2", id="two levels"),
     # By the specification's formula; the CPU plugin gives the low bound throughout.
-    case(
-        "FakeQuantize",
-        1,
-        [-3.0, 3.0],
-        2.0,
-        -2.0,
-        -1.0,
-        1.0,
-        levels="16",
-        gives=[-1.0, 1.0],
-        id="input range upside down",
-    ),
-    case("FakeQuantize", 1, X, -2.0, 2.0, 2.0, -2.0, levels="16", id="output range upside down"),
-    case(
-        "FakeQuantize",
-        1,
+    fake_quantize_rows([-3.0, 3.0], 2.0, -2.0, -1.0, 1.0, levels="16", gives=[-1.0, 1.0], id="input range upside down"),
+    fake_quantize_rows(X, -2.0, 2.0, 2.0, -2.0, levels="16", id="output range upside down"),
+    fake_quantize_rows(
         np.zeros((2, 0), np.float32),
         np.zeros((1, 0), np.float32),
         np.ones((1, 0), np.float32),
@@ -38,9 +27,7 @@ ROWS = [
         gives=np.zeros((2, 0), np.float32),
         id="no range",
     ),
-    case(
-        "FakeQuantize",
-        1,
+    fake_quantize_rows(
         X,
         random("f32", 1, 3, 1, low=-2, high=-1),
         random("f32", 1, 3, 1, low=1, high=2),
@@ -50,9 +37,7 @@ ROWS = [
         id="one range a channel",
     ),
     # By the formula of the specification; of NaN nothing else can come.
-    case(
-        "FakeQuantize",
-        1,
+    fake_quantize_rows(
         [-np.inf, np.inf, np.nan, 0.0],
         -1.0,
         1.0,
@@ -62,9 +47,7 @@ ROWS = [
         gives=np.float32([-3, 5, np.nan, 1]),
         id="numbers that are none",
     ),
-    case(
-        "FakeQuantize",
-        1,
+    fake_quantize_rows(
         random("f32", 2, 3, 4, low=-3, high=3),
         random("f32", 3, 1, low=-2, high=-1),
         random("f32", 3, 1, low=1, high=2),
@@ -73,22 +56,12 @@ ROWS = [
         levels="17",
         id="bounds for each row",
     ),
-    case("FakeQuantize", 1, [0.5, 1.5, 2.5, -0.5], 0.0, 4.0, 0.0, 4.0, levels="5", id="halves go to even"),
-    case("FakeQuantize", 1, random("f16", 2, 3), *(typed("f16", v) for v in (-1, 1, -1, 1)), levels="16", id="f16"),
-    facts_case(
-        "FakeQuantize",
-        1,
-        "f32[?,3]",
-        "f32[...]",
-        "f32[?,?]",
-        "f32[]",
-        "f32[3]",
-        levels="16",
-        id="bounds of unknown shapes",
+    fake_quantize_rows([0.5, 1.5, 2.5, -0.5], 0.0, 4.0, 0.0, 4.0, levels="5", id="halves go to even"),
+    fake_quantize_rows(random("f16", 2, 3), *(typed("f16", v) for v in (-1, 1, -1, 1)), levels="16", id="f16"),
+    fake_quantize_rows.facts(
+        "f32[?,3]", "f32[...]", "f32[?,?]", "f32[]", "f32[3]", levels="16", id="bounds of unknown shapes"
     ),
-    refuses(
-        "FakeQuantize",
-        1,
+    fake_quantize_rows.refuses(
         "f32[1,3]",
         "f32[2,3]",
         "f32[]",
@@ -98,29 +71,20 @@ ROWS = [
         says="cannot be broadcast to data",
         id="larger bounds",
     ),
-    facts_case("FakeQuantize", 1, "f32[?,3,2..5]", "f32[3,1]", "f32[]", "f32[]", "f32[]", levels="16", id="dynamic"),
-    refuses(
-        "FakeQuantize",
-        1,
-        "f32[2,3]",
-        "f32[4]",
-        "f32[]",
-        "f32[]",
-        "f32[]",
-        levels="16",
-        says="cannot be broadcast",
-        id="other sizes",
+    fake_quantize_rows.facts("f32[?,3,2..5]", "f32[3,1]", "f32[]", "f32[]", "f32[]", levels="16", id="dynamic"),
+    fake_quantize_rows.refuses(
+        "f32[2,3]", "f32[4]", "f32[]", "f32[]", "f32[]", levels="16", says="cannot be broadcast", id="other sizes"
     ),
 ]
 ROWS += [
-    case("FakeQuantize", 1, random("f32", 2, 3, low=-3, high=3), *(np.full((2, 3), v, np.float32) for v in (-2, 2, -1, 1)), levels="16", auto_broadcast="none", id="none"),
+    fake_quantize_rows(random("f32", 2, 3, low=-3, high=3), *(np.full((2, 3), v, np.float32) for v in (-2, 2, -1, 1)), levels="16", auto_broadcast="none", id="none"),
     # By the specification's formula, on ranges aligned with the data from the front.
-    case("FakeQuantize", 1, [[-3.0, 0.4], [0.6, 3.0]], [-1.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [1.0, 1.0], levels="3", auto_broadcast="pdpd",
+    fake_quantize_rows([[-3.0, 0.4], [0.6, 3.0]], [-1.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [1.0, 1.0], levels="3", auto_broadcast="pdpd",
          gives=[[-1.0, 0.0], [0.5, 1.0]], id="pdpd"),
-    case("FakeQuantize", 1, [[-3.0, 0.4], [0.6, 3.0]], [-1.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [1.0, 1.0], levels="3", auto_broadcast="pdpd",
+    fake_quantize_rows([[-3.0, 0.4], [0.6, 3.0]], [-1.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [1.0, 1.0], levels="3", auto_broadcast="pdpd",
          **{PDPD_AXIS: 1}, gives=[[-1.0, 0.5], [1.0, 1.0]], id="pdpd from axis 1"),
     # By the formula: NaN is on neither side of a range, and no level is near it.
-    case("FakeQuantize", 1, [np.nan, np.inf, -np.inf], -2.0, 2.0, 0.0, 1.0, levels="5", gives=[np.nan, 1.0, 0.0], id="NaN and infinities"),
+    fake_quantize_rows([np.nan, np.inf, -np.inf], -2.0, 2.0, 0.0, 1.0, levels="5", gives=[np.nan, 1.0, 0.0], id="NaN and infinities"),
 ]  # fmt: skip
 
 
@@ -128,15 +92,8 @@ def _exact(kind: str, data: object, *bounds: object, levels: int, id: str) -> Ca
     """A row whose result is that of exact arithmetic, rounded once; f16 is also computed in f32, whose results are not quite those."""
     x, *ranges = (typed(kind, values).array.astype(element(kind).carrier) for values in (data, *bounds))
     gives, tolerance = fake_quantize(x, *ranges, levels=levels), 0.0 if kind == "f32" else None
-    return case(
-        "FakeQuantize",
-        1,
-        typed(kind, x),
-        *(typed(kind, v) for v in ranges),
-        levels=str(levels),
-        gives=gives,
-        id=id,
-        tolerance=tolerance,
+    return fake_quantize_rows(
+        typed(kind, x), *(typed(kind, v) for v in ranges), levels=str(levels), gives=gives, id=id, tolerance=tolerance
     )
 
 
@@ -177,11 +134,9 @@ ROWS += [
     ),
 ]
 ROWS += [*halves(ROWS), *emptied(ROWS, "FakeQuantize")]
-ROWS.append(case("FakeQuantize", 1, np.float32(1.4), 0.0, 2.0, 0.0, 2.0, levels="3", id="scalar"))
+ROWS.append(fake_quantize_rows(np.float32(1.4), 0.0, 2.0, 0.0, 2.0, levels="3", id="scalar"))
 ROWS += [
-    refuses(
-        "FakeQuantize",
-        1,
+    fake_quantize_rows.refuses(
         "f32[3,2]",
         "f32[3,2]",
         "f32[3,2]",
@@ -192,9 +147,7 @@ ROWS += [
         says="shapes [3,2] and [3,2,2] differ",
         id="none, other rank",
     ),
-    refuses(
-        "FakeQuantize",
-        1,
+    fake_quantize_rows.refuses(
         "f32[3,2]",
         "f32[3,2]",
         "f32[1,2]",

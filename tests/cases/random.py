@@ -6,7 +6,8 @@ import itertools
 
 import numpy as np
 
-from irexec.testing import Row, case, facts_case, random, refuses, typed
+from irexec.testing import Row, random, typed
+from tests.cases import Operation
 
 _LIMITS = {
     "i32": (-5, 90),
@@ -18,15 +19,16 @@ _LIMITS = {
 }
 
 
+random_uniform = Operation("RandomUniform", 8, output_type="f32")
+
+
 def _uniform(
     kind: str, shape: list[int], id: str, low: float | None = None, high: float | None = None, **attributes: object
 ) -> Row:
     limits = _LIMITS[kind] if low is None else (low, high)
     gives = attributes.pop("gives", None)
     tolerance = attributes.pop("tolerance", None)
-    return case(
-        "RandomUniform",
-        8,
+    return random_uniform(
         shape,
         *(typed(kind, limit) for limit in limits),
         output_type=kind,
@@ -152,80 +154,38 @@ _UNIFORM: list[Row] = [
     _uniform("f32", [700], "beyond one state", global_seed=3, alignment="PYTORCH"),
     _uniform("f32", [3, 0, 2], "empty", global_seed=3, gives=np.zeros((3, 0, 2), np.float32)),
     _uniform("f32", [2, 3], "no seed", gives=np.zeros((2, 3), np.float32)),
-    case("RandomUniform", 8, [3], [0.0], [1.0], output_type="f32", global_seed=5, id="limits in vectors"),
-    case(
-        "RandomUniform", 8, typed("i32", [2, 3]), 0.0, 1.0, output_type="f32", global_seed=5, op_seed=0, id="i32 shape"
-    ),
-    case(
-        "RandomUniform",
-        8,
+    random_uniform([3], [0.0], [1.0], global_seed=5, id="limits in vectors"),
+    random_uniform(typed("i32", [2, 3]), 0.0, 1.0, global_seed=5, op_seed=0, id="i32 shape"),
+    random_uniform(
         typed("i64", np.zeros(0)),
         0.0,
         1.0,
-        output_type="f32",
         global_seed=5,
         op_seed=0,
         gives=typed("f32", 0.18286478519439697),
         id="scalar",
     ),
-    facts_case(
-        "RandomUniform", 8, "i64[3]", "f32[]", "f32[]", output_type="f32", global_seed=1, op_seed=1, id="shape unknown"
+    random_uniform.facts("i64[3]", "f32[]", "f32[]", global_seed=1, op_seed=1, id="shape unknown"),
+    random_uniform.facts("i64[?]", "f32[]", "f32[]", global_seed=1, op_seed=1, id="rank unknown"),
+    random_uniform.facts([2, 3], "i64[1]", "i64[]", output_type="i64", global_seed=1, op_seed=1, id="shape known"),
+    random_uniform.refuses([2], 1.0, 1.0, global_seed=1, op_seed=1, says="is not less than", id="no range"),
+    random_uniform.refuses(
+        [2], 0.0, 1.0, output_type="i32", global_seed=1, op_seed=1, says="expected output_type i32", id="type of limits"
     ),
-    facts_case(
-        "RandomUniform", 8, "i64[?]", "f32[]", "f32[]", output_type="f32", global_seed=1, op_seed=1, id="rank unknown"
-    ),
-    facts_case(
-        "RandomUniform", 8, [2, 3], "i64[1]", "i64[]", output_type="i64", global_seed=1, op_seed=1, id="shape known"
-    ),
-    refuses(
-        "RandomUniform",
-        8,
-        [2],
-        1.0,
-        1.0,
-        output_type="f32",
-        global_seed=1,
-        op_seed=1,
-        says="is not less than",
-        id="no range",
-    ),
-    refuses(
-        "RandomUniform",
-        8,
-        [2],
-        0.0,
-        1.0,
-        output_type="i32",
-        global_seed=1,
-        op_seed=1,
-        says="expected output_type i32",
-        id="type of limits",
-    ),
-    refuses(
-        "RandomUniform",
-        8,
-        [-2],
-        0.0,
-        1.0,
-        output_type="f32",
-        global_seed=1,
-        op_seed=1,
-        says="a size of shape is -2",
-        id="negative size",
-    ),
-    refuses(
-        "RandomUniform",
-        8,
+    random_uniform.refuses([-2], 0.0, 1.0, global_seed=1, op_seed=1, says="a size of shape is -2", id="negative size"),
+    random_uniform.refuses(
         2.0,
         0.0,
         1.0,
-        output_type="f32",
         global_seed=1,
         op_seed=1,
         says="shape has element type f32, expected an integer type",
         id="shape of floats",
     ),
 ]
+
+
+multinomial = Operation("Multinomial", 13)
 
 
 def _drawn(id: str, probs: object, many: object, gives: object = None, **attributes: object) -> Row:
@@ -236,7 +196,7 @@ def _drawn(id: str, probs: object, many: object, gives: object = None, **attribu
         "global_seed": 80,
         "op_seed": 100,
     } | attributes
-    return case("Multinomial", 13, probs, many, gives=gives, id=id, **given)
+    return multinomial(probs, many, gives=gives, id=id, **given)
 
 
 # RandomUniform's example in the specification: with these seeds the f64 numbers are 0.457, 0.279, 0.084, 0.046.
@@ -254,42 +214,16 @@ _MULTINOMIAL: list[Row] = [
     _drawn("certain in order", [[0.0, 0.0, 1.0]], 1, gives=[[2]], with_replacement=False),
     _drawn("one row", [0.1, 0.3, 0.6], 4, gives=[2, 1, 0, 0]),
     _drawn("no seed", [[0.0, 1.0]], 3, gives=[[1, 1, 1]], global_seed=0, op_seed=0),
-    facts_case(
-        "Multinomial",
-        13,
-        "f32[?,4]",
-        "i64[]",
-        convert_type="i32",
-        with_replacement=True,
-        log_probs=False,
-        gives="i32[?,?]",
-        id="unknown",
+    multinomial.facts(
+        "f32[?,4]", "i64[]", convert_type="i32", with_replacement=True, log_probs=False, gives="i32[?,?]", id="unknown"
     ),
-    facts_case(
-        "Multinomial",
-        13,
-        "f32[2..3,4]",
-        5,
-        convert_type="i64",
-        with_replacement=True,
-        log_probs=False,
-        gives="i64[2..3,5]",
-        id="bounded",
+    multinomial.facts(
+        "f32[2..3,4]", 5, convert_type="i64", with_replacement=True, log_probs=False, gives="i64[2..3,5]", id="bounded"
     ),
-    facts_case(
-        "Multinomial",
-        13,
-        "f32[...]",
-        5,
-        convert_type="i64",
-        with_replacement=True,
-        log_probs=False,
-        gives="i64[...]",
-        id="rank unknown",
+    multinomial.facts(
+        "f32[...]", 5, convert_type="i64", with_replacement=True, log_probs=False, gives="i64[...]", id="rank unknown"
     ),
-    refuses(
-        "Multinomial",
-        13,
+    multinomial.refuses(
         random("f32", 2, 3),
         4,
         convert_type="i64",
@@ -298,9 +232,7 @@ _MULTINOMIAL: list[Row] = [
         says="more than the 3 classes",
         id="too many",
     ),
-    refuses(
-        "Multinomial",
-        13,
+    multinomial.refuses(
         random("f32", 2, 3),
         -1,
         convert_type="i64",
@@ -309,20 +241,10 @@ _MULTINOMIAL: list[Row] = [
         says="num_samples is -1",
         id="negative",
     ),
-    refuses(
-        "Multinomial",
-        13,
-        random("f32", 2, 3, 4),
-        1,
-        convert_type="i64",
-        with_replacement=True,
-        log_probs=True,
-        says="rank 3",
-        id="rank",
+    multinomial.refuses(
+        random("f32", 2, 3, 4), 1, convert_type="i64", with_replacement=True, log_probs=True, says="rank 3", id="rank"
     ),
-    refuses(
-        "Multinomial",
-        13,
+    multinomial.refuses(
         random("i32", 2, 3),
         1,
         convert_type="i64",
@@ -336,19 +258,8 @@ _MULTINOMIAL: list[Row] = [
 ROWS: list[Row] = [*_UNIFORM, *_MULTINOMIAL]
 ROWS += [_drawn("no rows", np.zeros((0, 3), np.float32), 4, gives=np.zeros((0, 4), np.int64))]
 ROWS += [
-    facts_case(
-        "RandomUniform", 8, "i64[2]", "f32[]", "f32[]", output_type="f32", global_seed=1, op_seed=1, id="sizes unknown"
-    ),
-    refuses(
-        "RandomUniform",
-        8,
-        [-1, -1],
-        0.0,
-        1.0,
-        output_type="f32",
-        global_seed=1,
-        op_seed=1,
-        says="a size of shape is -1",
-        id="two sizes of -1",
+    random_uniform.facts("i64[2]", "f32[]", "f32[]", global_seed=1, op_seed=1, id="sizes unknown"),
+    random_uniform.refuses(
+        [-1, -1], 0.0, 1.0, global_seed=1, op_seed=1, says="a size of shape is -1", id="two sizes of -1"
     ),
 ]

@@ -3,6 +3,7 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import emptied, halves, odd
 
 S, I, B, T = 3, 2, 2, 4
@@ -82,6 +83,8 @@ ROWS += [
 ]
 LENGTHS = typed("i32", [4, 2])
 XS = random("f32", B, T, I)
+lstm_sequence = Operation("LSTMSequence", 5)
+gru_sequence = Operation("GRUSequence", 5)
 for direction in ("forward", "reverse", "bidirectional"):
     count = 2 if direction == "bidirectional" else 1
     HS, CS = random("f32", B, count, S, seed=1), random("f32", B, count, S, seed=2)
@@ -89,22 +92,12 @@ for direction in ("forward", "reverse", "bidirectional"):
     texts = SIZE | {"direction": direction}
     lstm, gru, rnn = (texts | {"activations": names} for names in ("sigmoid, tanh, tanh", "sigmoid, tanh", "tanh"))
     ROWS += [
-        case("LSTMSequence", 5, XS, HS, CS, LENGTHS, *stacked(4, 4, count), **lstm, id=direction),
-        case(
-            "LSTMSequence",
-            5,
-            XS,
-            HS,
-            CS,
-            typed("i64", [4, 4]),
-            *stacked(4, 4, count),
-            **lstm,
-            id=f"{direction}, all of one length",
+        lstm_sequence(XS, HS, CS, LENGTHS, *stacked(4, 4, count), **lstm, id=direction),
+        lstm_sequence(
+            XS, HS, CS, typed("i64", [4, 4]), *stacked(4, 4, count), **lstm, id=f"{direction}, all of one length"
         ),
-        case("GRUSequence", 5, XS, HS, LENGTHS, *stacked(3, 3, count), **gru, id=direction),
-        case(
-            "GRUSequence",
-            5,
+        gru_sequence(XS, HS, LENGTHS, *stacked(3, 3, count), **gru, id=direction),
+        gru_sequence(
             XS,
             HS,
             LENGTHS,
@@ -117,14 +110,12 @@ for direction in ("forward", "reverse", "bidirectional"):
     ]
 FORWARD = SIZE | {"direction": "forward"}
 ROWS += [
-    facts_case(
-        "LSTMSequence", 5, "f32[?,2..7,2]", "f32[?,1,3]", "f32[?,1,3]", "i32[?]", "f32[1,12,2]", "f32[1,12,3]", "f32[1,12]", **FORWARD,
+    lstm_sequence.facts("f32[?,2..7,2]", "f32[?,1,3]", "f32[?,1,3]", "i32[?]", "f32[1,12,2]", "f32[1,12,3]", "f32[1,12]", **FORWARD,
         id="dynamic",
     ),
-    facts_case("GRUSequence", 5, "f32[?,2..7,2]", "f32[?,1,3]", "i32[?]", "f32[1,9,2]", "f32[1,9,3]", "f32[1,9]", **FORWARD, id="dynamic"),
+    gru_sequence.facts("f32[?,2..7,2]", "f32[?,1,3]", "i32[?]", "f32[1,9,2]", "f32[1,9,3]", "f32[1,9]", **FORWARD, id="dynamic"),
     facts_case("RNNSequence", 5, "f32[?,2..7,2]", "f32[?,1,3]", "i32[?]", "f32[1,3,2]", "f32[1,3,3]", "f32[1,3]", **FORWARD, id="dynamic"),
-    refuses(
-        "GRUSequence", 5, "f32[2,4,2]", "f32[2,2,3]", "i32[2]", "f32[1,9,2]", "f32[1,9,3]", "f32[1,9]", **FORWARD, says="initial_hidden_state has shape [2,2,3], expected [2,1,3]",
+    gru_sequence.refuses("f32[2,4,2]", "f32[2,2,3]", "i32[2]", "f32[1,9,2]", "f32[1,9,3]", "f32[1,9]", **FORWARD, says="initial_hidden_state has shape [2,2,3], expected [2,1,3]",
         id="states of two directions",
     ),
 ]  # fmt: skip
@@ -175,7 +166,7 @@ ROWS += [
     case("RNNCell", 1, X, H, *parts(1, 1)[:2], **SIZE, gives=np.tanh(X.array @ parts(1, 1)[0].array.T + H.array @ parts(1, 1)[1].array.T), id="no B"),
     refuses("RNNCell", 1, "f32[2,2]", "f32[2,4]", "f32[3,2]", "f32[3,3]", "f32[3]", **SIZE, says="initial_hidden_state has shape [2,4], expected [2,3]", id="state"),
     refuses("RNNCell", 1, "i32[2,2]", "i32[2,3]", "i32[3,2]", "i32[3,3]", "i32[3]", **SIZE, says="x has element type i32, expected a floating-point type", id="integers"),
-    refuses("LSTMSequence", 5, "f32[2,4,2]", "f32[2,1,3]", "f32[2,1,3]", "i32[3]", "f32[1,12,2]", "f32[1,12,3]", "f32[1,12]", **SIZE, direction="forward",
+    lstm_sequence.refuses("f32[2,4,2]", "f32[2,1,3]", "f32[2,1,3]", "i32[3]", "f32[1,12,2]", "f32[1,12,3]", "f32[1,12]", **SIZE, direction="forward",
             says="sequence_lengths has shape [3], expected [2]", id="lengths of another batch"),
     refuses("RNNSequence", 5, "f32[2,4,2]", "f32[2,1,3]", "f32[2]", "f32[1,3,2]", "f32[1,3,3]", "f32[1,3]", **SIZE, direction="forward", says="sequence_lengths has element type f32, expected an integer type", id="lengths of floats"),
     refuses("RNNSequence", 5, "f32[2,4,2]", "f32[2,1,3]", "i32[2]", "f32[2,3,2]", "f32[2,3,3]", "f32[2,3]", **SIZE, direction="forward", says="w has shape [2,3,2], expected [1,3,2]", id="directions"),

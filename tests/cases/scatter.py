@@ -3,53 +3,36 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import halves, odd
 
 X = random("f32", 4, 3)
 CUBE = random("f32", 3, 2, 4)
 INF = float("inf")
 
+scatter_update = Operation("ScatterUpdate", 3)
 ROWS = [
-    case("ScatterUpdate", 3, X, [0, 2], random("f32", 2, 3, seed=1), 0, id="axis 0"),
-    case("ScatterUpdate", 3, X, [0, 2], random("f32", 4, 2, seed=1), 1, id="axis 1"),
-    case(
-        "ScatterUpdate",
-        3,
-        X,
-        typed("i32", [[0], [2]]),
-        random("f32", 4, 2, 1, seed=1),
-        [-1],
-        id="matrix of indices, negative axis, i32",
+    scatter_update(X, [0, 2], random("f32", 2, 3, seed=1), 0, id="axis 0"),
+    scatter_update(X, [0, 2], random("f32", 4, 2, seed=1), 1, id="axis 1"),
+    scatter_update(
+        X, typed("i32", [[0], [2]]), random("f32", 4, 2, 1, seed=1), [-1], id="matrix of indices, negative axis, i32"
     ),
-    case("ScatterUpdate", 3, X, [1, 1], random("f32", 2, 3, seed=1), 0, id="the last of two counts"),
-    case("ScatterUpdate", 3, X, 1, random("f32", 3, seed=1), 0, id="scalar index"),
-    case("ScatterUpdate", 3, [1, 2, 3], [2], [9], 0, id="i64"),
-    case("ScatterUpdate", 3, typed("boolean", [True, False]), [1], typed("boolean", [True]), 0, id="boolean"),
-    case("ScatterUpdate", 3, typed("bf16", [1.5, 2, 3]), [1], typed("bf16", [-2]), 0, id="bf16"),
-    case("ScatterUpdate", 3, X, np.zeros(0, np.int64), np.zeros((0, 3), np.float32), 0, gives=X, id="no indices"),
-    facts_case("ScatterUpdate", 3, "f32[?,3]", "i64[2]", "f32[2,?]", 0, id="dynamic"),
-    facts_case("ScatterUpdate", 3, "f32[...]", "i64[2]", "f32[2,3]", 0, id="rank unknown"),
-    facts_case("ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f32[2,3]", "i64[]", id="axis unknown"),
-    refuses(
-        "ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f32[2,4]", 0, says="expected [2,3]", id="updates that do not fit"
+    scatter_update(X, [1, 1], random("f32", 2, 3, seed=1), 0, id="the last of two counts"),
+    scatter_update(X, 1, random("f32", 3, seed=1), 0, id="scalar index"),
+    scatter_update([1, 2, 3], [2], [9], 0, id="i64"),
+    scatter_update(typed("boolean", [True, False]), [1], typed("boolean", [True]), 0, id="boolean"),
+    scatter_update(typed("bf16", [1.5, 2, 3]), [1], typed("bf16", [-2]), 0, id="bf16"),
+    scatter_update(X, np.zeros(0, np.int64), np.zeros((0, 3), np.float32), 0, gives=X, id="no indices"),
+    scatter_update.facts("f32[?,3]", "i64[2]", "f32[2,?]", 0, id="dynamic"),
+    scatter_update.facts("f32[...]", "i64[2]", "f32[2,3]", 0, id="rank unknown"),
+    scatter_update.facts("f32[4,3]", "i64[2]", "f32[2,3]", "i64[]", id="axis unknown"),
+    scatter_update.refuses("f32[4,3]", "i64[2]", "f32[2,4]", 0, says="expected [2,3]", id="updates that do not fit"),
+    scatter_update.refuses(
+        "f32[4,3]", "i64[2]", "f32[2]", 0, says="updates have rank 1, expected 2", id="rank of the updates"
     ),
-    refuses(
-        "ScatterUpdate",
-        3,
-        "f32[4,3]",
-        "i64[2]",
-        "f32[2]",
-        0,
-        says="updates have rank 1, expected 2",
-        id="rank of the updates",
-    ),
-    refuses(
-        "ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f32[2,3]", 2, says="axis 2 is out of range", id="axis out of range"
-    ),
-    refuses("ScatterUpdate", 3, "f32[4,3]", "i64[2]", "f16[2,3]", 0, says="differ", id="types that differ"),
-    refuses(
-        "ScatterUpdate", 3, "f32[4,3]", "f32[2]", "f32[2,3]", 0, says="expected an integer type", id="float indices"
-    ),
+    scatter_update.refuses("f32[4,3]", "i64[2]", "f32[2,3]", 2, says="axis 2 is out of range", id="axis out of range"),
+    scatter_update.refuses("f32[4,3]", "i64[2]", "f16[2,3]", 0, says="differ", id="types that differ"),
+    scatter_update.refuses("f32[4,3]", "f32[2]", "f32[2,3]", 0, says="expected an integer type", id="float indices"),
 ]
 for since in (3, 12):
     ROWS += [
@@ -109,6 +92,7 @@ for since in (3, 12):
 # Specification of ScatterElementsUpdate-12: examples 1 to 5.
 ONES, TWOS = np.ones((3, 4), np.int32), np.full((3, 4), 2, np.int32)
 PLACES, FOUR = [[1, 1], [0, 3]], np.array([[11, 12], [13, 14]], np.int32)
+scatter_elements_update_12 = Operation("ScatterElementsUpdate", 12)
 for name, reduction, keeps, data, indices, updates, axis, gives in (
     ("1", "sum", "true", [2.0, 3, 4, 6], [1, 0, 0, -2, -1, 2], [10.0, 20, 30, 40, 70, 60], 0, [52.0, 13, 104, 76]),
     ("2", "sum", "false", [2.0, 3, 4, 6], [1, 0, 0, 2, 3, 2], [10.0, 20, 30, 40, 70, 60], 0, [50.0, 10, 100, 70]),
@@ -126,43 +110,20 @@ for name, reduction, keeps, data, indices, updates, axis, gives in (
     ("5", "prod", "true", TWOS, PLACES, FOUR, 1, np.array([[2, 264, 2, 2], [26, 2, 2, 28], [2, 2, 2, 2]], np.int32)),
 ):
     texts = {"reduction": reduction, "use_init_val": keeps}
-    ROWS.append(
-        case("ScatterElementsUpdate", 12, data, indices, updates, [axis], gives=gives, id=f"example {name}", **texts)
-    )
+    ROWS.append(scatter_elements_update_12(data, indices, updates, [axis], gives=gives, id=f"example {name}", **texts))
 for reduction in ("none", "sum", "prod", "min", "max", "mean"):
     for keeps in ("true", "false"):
         texts = {"reduction": reduction, "use_init_val": keeps}
         name = f"{reduction}, initial values {keeps}"
         ROWS += [
-            case(
-                "ScatterElementsUpdate",
-                12,
-                X,
-                [[0, 3, 1], [0, 1, 1]],
-                random("f32", 2, 3, seed=1),
-                0,
-                id=f"f32 {name}",
-                **texts,
+            scatter_elements_update_12(
+                X, [[0, 3, 1], [0, 1, 1]], random("f32", 2, 3, seed=1), 0, id=f"f32 {name}", **texts
             ),
-            case(
-                "ScatterElementsUpdate",
-                12,
-                typed("i32", [5, -7, 9]),
-                [0, 1, 1, 0],
-                typed("i32", [2, -4, -2, 6]),
-                0,
-                id=f"i32 {name}",
-                **texts,
+            scatter_elements_update_12(
+                typed("i32", [5, -7, 9]), [0, 1, 1, 0], typed("i32", [2, -4, -2, 6]), 0, id=f"i32 {name}", **texts
             ),
-            case(
-                "ScatterElementsUpdate",
-                12,
-                typed("f16", [5, -7, 9]),
-                [0, 1, 1, 0],
-                typed("f16", [2, -4, 2.5, 6]),
-                0,
-                id=f"f16 {name}",
-                **texts,
+            scatter_elements_update_12(
+                typed("f16", [5, -7, 9]), [0, 1, 1, 0], typed("f16", [2, -4, 2.5, 6]), 0, id=f"f16 {name}", **texts
             ),
         ]
         if reduction != "mean":
@@ -171,12 +132,10 @@ for reduction in ("none", "sum", "prod", "min", "max", "mean"):
                 [0, 0, 2, 1, 3],
                 typed("boolean", [False, True, False, True, False]),
             )
-            ROWS.append(case("ScatterElementsUpdate", 12, *bits, 0, id=f"boolean {name}", **texts))
+            ROWS.append(scatter_elements_update_12(*bits, 0, id=f"boolean {name}", **texts))
 ROWS += [
     # The specification: without initial values only the updates count.
-    case(
-        "ScatterElementsUpdate",
-        12,
+    scatter_elements_update_12(
         [1.0, 2.0],
         [0, 0],
         [INF, INF],
@@ -186,20 +145,10 @@ ROWS += [
         use_init_val="false",
         id="minimum of infinities",
     ),
-    case(
-        "ScatterElementsUpdate",
-        12,
-        [1, 2, 3],
-        [0, 0, 1],
-        [-6, -2, 8],
-        0,
-        gives=[-3, 5, 3],
-        reduction="mean",
-        id="mean of i64 rounded down",
+    scatter_elements_update_12(
+        [1, 2, 3], [0, 0, 1], [-6, -2, 8], 0, gives=[-3, 5, 3], reduction="mean", id="mean of i64 rounded down"
     ),
-    refuses(
-        "ScatterElementsUpdate",
-        12,
+    scatter_elements_update_12.refuses(
         "boolean[4]",
         "i64[2]",
         "boolean[2]",
@@ -251,12 +200,11 @@ for since in (4, 15):
         ),
         refuses("ScatterNDUpdate", since, "f32[4,3]", "i64[2,1]", "i32[2,3]", says="differ", id="types that differ"),
     ]
+scatter_nd_update = Operation("ScatterNDUpdate", 15)
 # Specification of ScatterNDUpdate-15: the plain example, and examples 2 to 4 with indices as it demands, one to a row;
 # results worked out by its own formula, where those printed are wrong.
 ROWS.append(
-    case(
-        "ScatterNDUpdate",
-        15,
+    scatter_nd_update(
         [1, 2, 3, 4, 5, 6, 7, 8],
         [[4], [3], [1], [7], [-2], [-4]],
         [9, 10, 11, 12, 13, 14],
@@ -267,16 +215,7 @@ ROWS.append(
 for reduction, gives in (("sum", [61, 72, 23, 4]), ("sub", [-59, -68, -17, 4]), ("prod", [500, 2400, 60, 4])):
     at, updates = [[0], [2], [-3], [-3], [0]], [10, 20, 30, 40, 50]
     ROWS.append(
-        case(
-            "ScatterNDUpdate",
-            15,
-            [1, 2, 3, 4],
-            at,
-            updates,
-            gives=gives,
-            reduction=reduction,
-            id=f"example of {reduction}",
-        )
+        scatter_nd_update([1, 2, 3, 4], at, updates, gives=gives, reduction=reduction, id=f"example of {reduction}")
     )
 for reduction in ("none", "sum", "sub", "prod", "min", "max"):
     bits = (
@@ -285,37 +224,21 @@ for reduction in ("none", "sum", "sub", "prod", "min", "max"):
         typed("boolean", [False, True, True, True, False]),
     )
     ROWS += [
-        case(
-            "ScatterNDUpdate",
-            15,
-            X,
-            [[0], [2], [0]],
-            random("f32", 3, 3, seed=1),
-            reduction=reduction,
-            id=f"f32 {reduction}",
-        ),
-        case(
-            "ScatterNDUpdate",
-            15,
+        scatter_nd_update(X, [[0], [2], [0]], random("f32", 3, 3, seed=1), reduction=reduction, id=f"f32 {reduction}"),
+        scatter_nd_update(
             typed("f16", [5, -7, 9]),
             [[0], [1], [1]],
             typed("f16", [2, 4, -3]),
             reduction=reduction,
             id=f"f16 {reduction}",
         ),
-        case(
-            "ScatterNDUpdate",
-            15,
-            typed("u8", [5, 250]),
-            [[1], [0], [1]],
-            typed("u8", [2, 7, 9]),
-            reduction=reduction,
-            id=f"u8 {reduction}",
+        scatter_nd_update(
+            typed("u8", [5, 250]), [[1], [0], [1]], typed("u8", [2, 7, 9]), reduction=reduction, id=f"u8 {reduction}"
         ),
-        case("ScatterNDUpdate", 15, *bits, reduction=reduction, id=f"boolean {reduction}"),
+        scatter_nd_update(*bits, reduction=reduction, id=f"boolean {reduction}"),
     ]
 ROWS += [
-    case("ScatterUpdate", 3, [1.0, 2.0, 3.0], [0, 2], [np.nan, -np.inf], 0, id="NaN and infinity"),
+    scatter_update([1.0, 2.0, 3.0], [0, 2], [np.nan, -np.inf], 0, id="NaN and infinity"),
     case(
         "ScatterElementsUpdate",
         3,
@@ -326,9 +249,7 @@ ROWS += [
         gives=X,
         id="no indices",
     ),
-    case(
-        "ScatterElementsUpdate",
-        12,
+    scatter_elements_update_12(
         X,
         np.zeros((0, 3), np.int64),
         np.zeros((0, 3), np.float32),
@@ -344,22 +265,13 @@ ROWS += [
         for since in (4, 15)
     ),
     # A sum of infinities of both signs is NaN.
-    case(
-        "ScatterNDUpdate",
-        15,
-        [1.0, INF],
-        [[0], [1]],
-        [np.nan, -INF],
-        reduction="sum",
-        gives=[np.nan, np.nan],
-        id="sum of NaN and infinities",
+    scatter_nd_update(
+        [1.0, INF], [[0], [1]], [np.nan, -INF], reduction="sum", gives=[np.nan, np.nan], id="sum of NaN and infinities"
     ),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS)]
 ROWS += [
-    case(
-        "ScatterElementsUpdate",
-        12,
+    scatter_elements_update_12(
         typed("i32", [7, 8]),
         [0, 0],
         typed("i32", [2, -5]),
@@ -368,29 +280,12 @@ ROWS += [
         use_init_val="true",
         id="mean of i32 below zero",
     ),
-    case(
-        "ScatterElementsUpdate",
-        12,
-        typed("u8", [250, 8]),
-        [0, 0],
-        typed("u8", [7, 3]),
-        0,
-        reduction="sum",
-        id="u8 wraps",
-    ),
+    scatter_elements_update_12(typed("u8", [250, 8]), [0, 0], typed("u8", [7, 3]), 0, reduction="sum", id="u8 wraps"),
     *(
         case("ScatterNDUpdate", since, X, np.zeros((0, 1), np.int64), np.zeros((0, 3), np.float32), id="no indices")
         for since in (4, 15)
     ),
-    case(
-        "ScatterNDUpdate",
-        15,
-        X,
-        np.zeros((0, 2), np.int64),
-        np.zeros(0, np.float32),
-        reduction="sum",
-        id="nothing to add",
-    ),
+    scatter_nd_update(X, np.zeros((0, 2), np.int64), np.zeros(0, np.float32), reduction="sum", id="nothing to add"),
 ]
 for since in (3, 12):
     ROWS += [

@@ -3,9 +3,11 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import emptied, halves, odd
 
 X = random("f32", 2, 3, 4)
+reshape = Operation("Reshape", 1, special_zero="false")
 ROWS = [
     case("ShapeOf", 1, X, id="f32"),
     case("ShapeOf", 1, np.float32(1), id="scalar"),
@@ -15,56 +17,28 @@ ROWS = [
     case("ShapeOf", 3, X, output_type="i64", id="i64"),
     case("ShapeOf", 3, random("boolean", 0, 3), output_type="i64", id="empty"),
     facts_case("ShapeOf", 3, "f32[?,2..5]", output_type="i32", id="dynamic"),
-    case("Reshape", 1, X, [4, 6], special_zero="false", id="two axes"),
-    case("Reshape", 1, X, [-1, 6], special_zero="false", id="-1"),
-    case("Reshape", 1, X, [0, -1], special_zero="true", id="0 and -1"),
-    case("Reshape", 1, X, [0, 0, 2, 2], special_zero="true", id="two zeros"),
-    case("Reshape", 1, X, typed("i32", [24]), special_zero="true", id="i32 pattern"),
-    case("Reshape", 1, random("f32", 1), np.zeros(0, np.int64), special_zero="false", id="to a scalar"),
-    case(
-        "Reshape", 1, random("f32", 0, 3), [3, 0], special_zero="false", gives=np.zeros((3, 0), np.float32), id="empty"
-    ),
-    case(
-        "Reshape",
-        1,
-        random("f32", 2, 0),
-        [0, -1],
-        special_zero="true",
-        gives=np.zeros((2, 0), np.float32),
-        id="empty and -1",
-    ),
-    case("Reshape", 1, random("u8", 2, 3, low=0, high=9), [3, 2], special_zero="false", id="u8"),
-    case("Reshape", 1, random("f16", 2, 3), [3, 2], special_zero="false", id="f16"),
-    facts_case("Reshape", 1, "f32[?,3,4]", [0, 12], special_zero="true", id="dynamic kept"),
-    facts_case("Reshape", 1, "f32[?,3,4]", [0, -1], special_zero="true", id="dynamic kept and the rest"),
-    facts_case("Reshape", 1, "f32[?,3,4]", [-1, 12], special_zero="false", id="dynamic left"),
-    facts_case("Reshape", 1, "f32[2..5,3,4]", [-1, 6], special_zero="false", id="bounded left"),
-    facts_case("Reshape", 1, "f32[2,3,4]", "i64[2]", special_zero="false", id="pattern unknown"),
-    facts_case("Reshape", 1, "f32[...]", [0, 4, -1], special_zero="true", id="rank unknown"),
-    facts_case("Reshape", 1, "f32[2,3]", "i64[?]", special_zero="true", id="length of the pattern unknown"),
-    refuses(
-        "Reshape",
-        1,
-        "f32[1]",
-        [1] * 66,
-        special_zero="false",
-        says="rank 66, and at most 64 are possible",
-        id="more axes than an array has",
-    ),
-    refuses(
-        "Reshape",
-        1,
-        "f32[2,3]",
-        [4, 2],
-        special_zero="false",
-        says="[2,3] cannot be reshaped to [4, 2]",
-        id="other count",
-    ),
-    refuses("Reshape", 1, "f32[2,3]", [-1, -1], special_zero="false", says="more than one -1", id="two -1"),
-    refuses("Reshape", 1, "f32[2,3]", [-1, 4], special_zero="false", says="cannot be reshaped", id="not divisible"),
-    refuses(
-        "Reshape",
-        1,
+    reshape(X, [4, 6], id="two axes"),
+    reshape(X, [-1, 6], id="-1"),
+    reshape(X, [0, -1], special_zero="true", id="0 and -1"),
+    reshape(X, [0, 0, 2, 2], special_zero="true", id="two zeros"),
+    reshape(X, typed("i32", [24]), special_zero="true", id="i32 pattern"),
+    reshape(random("f32", 1), np.zeros(0, np.int64), id="to a scalar"),
+    reshape(random("f32", 0, 3), [3, 0], gives=np.zeros((3, 0), np.float32), id="empty"),
+    reshape(random("f32", 2, 0), [0, -1], special_zero="true", gives=np.zeros((2, 0), np.float32), id="empty and -1"),
+    reshape(random("u8", 2, 3, low=0, high=9), [3, 2], id="u8"),
+    reshape(random("f16", 2, 3), [3, 2], id="f16"),
+    reshape.facts("f32[?,3,4]", [0, 12], special_zero="true", id="dynamic kept"),
+    reshape.facts("f32[?,3,4]", [0, -1], special_zero="true", id="dynamic kept and the rest"),
+    reshape.facts("f32[?,3,4]", [-1, 12], id="dynamic left"),
+    reshape.facts("f32[2..5,3,4]", [-1, 6], id="bounded left"),
+    reshape.facts("f32[2,3,4]", "i64[2]", id="pattern unknown"),
+    reshape.facts("f32[...]", [0, 4, -1], special_zero="true", id="rank unknown"),
+    reshape.facts("f32[2,3]", "i64[?]", special_zero="true", id="length of the pattern unknown"),
+    reshape.refuses("f32[1]", [1] * 66, says="rank 66, and at most 64 are possible", id="more axes than an array has"),
+    reshape.refuses("f32[2,3]", [4, 2], says="[2,3] cannot be reshaped to [4, 2]", id="other count"),
+    reshape.refuses("f32[2,3]", [-1, -1], says="more than one -1", id="two -1"),
+    reshape.refuses("f32[2,3]", [-1, 4], says="cannot be reshaped", id="not divisible"),
+    reshape.refuses(
         "f32[2,3]",
         [2, 3, 0],
         special_zero="true",
@@ -102,44 +76,30 @@ ROWS = [
     refuses("Unsqueeze", 1, "f32[2,3]", [0, 0], says="axes [0, 0] has an axis twice", id="axis twice"),
 ]
 ROWS += [
-    facts_case("Reshape", 1, "f32[4,1..4,4]", [-1, 8, 0], special_zero="true", id="bounds rounded inwards"),
-    facts_case("Reshape", 1, "f32[2..5,1]", [-1, 0, 2, 2], special_zero="true", id="one size is left"),
-    refuses(
-        "Reshape", 1, "f32[2..3]", [-1, 5], special_zero="true", says="cannot be reshaped", id="too few for any size"
-    ),
+    reshape.facts("f32[4,1..4,4]", [-1, 8, 0], special_zero="true", id="bounds rounded inwards"),
+    reshape.facts("f32[2..5,1]", [-1, 0, 2, 2], special_zero="true", id="one size is left"),
+    reshape.refuses("f32[2..3]", [-1, 5], special_zero="true", says="cannot be reshaped", id="too few for any size"),
     facts_case("Squeeze", 15, "f32[2,3]", "i64[]", allow_axis_skip="true", id="nothing to squeeze"),
     case("Unsqueeze", 1, typed("bf16", 2.5), [0], id="bf16 scalar"),
     # As OpenVINO's shape inference has it: 1 where any size would do.
-    facts_case(
-        "Reshape", 1, "f32[3,4,0]", [-1, 0], special_zero="false", gives="f32[1,0]", id="-1 beside an empty axis"
-    ),
+    reshape.facts("f32[3,4,0]", [-1, 0], gives="f32[1,0]", id="-1 beside an empty axis"),
     # OpenVINO refuses it, although a run may have a size of 0.
-    refuses(
-        "Reshape",
-        1,
-        "f32[?,4]",
-        [-1, 0],
-        special_zero="false",
-        says="no size of [?,4] is known to be 0",
-        id="-1 beside 0 and data that may be empty",
+    reshape.refuses(
+        "f32[?,4]", [-1, 0], says="no size of [?,4] is known to be 0", id="-1 beside 0 and data that may be empty"
     ),
-    refuses(
-        "Reshape", 1, "f32[2]", "i64[]", special_zero="false", says="shape has rank 0, expected 1", id="scalar pattern"
-    ),
-    case(
-        "Reshape",
-        1,
+    reshape.refuses("f32[2]", "i64[]", says="shape has rank 0, expected 1", id="scalar pattern"),
+    reshape(
         random("f32", 3, 4, 0),
         [-1, 0],
         special_zero="true",
         gives=np.zeros((0, 4), np.float32),
         id="-1 beside a copied axis",
     ),
-    facts_case("Reshape", 1, "f32[2,3,0]", [0, -1, 0], special_zero="false", id="-1 between empty axes"),
+    reshape.facts("f32[2,3,0]", [0, -1, 0], id="-1 between empty axes"),
 ]
 ROWS += [
     case("ShapeOf", 1, random("f32", 2, 0), id="empty"),
-    case("Reshape", 1, [np.nan, np.inf, -np.inf, 1.0], [2, 2], special_zero="false", id="NaN and infinities"),
+    reshape([np.nan, np.inf, -np.inf, 1.0], [2, 2], id="NaN and infinities"),
     case("Squeeze", 15, random("f32", 1, 3, 1, 2), [-2, -4], allow_axis_skip="false", id="negative axes"),
     case("Squeeze", 15, random("f32", 1, 1), [0, 1], id="to a scalar"),
     case("Squeeze", 15, random("i64", 3, 1, low=0, high=9), 1, id="scalar axis, i64"),
@@ -150,7 +110,7 @@ ROWS += [
 ]
 ROWS += [*halves(ROWS), *odd(ROWS, but=("ShapeOf",)), *emptied(ROWS, "Squeeze", axis=1), *emptied(ROWS, "Unsqueeze")]
 ROWS += [
-    case("Reshape", 1, np.float32(1.5), [1, 1], special_zero="false", id="scalar"),
+    reshape(np.float32(1.5), [1, 1], id="scalar"),
     case("ShapeOf", 3, np.float32(1.5), output_type="i64", id="scalar"),
     case("Squeeze", 15, np.float32(1.5), id="scalar"),
     # Data without axes have an axis 0 for OpenVINO, of which nothing comes.

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from irexec.testing import Row, case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import emptied
 
 
@@ -111,21 +112,12 @@ _BACK = (
     @ (_wave(6, 6, 1) / 6)
 ).real
 
+rdft = Operation("RDFT", 9)
 # The CPU plugin gives garbage where signal_size is above the dimension: the same rows on data filled by hand.
 _ABOVE: list[Row] = [
-    case(
-        "RDFT",
-        9,
-        _B,
-        [0, 1],
-        [3, -1],
-        gives=typed("f32", np.stack([_LEFT.real, _LEFT.imag], -1)),
-        id="cut and left as it is",
-    ),
+    rdft(_B, [0, 1], [3, -1], gives=typed("f32", np.stack([_LEFT.real, _LEFT.imag], -1)), id="cut and left as it is"),
     case("IRDFT", 9, _C, [0, 1], [3, -1], gives=typed("f32", _BACK), id="cut and left as it is"),
-    case(
-        "RDFT",
-        9,
+    rdft(
         _A[:, 0].copy(),
         [0],
         [8],
@@ -144,11 +136,10 @@ def _scalar(number: int) -> np.ndarray:
     return np.array(number, np.int64)
 
 
+stft = Operation("STFT", 15, transpose_frames=False)
 _STFT: list[Row] = [
     *(
-        case(
-            "STFT",
-            15,
+        stft(
             _SIGNAL,
             _WINDOW,
             _scalar(size),
@@ -158,232 +149,52 @@ _STFT: list[Row] = [
         )
         for size, step, swap in itertools.product((11, 16), (3, 20), (False, True))
     ),
-    case("STFT", 15, random("f32", 56), _WINDOW, _scalar(11), _scalar(3), transpose_frames=False, id="one signal"),
-    case(
-        "STFT",
-        15,
-        random("f32", 3, 16),
-        random("f32", 16),
-        _scalar(16),
-        _scalar(1),
-        transpose_frames=True,
-        id="a single frame",
+    stft(random("f32", 56), _WINDOW, _scalar(11), _scalar(3), id="one signal"),
+    stft(random("f32", 3, 16), random("f32", 16), _scalar(16), _scalar(1), transpose_frames=True, id="a single frame"),
+    stft(random("f16", 1, 24), random("f16", 8), _scalar(8), _scalar(4), id="f16"),
+    stft(random("bf16", 1, 24), random("bf16", 8), _scalar(8), _scalar(4), id="bf16"),
+    stft(_SIGNAL, _WINDOW, typed("i32", 12), typed("i32", 5), id="i32 sizes"),
+    stft.facts("f32[?,40..56]", "f32[7]", _scalar(11), _scalar(3), id="bounded signal"),
+    stft.facts("f32[?,48]", "f32[?]", _scalar(11), _scalar(3), transpose_frames=True, id="transposed"),
+    stft.facts("f32[2,48]", "f32[7]", "i64[]", "i64[]", transpose_frames=True, id="frames unknown"),
+    stft.facts(
+        "f32[...]", "f32[7]", _scalar(11), _scalar(3), transpose_frames=True, gives="f32[...]", id="rank unknown"
     ),
-    case("STFT", 15, random("f16", 1, 24), random("f16", 8), _scalar(8), _scalar(4), transpose_frames=False, id="f16"),
-    case(
-        "STFT", 15, random("bf16", 1, 24), random("bf16", 8), _scalar(8), _scalar(4), transpose_frames=False, id="bf16"
-    ),
-    case("STFT", 15, _SIGNAL, _WINDOW, typed("i32", 12), typed("i32", 5), transpose_frames=False, id="i32 sizes"),
-    facts_case(
-        "STFT", 15, "f32[?,40..56]", "f32[7]", _scalar(11), _scalar(3), transpose_frames=False, id="bounded signal"
-    ),
-    facts_case("STFT", 15, "f32[?,48]", "f32[?]", _scalar(11), _scalar(3), transpose_frames=True, id="transposed"),
-    facts_case("STFT", 15, "f32[2,48]", "f32[7]", "i64[]", "i64[]", transpose_frames=True, id="frames unknown"),
-    facts_case(
-        "STFT",
-        15,
-        "f32[...]",
-        "f32[7]",
-        _scalar(11),
-        _scalar(3),
-        transpose_frames=True,
-        gives="f32[...]",
-        id="rank unknown",
-    ),
-    refuses(
-        "STFT",
-        15,
-        random("f32", 2, 8),
-        random("f32", 4),
-        _scalar(9),
-        _scalar(3),
-        transpose_frames=False,
-        says="larger than",
-        id="frame",
-    ),
-    refuses(
-        "STFT",
-        15,
-        random("f32", 2, 8),
-        random("f32", 5),
-        _scalar(4),
-        _scalar(3),
-        transpose_frames=False,
-        says="window has 5",
-        id="window",
-    ),
-    refuses(
-        "STFT",
-        15,
-        random("f32", 2, 8),
-        random("f32", 4),
-        _scalar(4),
-        _scalar(0),
-        transpose_frames=False,
-        says="frame_step is 0",
-        id="step",
-    ),
-    refuses(
-        "STFT",
-        15,
-        random("f32", 2, 2, 8),
-        random("f32", 4),
-        _scalar(4),
-        _scalar(1),
-        transpose_frames=False,
-        says="rank 3",
-        id="rank",
-    ),
+    stft.refuses(random("f32", 2, 8), random("f32", 4), _scalar(9), _scalar(3), says="larger than", id="frame"),
+    stft.refuses(random("f32", 2, 8), random("f32", 5), _scalar(4), _scalar(3), says="window has 5", id="window"),
+    stft.refuses(random("f32", 2, 8), random("f32", 4), _scalar(4), _scalar(0), says="frame_step is 0", id="step"),
+    stft.refuses(random("f32", 2, 2, 8), random("f32", 4), _scalar(4), _scalar(1), says="rank 3", id="rank"),
 ]
 
 _BINS = random("f32", 2, 6, 16, 2)
+istft = Operation("ISTFT", 16, center=True, normalized=False)
 _ISTFT: list[Row] = [
     *(
-        case(
-            "ISTFT",
-            16,
-            _BINS,
-            _WINDOW,
-            _scalar(11),
-            _scalar(3),
-            center=center,
-            normalized=normalized,
-            id=f"{center} {normalized}",
+        istft(
+            _BINS, _WINDOW, _scalar(11), _scalar(3), center=center, normalized=normalized, id=f"{center} {normalized}"
         )
         for center, normalized in itertools.product((False, True), repeat=2)
     ),
     *(
-        case(
-            "ISTFT",
-            16,
-            _BINS,
-            _WINDOW,
-            _scalar(11),
-            _scalar(3),
-            _scalar(n),
-            center=c,
-            normalized=False,
-            id=f"length {n} center {c}",
-        )
+        istft(_BINS, _WINDOW, _scalar(11), _scalar(3), _scalar(n), center=c, id=f"length {n} center {c}")
         for n, c in itertools.product((40, 56, 64), (False, True))
     ),
-    case(
-        "ISTFT",
-        16,
-        random("f32", 6, 16, 2),
-        _WINDOW,
-        _scalar(11),
-        _scalar(4),
-        center=False,
-        normalized=False,
-        id="one signal",
-    ),
-    case(
-        "ISTFT",
-        16,
-        random("f32", 6, 16, 2),
-        _WINDOW,
-        _scalar(11),
-        _scalar(4),
-        [50],
-        center=True,
-        normalized=True,
-        id="length in a vector",
-    ),
-    case(
-        "ISTFT",
-        16,
-        random("f32", 1, 9, 4, 2),
-        random("f32", 7, low=0.5),
-        _scalar(16),
-        _scalar(20),
-        center=False,
-        normalized=False,
-        id="gaps",
-    ),
-    case(
-        "ISTFT",
-        16,
-        random("f16", 1, 5, 4, 2),
-        random("f16", 8, low=0.5),
-        _scalar(8),
-        _scalar(4),
-        center=True,
-        normalized=False,
-        id="f16",
-    ),
-    case(
-        "ISTFT",
-        16,
-        random("bf16", 1, 5, 4, 2),
-        random("bf16", 8, low=0.5),
-        _scalar(8),
-        _scalar(4),
-        center=True,
-        normalized=False,
-        id="bf16",
-    ),
-    facts_case(
-        "ISTFT",
-        16,
-        "f32[?,6,10..20,2]",
-        "f32[7]",
-        _scalar(11),
-        _scalar(3),
-        center=False,
-        normalized=False,
-        id="bounded frames",
-    ),
-    facts_case(
-        "ISTFT",
-        16,
-        "f32[?,6,10..20,2]",
-        "f32[7]",
-        _scalar(11),
-        _scalar(3),
-        center=True,
-        normalized=False,
-        id="bounded and centred",
-    ),
-    facts_case(
-        "ISTFT", 16, "f32[4,6,16,2]", "f32[7]", _scalar(11), "i64[]", center=True, normalized=False, id="step unknown"
-    ),
-    facts_case(
-        "ISTFT",
-        16,
-        "f32[4,6,16,2]",
-        "f32[7]",
-        _scalar(11),
-        _scalar(3),
-        "i64[]",
-        center=True,
-        normalized=False,
-        id="length unknown",
-    ),
-    facts_case(
-        "ISTFT", 16, "f32[...]", "f32[7]", _scalar(11), _scalar(3), center=True, normalized=False, id="rank unknown"
-    ),
-    refuses(
-        "ISTFT",
-        16,
-        random("f32", 6, 2),
-        _WINDOW,
-        _scalar(11),
-        _scalar(3),
-        center=True,
-        normalized=False,
-        says="rank 2",
-        id="rank",
-    ),
-    refuses(
-        "ISTFT",
-        16,
+    istft(random("f32", 6, 16, 2), _WINDOW, _scalar(11), _scalar(4), center=False, id="one signal"),
+    istft(random("f32", 6, 16, 2), _WINDOW, _scalar(11), _scalar(4), [50], normalized=True, id="length in a vector"),
+    istft(random("f32", 1, 9, 4, 2), random("f32", 7, low=0.5), _scalar(16), _scalar(20), center=False, id="gaps"),
+    istft(random("f16", 1, 5, 4, 2), random("f16", 8, low=0.5), _scalar(8), _scalar(4), id="f16"),
+    istft(random("bf16", 1, 5, 4, 2), random("bf16", 8, low=0.5), _scalar(8), _scalar(4), id="bf16"),
+    istft.facts("f32[?,6,10..20,2]", "f32[7]", _scalar(11), _scalar(3), center=False, id="bounded frames"),
+    istft.facts("f32[?,6,10..20,2]", "f32[7]", _scalar(11), _scalar(3), id="bounded and centred"),
+    istft.facts("f32[4,6,16,2]", "f32[7]", _scalar(11), "i64[]", id="step unknown"),
+    istft.facts("f32[4,6,16,2]", "f32[7]", _scalar(11), _scalar(3), "i64[]", id="length unknown"),
+    istft.facts("f32[...]", "f32[7]", _scalar(11), _scalar(3), id="rank unknown"),
+    istft.refuses(random("f32", 6, 2), _WINDOW, _scalar(11), _scalar(3), says="rank 2", id="rank"),
+    istft.refuses(
         random("f32", 7, 4, 2),
         _WINDOW,
         _scalar(11),
         _scalar(3),
-        center=True,
-        normalized=False,
         says="data has 7 points per frame, expected 6 for frame_size 11",
         id="results",
     ),
@@ -399,7 +210,7 @@ ROWS: list[Row] = [
     *_ISTFT,
 ]
 ROWS += [
-    case("RDFT", 9, np.zeros((0, 4, 5), np.float32), [1, 2], gives=np.zeros((0, 4, 3, 2), np.float32), id="no signals"),
+    rdft(np.zeros((0, 4, 5), np.float32), [1, 2], gives=np.zeros((0, 4, 3, 2), np.float32), id="no signals"),
     case(
         "IRDFT", 9, np.zeros((0, 4, 5, 2), np.float32), [1, 2], gives=np.zeros((0, 4, 8), np.float32), id="no signals"
     ),

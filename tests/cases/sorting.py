@@ -3,6 +3,7 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import emptied, halves, odd
 
 X = random("f32", 3, 7)
@@ -49,29 +50,22 @@ for since in (3, 11):
         case("TopK", since, X, 3, axis="1", mode="max", sort="value", index_element_type="i64", id="i64 indices"),
         case("TopK", since, X, 3, axis="1", mode="max", sort="value", index_element_type="i32", id="i32 indices"),
     ]
+top_k_11 = Operation("TopK", 11, axis="1", mode="max", sort="value")
+cum_sum = Operation("CumSum", 3)
 ROWS += [
     # Stable: of equal values the lower index first (specification of TopK-11).
-    case(
-        "TopK",
-        11,
+    top_k_11(
         TIES,
         3,
-        axis="1",
-        mode="max",
-        sort="value",
         stable="true",
         index_element_type="i64",
         gives=(np.array([[3, 3, 3], [5, 5, 1]], np.float32), typed("i64", [[1, 2, 4], [0, 1, 2]])),
         id="stable max",
     ),
-    case(
-        "TopK",
-        11,
+    top_k_11(
         TIES,
         3,
-        axis="1",
         mode="min",
-        sort="value",
         stable="true",
         index_element_type="i64",
         gives=(np.array([[1, 2, 3], [0, 1, 1]], np.float32), typed("i64", [[0, 3, 1], [4, 2, 3]])),
@@ -84,21 +78,17 @@ ROWS += [
     facts_case("NonZero", 3, "f32[2,?]", output_type="i32", id="dynamic"),
     facts_case("NonZero", 3, "f32[2,3]", id="bounded"),
     facts_case("NonZero", 3, "f32[...]", id="rank unknown"),
-    facts_case("CumSum", 3, "f32[?,3]", 1, id="dynamic"),
-    refuses("CumSum", 3, "f32[2,3]", 2, says="axis 2 is out of range", id="axis out of range"),
-    case("CumSum", 3, typed("i32", [1, 2, 3]), 0, id="i32"),
-    case("CumSum", 3, random("f16", 2, 5), 1, id="f16"),
-    case("CumSum", 3, X, -1, id="negative axis"),
+    cum_sum.facts("f32[?,3]", 1, id="dynamic"),
+    cum_sum.refuses("f32[2,3]", 2, says="axis 2 is out of range", id="axis out of range"),
+    cum_sum(typed("i32", [1, 2, 3]), 0, id="i32"),
+    cum_sum(random("f16", 2, 5), 1, id="f16"),
+    cum_sum(X, -1, id="negative axis"),
     # OpenVINO does not run it without an axis; 0 by the specification.
-    case("CumSum", 3, X, gives=np.cumsum(X.array, 0), id="default axis"),
+    cum_sum(X, gives=np.cumsum(X.array, 0), id="default axis"),
 ]
 for exclusive in ("false", "true"):
     for reverse in ("false", "true"):
-        ROWS.append(
-            case(
-                "CumSum", 3, X, 1, exclusive=exclusive, reverse=reverse, id=f"exclusive {exclusive}, reverse {reverse}"
-            )
-        )
+        ROWS.append(cum_sum(X, 1, exclusive=exclusive, reverse=reverse, id=f"exclusive {exclusive}, reverse {reverse}"))
 ROWS += [
     case(
         "TopK",
@@ -111,18 +101,8 @@ ROWS += [
         index_element_type="i64",
         id="i64 indices of version 1",
     ),
-    facts_case("TopK", 11, "f32[2,1..9]", 3, axis="1", mode="max", sort="value", id="axis bounded"),
-    refuses(
-        "TopK",
-        11,
-        "f32[2,1..2]",
-        3,
-        axis="1",
-        mode="max",
-        sort="value",
-        says="k is 3, the axis has only 1..2",
-        id="k beyond any size",
-    ),
+    top_k_11.facts("f32[2,1..9]", 3, id="axis bounded"),
+    top_k_11.refuses("f32[2,1..2]", 3, says="k is 3, the axis has only 1..2", id="k beyond any size"),
 ]
 NAN, INF = float("nan"), float("inf")
 ODD = np.float32([[1, NAN, INF, -INF, NAN, 2]])
@@ -143,8 +123,8 @@ for since in (1, 3, 11):
         case("TopK", since, X, 0, axis="1", mode="max", sort="value", gives=(np.zeros((3, 0), np.float32), np.zeros((3, 0), np.int32)), id="none"),
     ]  # fmt: skip
 ROWS += [
-    case("CumSum", 3, [1.0, NAN, 2.0, INF, -INF], 0, id="NaN and infinities"),
-    case("CumSum", 3, [1.0, INF, 2.0], 0, exclusive="true", reverse="true", id="infinity, exclusive and backwards"),
+    cum_sum([1.0, NAN, 2.0, INF, -INF], 0, id="NaN and infinities"),
+    cum_sum([1.0, INF, 2.0], 0, exclusive="true", reverse="true", id="infinity, exclusive and backwards"),
     case("NonZero", 3, [NAN, 0.0, -0.0, INF], id="NaN and infinities"),
     case("NonZero", 3, np.float32(3), id="scalar"),
     case("NonZero", 3, np.float32(0), id="scalar of 0"),
@@ -154,15 +134,14 @@ ROWS += [
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "TopK", "NonZero", "CumSum")]
 ROWS += [
     # Specification of TopK-11: its example of equal values in order of their indices.
-    case(
-        "TopK", 11, [5.0, 3.0, 1.0, 2.0, 5.0, 5.0], 4, axis="0", mode="min", sort="index", stable="true",
+    top_k_11([5.0, 3.0, 1.0, 2.0, 5.0, 5.0], 4, axis="0", mode="min", sort="index", stable="true",
         gives=(np.float32([5, 3, 1, 2]), np.array([0, 1, 2, 3], np.int32)), id="example of equal values",
     ),
-    refuses("TopK", 11, "f32[2,7]", 3, axis="1", mode="max", sort="none", stable="true", says="stable needs an order", id="stable in no order"),
-    case("CumSum", 3, typed("u8", [200, 100]), 0, id="u8 wraps"),
+    top_k_11.refuses("f32[2,7]", 3, axis="1", mode="max", sort="none", stable="true", says="stable needs an order", id="stable in no order"),
+    cum_sum(typed("u8", [200, 100]), 0, id="u8 wraps"),
 ]  # fmt: skip
 # OpenVINO crashes at it: by the definition.
 ROWS += [
-    case("CumSum", 3, np.float32(3), 0, gives=np.float32(3), id="scalar"),
-    case("CumSum", 3, np.float32(3), 0, exclusive="true", gives=np.float32(0), id="scalar, exclusive"),
+    cum_sum(np.float32(3), 0, gives=np.float32(3), id="scalar"),
+    cum_sum(np.float32(3), 0, exclusive="true", gives=np.float32(0), id="scalar, exclusive"),
 ]

@@ -3,6 +3,7 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import emptied, halves, odd
 
 WIDE = random("f32", 3, 17, low=-6, high=6)
@@ -31,6 +32,7 @@ for op, (since, data) in DOMAINS.items():
     ]
 for op in ("Abs", "Negative", "Sign", "Relu"):
     ROWS.append(case(op, 1, typed("i32", [-3, 0, 4]), id="i32"))
+round_ = Operation("Round", 5)
 ROWS += [
     case("Abs", 1, typed("i64", [-3, 0, 4]), id="i64"),
     case("Ceiling", 1, typed("i32", [-3, 0, 4]), gives=np.array([-3, 0, 4], np.int32), id="i32"),
@@ -44,18 +46,12 @@ ROWS += [
     case("Mish", 4, [-100.0, 100.0, 30.0], id="far out"),
     case("Sqrt", 1, [0.0, np.inf, 4.0], id="corners"),
     case("Log", 1, [0.0, np.inf, 1.0], id="corners"),
-    case("Round", 5, [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.4999, -3.7], mode="half_to_even", id="half_to_even"),
-    case(
-        "Round",
-        5,
-        [0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.4999, -3.7],
-        mode="half_away_from_zero",
-        id="half_away_from_zero",
-    ),
-    case("Round", 5, [0.5, 1.5], id="default"),
-    case("Round", 5, typed("f16", [0.5, 1.5, -2.5]), mode="half_to_even", id="f16"),
-    case("Round", 5, typed("i32", [3, -4]), mode="half_to_even", gives=np.array([3, -4], np.int32), id="i32"),
-    facts_case("Round", 5, "f32[?,2..5]", mode="half_to_even", id="dynamic"),
+    round_([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.4999, -3.7], mode="half_to_even", id="half_to_even"),
+    round_([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.4999, -3.7], mode="half_away_from_zero", id="half_away_from_zero"),
+    round_([0.5, 1.5], id="default"),
+    round_(typed("f16", [0.5, 1.5, -2.5]), mode="half_to_even", id="f16"),
+    round_(typed("i32", [3, -4]), mode="half_to_even", gives=np.array([3, -4], np.int32), id="i32"),
+    round_.facts("f32[?,2..5]", mode="half_to_even", id="dynamic"),
 ]
 # Functions of integers: results are rounded to nearest, halves to even; bytes saturate. OpenVINO says what they give.
 AROUND_ZERO = [-8, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 8]
@@ -83,6 +79,7 @@ for op, values in OF_INTEGERS.items():
         ROWS.append(
             case(op, since, given, gives=None if results is None else typed(kind, results), id=f"{kind} rounded")
         )
+erf_inv = Operation("ErfInv", 17)
 ROWS += [
     case("Sqrt", 1, typed("i32", [-1, -4]), id="i32 without a real root"),
     case("Exp", 1, typed("i8", [5, 6, 20]), id="i8 saturates"),
@@ -91,58 +88,38 @@ ROWS += [
         refuses(op, DOMAINS[op][0], "i32[3]", says="data has element type i32", id="integers")
         for op in ("Mish", "SoftPlus", "SoftSign")
     ),
-    refuses("ErfInv", 17, "i32[3]", says="data has element type i32", id="integers"),
+    erf_inv.refuses("i32[3]", says="data has element type i32", id="integers"),
 ]
 # ErfInv: the plugin's approximation is out by 1 in 2,000 near the ends; these are scipy.special.erfinv of float32 numbers.
 ROWS += [
-    case(
-        "ErfInv",
-        17,
+    erf_inv(
         [0.0, 0.5, -0.5, 0.9, 0.99, 0.99999, 1e-8, -0.25],
         gives=np.float32([0.0, 0.47693628, -0.47693628, 1.1630871, 1.8213866, 3.1232057, 8.862269e-09, -0.22531205]),
         id="f32",
     ),
-    case(
-        "ErfInv",
-        17,
+    erf_inv(
         [1.0, -1.0, 1.5, -2.0, np.inf, np.nan],
         gives=np.float32([np.inf, -np.inf, np.nan, np.nan, np.nan, np.nan]),
         id="ends",
     ),
-    case("ErfInv", 17, random("f32", 3, 17, low=-0.97, high=0.97), tolerance=1e-4, id="as OpenVINO"),
-    case(
-        "ErfInv",
-        17,
-        typed("f16", [0.5, -0.25, 0.75]),
-        gives=typed("f16", [0.47693628, -0.22531205, 0.8134198]),
-        id="f16",
-    ),
-    case(
-        "ErfInv",
-        17,
-        typed("bf16", [0.5, -0.25, 0.75]),
-        gives=typed("bf16", [0.47693628, -0.22531205, 0.8134198]),
-        id="bf16",
-    ),
-    case(
-        "ErfInv",
-        17,
+    erf_inv(random("f32", 3, 17, low=-0.97, high=0.97), tolerance=1e-4, id="as OpenVINO"),
+    erf_inv(typed("f16", [0.5, -0.25, 0.75]), gives=typed("f16", [0.47693628, -0.22531205, 0.8134198]), id="f16"),
+    erf_inv(typed("bf16", [0.5, -0.25, 0.75]), gives=typed("bf16", [0.47693628, -0.22531205, 0.8134198]), id="bf16"),
+    erf_inv(
         typed("f64", [0.5, -0.25, 1 - 1e-12]),
         gives=typed("f64", [0.47693627620446987, -0.22531205501217813, 5.042031898572696]),
         tolerance=1e-12,
         id="f64",
     ),
-    case("ErfInv", 17, np.float32(0.5), gives=np.float32(0.47693628), id="scalar"),
-    case("ErfInv", 17, np.zeros((0, 3), np.float32), gives=np.zeros((0, 3), np.float32), id="empty"),
-    facts_case("ErfInv", 17, "f32[?,2..5]", id="dynamic"),
-    refuses(
-        "ErfInv", 17, "boolean[3]", says="data has element type boolean, expected a floating-point type", id="booleans"
-    ),
+    erf_inv(np.float32(0.5), gives=np.float32(0.47693628), id="scalar"),
+    erf_inv(np.zeros((0, 3), np.float32), gives=np.zeros((0, 3), np.float32), id="empty"),
+    erf_inv.facts("f32[?,2..5]", id="dynamic"),
+    erf_inv.refuses("boolean[3]", says="data has element type boolean, expected a floating-point type", id="booleans"),
 ]
 ROWS += [
-    case("Round", 5, np.float32(2.5), mode="half_to_even", id="scalar"),
-    refuses("Round", 5, "string[3]", says="data has element type string, expected a numeric type", id="text"),
-    facts_case("Round", 5, "f16[...]", mode="half_away_from_zero", id="rank unknown"),
+    round_(np.float32(2.5), mode="half_to_even", id="scalar"),
+    round_.refuses("string[3]", says="data has element type string, expected a numeric type", id="text"),
+    round_.facts("f16[...]", mode="half_away_from_zero", id="rank unknown"),
 ]
 ROWS += [*halves(ROWS), *odd(ROWS), *emptied(ROWS, "Round")]
 CORNERS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.0, -2.0]
@@ -154,11 +131,5 @@ ROWS += [
 ROWS += [
     case("Sqrt", 1, CORNERS, id="corners of the domain"),
     case("Log", 1, CORNERS, id="corners of the domain"),
-    case(
-        "Round",
-        5,
-        [np.nan, np.inf, -np.inf, -0.5, 0.5, -0.0],
-        mode="half_away_from_zero",
-        id="corners, half_away_from_zero",
-    ),
+    round_([np.nan, np.inf, -np.inf, -0.5, 0.5, -0.0], mode="half_away_from_zero", id="corners, half_away_from_zero"),
 ]

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import odd
 
 NAN, INF = float("nan"), float("inf")
@@ -17,24 +18,19 @@ def _numbers(name: str, *shape: int):
     return random(name, *shape, low=-4, high=4)
 
 
+region_yolo = Operation("RegionYolo", 1, coords=4)
 ROWS = [
     # By hand: x, y, w, h, score, two classes; the logistic function of log(a / (1 - a)) is a, softmax of log 1 and log 3 is 1/4 and 3/4.
-    case(
-        "RegionYolo",
-        1,
+    region_yolo(
         np.array([0, LOG(3), 5, -6, -LOG(3), LOG(1), LOG(3)], np.float32).reshape(1, 7, 1, 1),
-        coords=4,
         classes=2,
         num=1,
         **V2,
         gives=np.array([[0.5, 0.75, 5, -6, 0.25, 0.25, 0.75]], np.float32),
         id="by hand, YOLO v2",
     ),
-    case(
-        "RegionYolo",
-        1,
+    region_yolo(
         np.array([0, LOG(3), 5, -6, -LOG(3), LOG(1), LOG(3)], np.float32).reshape(1, 7, 1, 1),
-        coords=4,
         classes=2,
         num=9,
         mask="6",
@@ -43,9 +39,7 @@ ROWS = [
         id="by hand, YOLO v3",
     ),
     # Specification: do_softmax is true by default; OpenVINO's reader takes it for false.
-    case(
-        "RegionYolo",
-        1,
+    region_yolo(
         np.array([0, LOG(3), 5, -LOG(3), LOG(1), LOG(3)], np.float32).reshape(1, 6, 1, 1),
         coords=3,
         classes=2,
@@ -55,35 +49,14 @@ ROWS = [
         gives=np.array([[0.5, 0.75, 5, 0.25, 0.25, 0.75]], np.float32),
         id="do_softmax by default",
     ),
-    case(
-        "RegionYolo",
-        1,
-        _numbers("f32", 2, 16, 2, 3),
-        coords=4,
-        classes=3,
-        num=2,
-        anchors="1.5,2,3,4",
-        **V2,
-        id="two regions, two images",
+    region_yolo(
+        _numbers("f32", 2, 16, 2, 3), classes=3, num=2, anchors="1.5,2,3,4", **V2, id="two regions, two images"
     ),
-    case(
-        "RegionYolo",
-        1,
-        _numbers("f32", 2, 16, 2, 3),
-        coords=4,
-        classes=3,
-        num=9,
-        mask="3,7",
-        anchors="1.5,2",
-        **V3,
-        id="mask of two",
-    ),
-    case("RegionYolo", 1, _numbers("f32", 1, 18, 2, 1), coords=4, classes=1, num=3, **V2, id="one class"),
-    case("RegionYolo", 1, _numbers("f32", 1, 10, 2, 2), coords=4, classes=0, num=2, mask="0,1", **V3, id="no classes"),
-    case("RegionYolo", 1, _numbers("f32", 2, 12, 1, 2), coords=2, classes=3, num=2, **V2, id="two coords"),
-    case(
-        "RegionYolo",
-        1,
+    region_yolo(_numbers("f32", 2, 16, 2, 3), classes=3, num=9, mask="3,7", anchors="1.5,2", **V3, id="mask of two"),
+    region_yolo(_numbers("f32", 1, 18, 2, 1), classes=1, num=3, **V2, id="one class"),
+    region_yolo(_numbers("f32", 1, 10, 2, 2), classes=0, num=2, mask="0,1", **V3, id="no classes"),
+    region_yolo(_numbers("f32", 2, 12, 1, 2), coords=2, classes=3, num=2, **V2, id="two coords"),
+    region_yolo(
         _numbers("f32", 2, 10, 1, 2),
         coords=1,
         classes=3,
@@ -91,48 +64,22 @@ ROWS = [
         **V2,
         id="one coord, twice through the logistic function",
     ),
-    case(
-        "RegionYolo",
-        1,
-        _numbers("f32", 2, 10, 1, 2),
-        coords=1,
-        classes=3,
-        num=2,
-        mask="0,1",
-        **V3,
-        id="one coord with a mask",
-    ),
-    case("RegionYolo", 1, _numbers("f32", 2, 8, 1, 2), coords=0, classes=3, num=2, **V2, id="no coords"),
-    case("RegionYolo", 1, _numbers("f32", 1, 9, 2, 2), coords=4, classes=2, num=1, **V2, id="channels left over stay"),
-    case(
-        "RegionYolo",
-        1,
-        _numbers("f32", 1, 9, 2, 2),
-        coords=4,
-        classes=2,
-        num=1,
-        mask="1",
-        **V3,
-        id="channels left over go",
-    ),
-    case("RegionYolo", 1, _numbers("f16", 1, 16, 2, 2), coords=4, classes=3, num=2, **V2, id="f16"),
-    case("RegionYolo", 1, _numbers("bf16", 1, 16, 2, 2), coords=4, classes=3, num=2, mask="0,1", **V3, id="bf16"),
-    case("RegionYolo", 1, _numbers("f64", 1, 8, 1, 2), coords=4, classes=3, num=1, **V2, id="f64"),
-    case(
-        "RegionYolo",
-        1,
+    region_yolo(_numbers("f32", 2, 10, 1, 2), coords=1, classes=3, num=2, mask="0,1", **V3, id="one coord with a mask"),
+    region_yolo(_numbers("f32", 2, 8, 1, 2), coords=0, classes=3, num=2, **V2, id="no coords"),
+    region_yolo(_numbers("f32", 1, 9, 2, 2), classes=2, num=1, **V2, id="channels left over stay"),
+    region_yolo(_numbers("f32", 1, 9, 2, 2), classes=2, num=1, mask="1", **V3, id="channels left over go"),
+    region_yolo(_numbers("f16", 1, 16, 2, 2), classes=3, num=2, **V2, id="f16"),
+    region_yolo(_numbers("bf16", 1, 16, 2, 2), classes=3, num=2, mask="0,1", **V3, id="bf16"),
+    region_yolo(_numbers("f64", 1, 8, 1, 2), classes=3, num=1, **V2, id="f64"),
+    region_yolo(
         typed("f32", np.array([INF, -INF, NAN, 1000, -1000, 1000, -1000]).reshape(1, 7, 1, 1)),
-        coords=4,
         classes=2,
         num=1,
         **V2,
         id="extremes",
     ),
-    case(
-        "RegionYolo",
-        1,
+    region_yolo(
         typed("f32", np.array([INF, -INF, NAN, 1, NAN, INF, 2]).reshape(1, 7, 1, 1)),
-        coords=4,
         classes=2,
         num=1,
         mask="0",
@@ -140,9 +87,7 @@ ROWS = [
         id="extremes with a mask",
     ),
     # By hand: softmax of what has NaN is NaN.
-    case(
-        "RegionYolo",
-        1,
+    region_yolo(
         np.array([0, 0, 0, 0, NAN], np.float32).reshape(1, 5, 1, 1),
         coords=2,
         classes=2,
@@ -151,22 +96,11 @@ ROWS = [
         gives=np.array([[0.5, 0.5, 0.5, NAN, NAN]], np.float32),
         id="NaN among the classes",
     ),
-    case(
-        "RegionYolo",
-        1,
-        np.zeros((0, 7, 2, 2), np.float32),
-        coords=4,
-        classes=2,
-        num=1,
-        **V2,
-        gives=np.zeros((0, 28), np.float32),
-        id="no images",
+    region_yolo(
+        np.zeros((0, 7, 2, 2), np.float32), classes=2, num=1, **V2, gives=np.zeros((0, 28), np.float32), id="no images"
     ),
-    case(
-        "RegionYolo",
-        1,
+    region_yolo(
         _numbers("f32", 1, 7, 2, 2),
-        coords=4,
         classes=2,
         num=0,
         mask="",
@@ -177,11 +111,8 @@ ROWS = [
 ]
 for axis, end in ((0, 3), (1, 2), (2, 3), (-3, -1), (3, 3), (2, 1), (0, 0)):
     ROWS.append(
-        case(
-            "RegionYolo",
-            1,
+        region_yolo(
             _numbers("f32", 2, 7, 2, 3),
-            coords=4,
             classes=2,
             num=1,
             do_softmax=True,
@@ -192,17 +123,17 @@ for axis, end in ((0, 3), (1, 2), (2, 3), (-3, -1), (3, 3), (2, 1), (0, 0)):
     )
 ROWS += [
     # Specification: its examples.
-    facts_case("RegionYolo", 1, "f32[1,255,26,26]", coords=4, classes=80, num=6, mask="0,1,2", **V3, gives="f32[1,255,26,26]", id="example, YOLO v3"),
-    facts_case("RegionYolo", 1, "f32[1,125,13,13]", coords=4, classes=20, num=5, **V2, gives="f32[1,21125]", id="example, YOLO v2"),
-    facts_case("RegionYolo", 1, "f16[?,125,2..4,13]", coords=4, classes=20, num=5, **V2, id="dynamic"),
-    facts_case("RegionYolo", 1, "f32[?,?,2..4,13]", coords=4, classes=20, num=5, mask="0,1", **V3, id="dynamic with a mask"),
-    facts_case("RegionYolo", 1, "f32[...]", coords=4, classes=20, num=5, mask="0,1", **V3, gives="f32[?,50,?,?]", id="rank unknown, with a mask"),
-    facts_case("RegionYolo", 1, "f32[...]", coords=4, classes=20, num=5, **V2, gives="f32[?,?]", id="rank unknown"),
-    refuses("RegionYolo", 1, "i32[1,7,2,2]", coords=4, classes=2, num=1, **V2, says="element type i32", id="integers"),
-    refuses("RegionYolo", 1, "f32[1,7,2]", coords=4, classes=2, num=1, **V2, says="data has rank 3", id="three axes"),
-    refuses("RegionYolo", 1, "f32[1,6,2,2]", coords=4, classes=2, num=1, **V2, says="data has 6 channels, expected 7", id="too few channels"),
-    refuses("RegionYolo", 1, "f32[1,13,2,2]", coords=4, classes=2, num=1, mask="0,1", **V3, says="13 channels, expected 14", id="too few channels for a mask"),
-    refuses("RegionYolo", 1, "f32[1,7,2,2]", coords=4, classes=2, num=1, axis=1, end_axis=4, do_softmax=True, says="end_axis 4 is out of range", id="axis out of range"),
+    region_yolo.facts("f32[1,255,26,26]", coords=4, classes=80, num=6, mask="0,1,2", **V3, gives="f32[1,255,26,26]", id="example, YOLO v3"),
+    region_yolo.facts("f32[1,125,13,13]", coords=4, classes=20, num=5, **V2, gives="f32[1,21125]", id="example, YOLO v2"),
+    region_yolo.facts("f16[?,125,2..4,13]", coords=4, classes=20, num=5, **V2, id="dynamic"),
+    region_yolo.facts("f32[?,?,2..4,13]", coords=4, classes=20, num=5, mask="0,1", **V3, id="dynamic with a mask"),
+    region_yolo.facts("f32[...]", coords=4, classes=20, num=5, mask="0,1", **V3, gives="f32[?,50,?,?]", id="rank unknown, with a mask"),
+    region_yolo.facts("f32[...]", coords=4, classes=20, num=5, **V2, gives="f32[?,?]", id="rank unknown"),
+    region_yolo.refuses("i32[1,7,2,2]", coords=4, classes=2, num=1, **V2, says="element type i32", id="integers"),
+    region_yolo.refuses("f32[1,7,2]", coords=4, classes=2, num=1, **V2, says="data has rank 3", id="three axes"),
+    region_yolo.refuses("f32[1,6,2,2]", coords=4, classes=2, num=1, **V2, says="data has 6 channels, expected 7", id="too few channels"),
+    region_yolo.refuses("f32[1,13,2,2]", coords=4, classes=2, num=1, mask="0,1", **V3, says="13 channels, expected 14", id="too few channels for a mask"),
+    region_yolo.refuses("f32[1,7,2,2]", coords=4, classes=2, num=1, axis=1, end_axis=4, do_softmax=True, says="end_axis 4 is out of range", id="axis out of range"),
     # By hand: the image of 4 channels of 2x2 is read as one channel of 4x4, channel 2i + j takes every second point from (i, j) on.
     case(
         "ReorgYolo", 2, np.arange(16, dtype=np.float32).reshape(1, 4, 2, 2), stride=2,
