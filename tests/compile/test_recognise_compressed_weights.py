@@ -212,8 +212,8 @@ def test_compressed_weights(
     compiled = irexec.compile_model(model, weights=mode, precision="as-written")
     answers = np.load(path.with_suffix(".npz"))
     for i, inputs in enumerate(feeds(path, compiled.inputs)):
-        for j, array in enumerate(compiled(inputs).values()):
-            assert difference(array, answers[f"{i}.{j}"]) < 2e-5
+        for j, result in enumerate(compiled(inputs).values()):
+            assert difference(result, answers[f"{i}.{j}"]) < 2e-5
 
 
 # Patterns match every spelling of the same arithmetic, and nothing else.

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tests.fuzz import targets
 from tests.fuzz.case import write_case
-from tests.fuzz.findings import Report, replay, settle
 from tests.fuzz.pool import Pool
+from tests.fuzz.report import Report, replay, settle
 from tests.fuzz.worker import Job, Settings
 from tests.support.paths import ROOT
 
