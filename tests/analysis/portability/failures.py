@@ -5,39 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.testing import random, typed
-from tests.analysis.portability.row import FIRST, FORWARD, LSTM, SQUARE, STATES, has, has_not, ints, lstm_inputs
+from tests.analysis.portability.row import FIRST, FORWARD, LSTM, SQUARE, STATES, Rows, has, has_not, ints, lstm_inputs
 
 _DECONV = {"strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
-has(
-    "IR951",
-    "one group",
-    "GroupConvolutionBackpropData",
-    1,
-    random("f32", 1, 3, 4, 4),
-    random("f32", 1, 3, 2, 3, 3),
-    parameters=FIRST,
-    **_DECONV,
-)
-has_not(
-    "IR951",
-    "two groups",
-    "GroupConvolutionBackpropData",
-    1,
-    random("f32", 1, 4, 4, 4),
-    random("f32", 2, 2, 2, 3, 3),
-    parameters=FIRST,
-    **_DECONV,
-)
-has_not(
-    "IR951",
-    "one channel",
-    "GroupConvolutionBackpropData",
-    1,
-    random("f32", 1, 1, 4, 4),
-    random("f32", 1, 1, 1, 3, 3),
-    parameters=FIRST,
-    **_DECONV,
-)
+ir951 = Rows("IR951", "GroupConvolutionBackpropData", 1, parameters=FIRST, **_DECONV)
+ir951.has("one group", random("f32", 1, 3, 4, 4), random("f32", 1, 3, 2, 3, 3))
+ir951.has_not("two groups", random("f32", 1, 4, 4, 4), random("f32", 2, 2, 2, 3, 3))
+ir951.has_not("one channel", random("f32", 1, 1, 4, 4), random("f32", 1, 1, 1, 3, 3))
 
 _NEAREST = {
     "mode": "nearest",
@@ -79,18 +53,9 @@ has_not("IR954", "numpy", "Subtract", 1, random("f32", 2, 3, 4), random("f32", 4
 
 _DEFORMABLE = (random("f32", 1, 2, 4, 4), random("f32", 1, 8, 3, 3), random("f32", 2, 2, 2, 2))
 _STEPS = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
-has("IR955", "absent", "DeformableConvolution", 8, *_DEFORMABLE, parameters=(0, 1), **_STEPS)
-has_not(
-    "IR955",
-    "given",
-    "DeformableConvolution",
-    8,
-    *_DEFORMABLE,
-    parameters=(0, 1),
-    group="1",
-    deformable_group="1",
-    **_STEPS,
-)
+ir955 = Rows("IR955", "DeformableConvolution", 8, parameters=(0, 1), **_STEPS)
+ir955.has("absent", *_DEFORMABLE)
+ir955.has_not("given", *_DEFORMABLE, group="1", deformable_group="1")
 
 has("IR956", "absent", "LSTMSequence", 5, *lstm_inputs([3, 3]), parameters=STATES, **FORWARD)
 has("IR956", "empty", "LSTMSequence", 5, *lstm_inputs([3, 3]), parameters=STATES, activations="", **FORWARD)
@@ -135,18 +100,10 @@ has_not("IR960", "any sizes", "Relu", 1, random("f32", 2, 3), shapes={0: "?,?"})
 has("IR961", "input", "ReduceLogicalAnd", 1, random("boolean", 2, 3), [1], keep_dims="true")
 has_not("IR961", "constant", "ReduceLogicalAnd", 1, random("boolean", 2, 3), [1], keep_dims="true", parameters=FIRST)
 
-has(
-    "IR962",
-    "no image",
-    "AvgPool",
-    1,
-    typed("f32", np.zeros((0, 1, 4, 4))),
-    strides="2,2",
-    pads_begin="0,0",
-    pads_end="0,0",
-    kernel="2,2",
-    exclude_pad="true",
+ir962_avg_pool = Rows(
+    "IR962", "AvgPool", 1, strides="2,2", pads_begin="0,0", pads_end="0,0", kernel="2,2", exclude_pad="true"
 )
+ir962_avg_pool.has("no image", typed("f32", np.zeros((0, 1, 4, 4))))
 has(
     "IR962",
     "no image",
@@ -158,106 +115,24 @@ has(
     pads_end="0,0",
     kernel="2,2",
 )
-has_not(
-    "IR962",
-    "one image",
-    "AvgPool",
-    1,
-    random("f32", 1, 1, 4, 4),
-    strides="2,2",
-    pads_begin="0,0",
-    pads_end="0,0",
-    kernel="2,2",
-    exclude_pad="true",
-)
+ir962_avg_pool.has_not("one image", random("f32", 1, 1, 4, 4))
 
 has("IR963", "RDFT", "RDFT", 9, random("f32", 2, 6), [1], [-1], parameters=FIRST)
 has("IR963", "IRDFT", "IRDFT", 9, random("f32", 2, 6, 2), [1], [-1], parameters=FIRST)
 has_not("IR963", "absent", "RDFT", 9, random("f32", 2, 6), [1], parameters=FIRST)
 
-has(
-    "IR964",
-    "unknown length",
-    "ConvolutionBackpropData",
-    1,
-    random("f32", 1, 3, 4, 4),
-    random("f32", 3, 2, 3, 3),
-    [8, 8],
-    parameters=(0, 2),
-    shapes={2: "?"},
-    **_DECONV,
-)
-has_not(
-    "IR964",
-    "known length",
-    "ConvolutionBackpropData",
-    1,
-    random("f32", 1, 3, 4, 4),
-    random("f32", 3, 2, 3, 3),
-    [8, 8],
-    parameters=(0, 2),
-    **_DECONV,
-)
+ir964 = Rows("IR964", "ConvolutionBackpropData", 1, parameters=(0, 2), **_DECONV)
+ir964.has("unknown length", random("f32", 1, 3, 4, 4), random("f32", 3, 2, 3, 3), [8, 8], shapes={2: "?"})
+ir964.has_not("known length", random("f32", 1, 3, 4, 4), random("f32", 3, 2, 3, 3), [8, 8])
 
-has(
-    "IR965",
-    "empty",
-    "EmbeddingBagOffsetsSum",
-    3,
-    random("f32", 5, 2),
-    ints("i32", 0, 2, 3, 4),
-    ints("i32", 0, 2, 4),
-    parameters=FIRST,
-)
-has_not(
-    "IR965",
-    "not empty",
-    "EmbeddingBagOffsetsSum",
-    3,
-    random("f32", 5, 2),
-    ints("i32", 0, 2, 3, 4),
-    ints("i32", 0, 2, 3),
-    parameters=FIRST,
-)
+ir965 = Rows("IR965", "EmbeddingBagOffsetsSum", 3, parameters=FIRST)
+ir965.has("empty", random("f32", 5, 2), ints("i32", 0, 2, 3, 4), ints("i32", 0, 2, 4))
+ir965.has_not("not empty", random("f32", 5, 2), ints("i32", 0, 2, 3, 4), ints("i32", 0, 2, 3))
 
-has(
-    "IR966",
-    "as large as the kernel",
-    "AvgPool",
-    1,
-    random("f32", 1, 1, 4, 4),
-    strides="3,3",
-    pads_begin="0,0",
-    pads_end="2,2",
-    kernel="2,2",
-    rounding_type="ceil",
-    exclude_pad="true",
-)
-has_not(
-    "IR966",
-    "padding counts",
-    "AvgPool",
-    1,
-    random("f32", 1, 1, 4, 4),
-    strides="3,3",
-    pads_begin="0,0",
-    pads_end="2,2",
-    kernel="2,2",
-    rounding_type="ceil",
-    exclude_pad="false",
-)
-has_not(
-    "IR966",
-    "less",
-    "AvgPool",
-    1,
-    random("f32", 1, 1, 4, 4),
-    strides="2,2",
-    pads_begin="0,0",
-    pads_end="1,1",
-    kernel="2,2",
-    exclude_pad="true",
-)
+ir966 = Rows("IR966", "AvgPool", 1, strides="3,3", pads_begin="0,0", pads_end="2,2", kernel="2,2", exclude_pad="true")
+ir966.has("as large as the kernel", random("f32", 1, 1, 4, 4), rounding_type="ceil")
+ir966.has_not("padding counts", random("f32", 1, 1, 4, 4), rounding_type="ceil", exclude_pad="false")
+ir966.has_not("less", random("f32", 1, 1, 4, 4), strides="2,2", pads_end="1,1")
 
 has(
     "IR967",
@@ -366,26 +241,9 @@ has_not("IR990", "version 14", "AvgPool", 14, random("f32", 1, 1, 3), **_MEANS)
 
 has("IR982", "Unsqueeze", "Unsqueeze", 1, random("f32", 2, 3), typed("i64", np.zeros(0)), parameters=FIRST)
 has_not("IR982", "Unsqueeze", "Unsqueeze", 1, random("f32", 2, 3), ints("i64", 0), parameters=FIRST)
-has(
-    "IR982",
-    "reduction",
-    "ReduceMax",
-    1,
-    random("f32", 2, 3),
-    typed("i64", np.zeros(0)),
-    parameters=FIRST,
-    keep_dims="false",
-)
-has_not(
-    "IR982",
-    "reduction",
-    "ReduceMax",
-    1,
-    random("f32", 2, 3),
-    typed("i64", np.zeros(0)),
-    parameters=FIRST,
-    keep_dims="true",
-)
+ir982_reduce_max = Rows("IR982", "ReduceMax", 1, parameters=FIRST)
+ir982_reduce_max.has("reduction", random("f32", 2, 3), typed("i64", np.zeros(0)), keep_dims="false")
+ir982_reduce_max.has_not("reduction", random("f32", 2, 3), typed("i64", np.zeros(0)), keep_dims="true")
 
 # A move of these ends the process: OpenVINO is not asked.
 for _element in ("u1", "u2", "u3", "u6", "nf4", "f4e2m1"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.testing import random, typed
-from tests.analysis.portability.row import FIRST, SQUARE, has, has_not, ints
+from tests.analysis.portability.row import FIRST, SQUARE, Rows, has, has_not, ints
 
 NEGATIVE = (-7, 7, -8, 5)
 for _type in ("i8", "i16", "i32", "i64"):
@@ -31,9 +31,8 @@ for _name in ("Less", "GreaterEqual"):
         random("f32", 3, **SQUARE, seed=3),
         auto_broadcast="pdpd",
     )
-has(
-    "IR912", "i32", "Equal", 1, random("i32", 3, 3, **SQUARE), random("i32", 3, **SQUARE, seed=3), auto_broadcast="pdpd"
-)
+ir912_equal = Rows("IR912", "Equal", 1, auto_broadcast="pdpd")
+ir912_equal.has("i32", random("i32", 3, 3, **SQUARE), random("i32", 3, **SQUARE, seed=3))
 has(
     "IR912",
     "i32",
@@ -43,27 +42,14 @@ has(
     random("i32", 3, low=0, high=99, seed=3),
     auto_broadcast="pdpd",
 )
-has_not(
-    "IR912", "f32", "Equal", 1, random("f32", 3, 3, **SQUARE), random("f32", 3, **SQUARE, seed=3), auto_broadcast="pdpd"
+ir912_equal.has_not("f32", random("f32", 3, 3, **SQUARE), random("f32", 3, **SQUARE, seed=3))
+ir912_less = Rows("IR912", "Less", 1)
+ir912_less.has_not(
+    "same rank", random("f32", 3, 3, **SQUARE), random("f32", 3, 1, **SQUARE, seed=3), auto_broadcast="pdpd"
 )
-has_not(
-    "IR912",
-    "same rank",
-    "Less",
-    1,
-    random("f32", 3, 3, **SQUARE),
-    random("f32", 3, 1, **SQUARE, seed=3),
-    auto_broadcast="pdpd",
-)
-has_not("IR912", "numpy", "Less", 1, random("f32", 3, 3, **SQUARE), random("f32", 3, **SQUARE, seed=3))
-has_not(
-    "IR912",
-    "one element",
-    "Less",
-    1,
-    random("f32", 3, 3, **SQUARE),
-    random("f32", 1, **SQUARE, seed=3),
-    auto_broadcast="pdpd",
+ir912_less.has_not("numpy", random("f32", 3, 3, **SQUARE), random("f32", 3, **SQUARE, seed=3))
+ir912_less.has_not(
+    "one element", random("f32", 3, 3, **SQUARE), random("f32", 1, **SQUARE, seed=3), auto_broadcast="pdpd"
 )
 
 for _name, _since in (("ReduceSum", 1), ("ReduceMean", 1), ("ReduceProd", 1), ("ReduceL1", 4), ("ReduceL2", 4)):
@@ -85,73 +71,20 @@ has_not("IR914", "2 x 2", "AdaptiveAvgPool", 8, random("u8", 1, 2, 4, 4, low=30,
 has_not("IR914", "f32", "AdaptiveAvgPool", 8, random("f32", 1, 2, 3, 3), [1, 1], parameters=FIRST)
 
 _ONNX = {"mode": "linear_onnx", "shape_calculation_mode": "sizes"}
+ir915 = Rows("IR915", "Interpolate", 4, parameters=FIRST)
 for _type in ("i8", "u8"):
-    has(
-        "IR915",
-        _type,
-        "Interpolate",
-        4,
-        random(_type, 1, 2, 5, 5, low=0, high=100),
-        [13, 11],
-        [2.6, 2.2],
-        [2, 3],
-        parameters=FIRST,
-        **_ONNX,
-    )
-has_not(
-    "IR915",
-    "i32",
-    "Interpolate",
-    4,
-    random("i32", 1, 2, 5, 5, low=0, high=100),
-    [13, 11],
-    [2.6, 2.2],
-    [2, 3],
-    parameters=FIRST,
-    **_ONNX,
-)
-has_not(
-    "IR915",
-    "nearest",
-    "Interpolate",
-    4,
-    random("u8", 1, 2, 5, 5, low=0, high=100),
-    [10, 10],
-    [2.0, 2.0],
-    [2, 3],
-    parameters=FIRST,
-    **(_ONNX | {"mode": "nearest"}),
+    ir915.has(_type, random(_type, 1, 2, 5, 5, low=0, high=100), [13, 11], [2.6, 2.2], [2, 3], **_ONNX)
+ir915.has_not("i32", random("i32", 1, 2, 5, 5, low=0, high=100), [13, 11], [2.6, 2.2], [2, 3], **_ONNX)
+ir915.has_not(
+    "nearest", random("u8", 1, 2, 5, 5, low=0, high=100), [10, 10], [2.0, 2.0], [2, 3], **(_ONNX | {"mode": "nearest"})
 )
 
+ir916 = Rows("IR916", "GridSample", 9)
 for _type in ("i8", "u8"):
     for _mode in ("bilinear", "bicubic"):
-        has(
-            "IR916",
-            f"{_type} {_mode}",
-            "GridSample",
-            9,
-            random(_type, 1, 1, 4, 4, low=0, high=100),
-            random("f32", 1, 5, 5, 2),
-            mode=_mode,
-        )
-has_not(
-    "IR916",
-    "i32",
-    "GridSample",
-    9,
-    random("i32", 1, 1, 4, 4, low=0, high=100),
-    random("f32", 1, 5, 5, 2),
-    mode="bilinear",
-)
-has_not(
-    "IR916",
-    "nearest",
-    "GridSample",
-    9,
-    random("u8", 1, 1, 4, 4, low=0, high=100),
-    random("f32", 1, 5, 5, 2),
-    mode="nearest",
-)
+        ir916.has(f"{_type} {_mode}", random(_type, 1, 1, 4, 4, low=0, high=100), random("f32", 1, 5, 5, 2), mode=_mode)
+ir916.has_not("i32", random("i32", 1, 1, 4, 4, low=0, high=100), random("f32", 1, 5, 5, 2), mode="bilinear")
+ir916.has_not("nearest", random("u8", 1, 1, 4, 4, low=0, high=100), random("f32", 1, 5, 5, 2), mode="nearest")
 
 _POOL = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "kernel": "2,2"}
 has("IR917", "u8", "MaxPool", 8, typed("u8", np.zeros((1, 2, 4, 4))), **_POOL)
@@ -159,13 +92,11 @@ has_not("IR917", "i8", "MaxPool", 8, typed("i8", np.zeros((1, 2, 4, 4))), **_POO
 has_not("IR917", "f32", "MaxPool", 14, random("f32", 1, 2, 4, 4), **_POOL)
 
 _BESIDE = {"strides": "3,3", "pads_begin": "0,0", "pads_end": "2,2", "kernel": "2,2", "rounding_type": "ceil"}
+ir918 = Rows("IR918", "MaxPool", 1)
 for _type in ("f16", "f64"):
-    has("IR918", _type, "MaxPool", 1, random(_type, 1, 1, 4, 4, low=-9, high=9), **_BESIDE)
-    has_not(
-        "IR918",
+    ir918.has(_type, random(_type, 1, 1, 4, 4, low=-9, high=9), **_BESIDE)
+    ir918.has_not(
         f"{_type}, in the data",
-        "MaxPool",
-        1,
         random(_type, 1, 1, 4, 4, low=-9, high=9),
         strides="2,2",
         pads_begin="0,0",
@@ -173,33 +104,12 @@ for _type in ("f16", "f64"):
         kernel="2,2",
     )
 for _type in ("f32", "bf16"):
-    has_not("IR918", _type, "MaxPool", 1, random(_type, 1, 1, 4, 4, low=-9, high=9), **_BESIDE)
+    ir918.has_not(_type, random(_type, 1, 1, 4, 4, low=-9, high=9), **_BESIDE)
 
 _PILLOW = {"mode": "bicubic_pillow", "shape_calculation_mode": "sizes"}
-has(
-    "IR919",
-    "-0.75",
-    "Interpolate",
-    11,
-    random("f32", 1, 2, 5, 5),
-    [13, 11],
-    [2, 3],
-    parameters=FIRST,
-    cube_coeff="-0.75",
-    **_PILLOW,
-)
-has_not(
-    "IR919",
-    "-0.5",
-    "Interpolate",
-    11,
-    random("f32", 1, 2, 5, 5),
-    [13, 11],
-    [2, 3],
-    parameters=FIRST,
-    cube_coeff="-0.5",
-    **_PILLOW,
-)
+ir919 = Rows("IR919", "Interpolate", 11, parameters=FIRST, **_PILLOW)
+ir919.has("-0.75", random("f32", 1, 2, 5, 5), [13, 11], [2, 3], cube_coeff="-0.75")
+ir919.has_not("-0.5", random("f32", 1, 2, 5, 5), [13, 11], [2, 3], cube_coeff="-0.5")
 
 
 # Models of irexec.analysis.portability.windows.
@@ -240,20 +150,6 @@ has_not("IR973", "indices of data", "Gather", 8, random("f32", 3, 1, 4, 2), [0],
 has("IR947", "Tile", "Tile", 1, random("f32"), typed("i64", np.zeros(0)), asked=False)
 has_not("IR947", "Tile", "Tile", 1, random("f32", 2), ints("i64", 1))
 has("IR947", "Roll", "Roll", 7, random("f32", 4), typed("i64", np.zeros(0)), typed("i64", np.zeros(0)), asked=False)
-has(
-    "IR948",
-    "a threshold",
-    "FakeQuantize",
-    1,
-    random("f32", 1, 2, 4, 4),
-    0.5,
-    0.5,
-    0.0,
-    1.0,
-    parameters=FIRST,
-    levels="2",
-    asked=False,
-)
-has_not(
-    "IR948", "a range", "FakeQuantize", 1, random("f32", 1, 2, 4, 4), 0.0, 0.5, 0.0, 1.0, parameters=FIRST, levels="2"
-)
+ir948 = Rows("IR948", "FakeQuantize", 1, parameters=FIRST, levels="2")
+ir948.has("a threshold", random("f32", 1, 2, 4, 4), 0.5, 0.5, 0.0, 1.0, asked=False)
+ir948.has_not("a range", random("f32", 1, 2, 4, 4), 0.0, 0.5, 0.0, 1.0)

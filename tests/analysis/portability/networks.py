@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from irexec.testing import random, typed
-from tests.analysis.portability.row import FIRST, FORWARD, LSTM, STATES, has, has_not, ints, lstm_inputs
+from tests.analysis.portability.row import FIRST, FORWARD, LSTM, STATES, Rows, has, has_not, ints, lstm_inputs
 
 _BOXES = np.array([[0, 0, 3, 3], [2, 2, 2, 2]], np.float32)
 _ALIGN = {"pooled_h": "2", "pooled_w": "2", "spatial_scale": "1.0", "mode": "avg", "aligned_mode": "half_pixel"}
@@ -18,111 +18,28 @@ for _version in (1, 8):
 has_not("IR988", "in pixels", "PriorBox", 8, [2, 2], [20, 30], **_SSD)
 has_not("IR988", "no max_size", "PriorBox", 8, [2, 2], [20, 30], min_size="0.4", offset="0.5", scale_all_sizes="false")
 
+ir921 = Rows("IR921", "SegmentMax", 16, fill_mode="lowest", parameters=FIRST)
 for _type in ("f16", "i64"):
-    has(
-        "IR921",
-        _type,
-        "SegmentMax",
-        16,
-        random(_type, 4, 2, low=0, high=9),
-        [0, 0, 2, 2],
-        fill_mode="lowest",
-        parameters=FIRST,
-    )
+    ir921.has(_type, random(_type, 4, 2, low=0, high=9), [0, 0, 2, 2])
 for _type in ("f32", "i32"):
-    has_not(
-        "IR921",
-        _type,
-        "SegmentMax",
-        16,
-        random(_type, 4, 2, low=0, high=9),
-        [0, 0, 2, 2],
-        fill_mode="lowest",
-        parameters=FIRST,
-    )
-has_not(
-    "IR921",
-    "zero",
-    "SegmentMax",
-    16,
-    random("i64", 4, 2, low=0, high=9),
-    [0, 0, 2, 2],
-    fill_mode="zero",
-    parameters=FIRST,
-)
+    ir921.has_not(_type, random(_type, 4, 2, low=0, high=9), [0, 0, 2, 2])
+ir921.has_not("zero", random("i64", 4, 2, low=0, high=9), [0, 0, 2, 2], fill_mode="zero")
 
 _SCATTER = ([0, 0, 2], [-2, -1, -1], 0)
-has(
-    "IR922",
-    "i32",
-    "ScatterElementsUpdate",
-    12,
-    ints("i32", -5, -5, 4),
-    [0, 0, 2],
-    ints("i32", -2, -1, -1),
-    0,
-    reduction="mean",
-    use_init_val="true",
-    parameters=(0, 2),
-)
-has_not(
-    "IR922",
-    "f32",
-    "ScatterElementsUpdate",
-    12,
-    random("f32", 3),
-    [0, 0, 2],
-    random("f32", 3, seed=1),
-    0,
-    reduction="mean",
-    use_init_val="true",
-    parameters=(0, 2),
-)
-has_not(
-    "IR922",
-    "sum",
-    "ScatterElementsUpdate",
-    12,
-    ints("i32", -5, -5, 4),
-    [0, 0, 2],
-    ints("i32", -2, -1, -1),
-    0,
-    reduction="sum",
-    use_init_val="true",
-    parameters=(0, 2),
-)
+ir922 = Rows("IR922", "ScatterElementsUpdate", 12, reduction="mean", use_init_val="true", parameters=(0, 2))
+ir922.has("i32", ints("i32", -5, -5, 4), [0, 0, 2], ints("i32", -2, -1, -1), 0)
+ir922.has_not("f32", random("f32", 3), [0, 0, 2], random("f32", 3, seed=1), 0)
+ir922.has_not("sum", ints("i32", -5, -5, 4), [0, 0, 2], ints("i32", -2, -1, -1), 0, reduction="sum")
 
 for _type in ("i8", "u8"):
     has("IR923", _type, "SquaredDifference", 1, ints(_type, 100, 3, 7), ints(_type, 95, 9, 7))
 has_not("IR923", "i32", "SquaredDifference", 1, ints("i32", 100, 3, 7), ints("i32", 95, 9, 7))
 
 _BINARY = {"mode": "xnor-popcount", "strides": "1,1", "dilations": "1,1"}
-has(
-    "IR924",
-    "padded",
-    "BinaryConvolution",
-    1,
-    random("f32", 1, 8, 4, 4),
-    random("u1", 1, 8, 3, 3),
-    pad_value="0",
-    pads_begin="1,1",
-    pads_end="1,1",
-    parameters=FIRST,
-    **_BINARY,
-)
-has_not(
-    "IR924",
-    "not padded",
-    "BinaryConvolution",
-    1,
-    random("f32", 1, 8, 4, 4),
-    random("u1", 1, 8, 3, 3),
-    pad_value="0",
-    pads_begin="0,0",
-    pads_end="0,0",
-    parameters=FIRST,
-    asked=False,
-    **_BINARY,
+ir924 = Rows("IR924", "BinaryConvolution", 1, pad_value="0", parameters=FIRST, **_BINARY)
+ir924.has("padded", random("f32", 1, 8, 4, 4), random("u1", 1, 8, 3, 3), pads_begin="1,1", pads_end="1,1")
+ir924.has_not(
+    "not padded", random("f32", 1, 8, 4, 4), random("u1", 1, 8, 3, 3), pads_begin="0,0", pads_end="0,0", asked=False
 )
 
 _CELL = (
@@ -154,19 +71,10 @@ has("IR926", "dynamic batch", "LSTMSequence", 5, *lstm_inputs([2, 3]), parameter
 has(
     "IR926", "dynamic length", "LSTMSequence", 5, *lstm_inputs([2, 3]), parameters=range(4), shapes={0: "2,?,3"}, **LSTM
 )
-has(
-    "IR926",
-    "dynamic batch",
-    "GRUSequence",
-    5,
-    *_GRU,
-    parameters=range(3),
-    shapes={0: "?,?,3", 1: "?,1,4", 2: "?"},
-    activations="sigmoid,tanh",
-    **FORWARD,
-)
+ir926_gru_sequence = Rows("IR926", "GRUSequence", 5, activations="sigmoid,tanh", **FORWARD)
+ir926_gru_sequence.has("dynamic batch", *_GRU, parameters=range(3), shapes={0: "?,?,3", 1: "?,1,4", 2: "?"})
 has_not("IR926", "static", "LSTMSequence", 5, *lstm_inputs([2, 3]), parameters=range(4), **LSTM)
-has_not("IR926", "static", "GRUSequence", 5, *_GRU, parameters=range(3), activations="sigmoid,tanh", **FORWARD)
+ir926_gru_sequence.has_not("static", *_GRU, parameters=range(3))
 
 _LRN = {"alpha": "0.5", "beta": "0.75", "bias": "1", "size": "3"}
 for _axes in ([1, 2, 3], [0, 1, 2, 3]):
@@ -215,101 +123,23 @@ has("IR933", "two images", "RegionYolo", 1, random("f32", 2, 20, 2, 2), do_softm
 has_not("IR933", "no other channels", "RegionYolo", 1, random("f32", 2, 18, 2, 2), do_softmax="false", **_REGIONS)
 has_not("IR933", "one image", "RegionYolo", 1, random("f32", 1, 20, 2, 2), do_softmax="false", **_REGIONS)
 
-has("IR934", "absent", "PriorBoxClustered", 1, [2, 2], [8, 8], step="4", offset="0.5", parameters=())
-has_not(
-    "IR934",
-    "given",
-    "PriorBoxClustered",
-    1,
-    [2, 2],
-    [8, 8],
-    step="4",
-    offset="0.5",
-    width="3.0",
-    height="2.0",
-    parameters=(),
-)
+ir934 = Rows("IR934", "PriorBoxClustered", 1, step="4", offset="0.5", parameters=())
+ir934.has("absent", [2, 2], [8, 8])
+ir934.has_not("given", [2, 2], [8, 8], width="3.0", height="2.0")
 
 _SEEDS = {"global_seed": "5", "op_seed": "7"}
+ir935 = Rows("IR935", "RandomUniform", 8, parameters=(), **_SEEDS)
 for _type in ("f16", "f64"):
-    has(
-        "IR935",
-        _type,
-        "RandomUniform",
-        8,
-        [2, 3],
-        ints(_type, 0.0),
-        ints(_type, 1.0),
-        output_type=_type,
-        parameters=(),
-        **_SEEDS,
-    )
-has_not(
-    "IR935",
-    "f32",
-    "RandomUniform",
-    8,
-    [2, 3],
-    ints("f32", 0.0),
-    ints("f32", 1.0),
-    output_type="f32",
-    parameters=(),
-    **_SEEDS,
-)
+    ir935.has(_type, [2, 3], ints(_type, 0.0), ints(_type, 1.0), output_type=_type)
+ir935.has_not("f32", [2, 3], ints("f32", 0.0), ints("f32", 1.0), output_type="f32")
 
-has(
-    "IR936",
-    "seeds",
-    "RandomUniform",
-    8,
-    [2, 3],
-    ints("f32", 0.0),
-    ints("f32", 1.0),
-    output_type="f32",
-    parameters=(),
-    **_SEEDS,
-)
-has_not(
-    "IR936",
-    "no seeds",
-    "RandomUniform",
-    8,
-    [2, 3],
-    ints("f32", 0.0),
-    ints("f32", 1.0),
-    output_type="f32",
-    parameters=(),
-    asked=False,
-    global_seed="0",
-    op_seed="0",
-)
+ir936 = Rows("IR936", "RandomUniform", 8, output_type="f32", parameters=())
+ir936.has("seeds", [2, 3], ints("f32", 0.0), ints("f32", 1.0), **_SEEDS)
+ir936.has_not("no seeds", [2, 3], ints("f32", 0.0), ints("f32", 1.0), asked=False, global_seed="0", op_seed="0")
 
-has(
-    "IR937",
-    "seeds",
-    "Multinomial",
-    13,
-    random("f32", 1, 4, low=0.1, high=1),
-    [30],
-    convert_type="i64",
-    with_replacement="true",
-    log_probs="false",
-    **_SEEDS,
-)
-has_not(
-    "IR937",
-    "no seeds",
-    "Multinomial",
-    13,
-    random("f32", 1, 4, low=0.1, high=1),
-    [3],
-    convert_type="i64",
-    with_replacement="true",
-    log_probs="false",
-    global_seed="0",
-    op_seed="0",
-    asked=False,
-)
+ir937 = Rows("IR937", "Multinomial", 13, convert_type="i64", with_replacement="true", log_probs="false")
+ir937.has("seeds", random("f32", 1, 4, low=0.1, high=1), [30], **_SEEDS)
+ir937.has_not("no seeds", random("f32", 1, 4, low=0.1, high=1), [3], global_seed="0", op_seed="0", asked=False)
 
 for _name, _values in (("Exp", (2, 3, 1, 4)), ("Log", (2, 3, 5, 9)), ("Sin", (2, 1, 2, 8)), ("Asin", (1, 1, 0, 1))):
     has("IR938", "i32", _name, 1, ints("i32", *_values), parameters=())
@@ -317,25 +147,12 @@ has_not("IR938", "f32", "Exp", 1, random("f32", 4), parameters=())
 
 # So large that what is left of zero is not within the tolerance.
 _LARGE = 2.0**20
+ir939 = Rows("IR939", "FakeQuantize", 1, parameters=FIRST, levels="256")
 for _name, _low, _high, _levels in (("asymmetric", -20.0, 31.0, 256), ("symmetric", -3.3, 3.3, 255)):
     _range = [_low * _LARGE, _high * _LARGE]
-    has("IR939", _name, "FakeQuantize", 1, [0.0, 1.0], *_range, *_range, parameters=FIRST, levels=str(_levels))
-has_not(
-    "IR939",
-    "from zero",
-    "FakeQuantize",
-    1,
-    [0.0, 1.0],
-    0.0,
-    3.3 * _LARGE,
-    0.0,
-    3.3 * _LARGE,
-    parameters=FIRST,
-    levels="256",
-)
-has_not(
-    "IR939", "a step of 0.5", "FakeQuantize", 1, [0.0, 1.0], -50.0, 77.5, -50.0, 77.5, parameters=FIRST, levels="256"
-)
+    ir939.has(_name, [0.0, 1.0], *_range, *_range, levels=str(_levels))
+ir939.has_not("from zero", [0.0, 1.0], 0.0, 3.3 * _LARGE, 0.0, 3.3 * _LARGE)
+ir939.has_not("a step of 0.5", [0.0, 1.0], -50.0, 77.5, -50.0, 77.5)
 
 _OPERANDS = random("f32", 16, 4, 8), random("f32", 16, 4, 8, seed=1)
 has("IR940", "four matrices", "Einsum", 7, *_OPERANDS, parameters=FIRST, gathered=(1,), equation="inh,tnh->int")

@@ -65,6 +65,21 @@ def has_not(code: str, id: str, type: str, since: int | str, *inputs: Any, **res
     _row(code, False, id, type, since, *inputs, **rest)
 
 
+class Rows:
+    """Rows of one difference and one operation; ``rest`` is that of every row that has no other."""
+
+    def __init__(self, code: str, type: str, since: int | str, **rest: Any) -> None:
+        self._of, self._rest = (code, type, since), rest
+
+    def has(self, id: str, *inputs: Any, **rest: Any) -> None:
+        code, type, since = self._of
+        has(code, id, type, since, *inputs, **(self._rest | rest))
+
+    def has_not(self, id: str, *inputs: Any, **rest: Any) -> None:
+        code, type, since = self._of
+        has_not(code, id, type, since, *inputs, **(self._rest | rest))
+
+
 def ints(name: str, *values: Any) -> Any:
     return typed(name, list(values))
 
