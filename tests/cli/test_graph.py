@@ -133,11 +133,8 @@ def test_a_file_that_cannot_be_read(capsys: Capture) -> None:
 # irexec report: what it writes and says, and what it refuses.
 
 
-REPORT_DIGITS = Path(__file__).parent.parent.parent / "samples" / "digits"
-
-
 def test_it_says_what_it_has_written(capsys: Capture, tmp_path: Path) -> None:
-    out, err = streams(capsys, "report", REPORT_DIGITS / "damaged.xml", "-o", tmp_path / "r.html", "--graph", "off")
+    out, err = streams(capsys, "report", DIGITS / "damaged.xml", "-o", tmp_path / "r.html", "--graph", "off")
     assert err == ""
     assert out.splitlines()[0].endswith(", 21 layers, 9 errors, 1 warning")
     assert parse((tmp_path / "r.html").read_text("utf-8")).all("h1")[0].text == "damaged.xml"

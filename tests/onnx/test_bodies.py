@@ -239,64 +239,6 @@ ROWS = [
         [X[0] + X[0] - X[1] + X[2] - X[3]],
     ),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
-def test_gives(row: Row, live: bool) -> None:
-    check_gives(row, live)
-
-
-_REFUSED = {
-    "its body has 2 inputs and 2 outputs, expected 3 and at least 2": """g (int64 n, float x) => (float y) {
-        y = Loop (n, "", x) <body = b (int64 i, bool go) => (bool go, float w) { w = Constant <value = float {1.0}> () }>
-    }""",
-    "a state is f32[] before an iteration and i64[] after it": """g (int64 n, float x) => (float y) {
-        y = Loop (n, "", x) <body = b (int64 i, bool go, float v) => (bool go, float w) { w = Cast <to = 7> (v) }>
-    }""",
-    "nothing produces 'nowhere'": """g (int64 n, float x) => (float y) {
-        y = Loop (n, "", x) <body = b (int64 i, bool go, float v) => (bool go, float w) { w = Add (v, nowhere) }>
-    }""",
-    "its body does more to a sequence than append one tensor": """g (int64 n, float[2] x) => (float[k, 2] s) {
-        s0 = SequenceEmpty ()
-        y = Loop (n, "", s0) <body = b (int64 i, bool go, seq(float[2]) s1) => (bool go, seq(float[2]) s3) {
-            s2 = SequenceInsert (s1, x)
-            s3 = SequenceInsert (s2, x)
-        }>
-        s = ConcatFromSequence <axis = 0, new_axis = 1> (y)
-    }""",
-}
-
-
-@pytest.mark.parametrize("message", _REFUSED)
-def test_refuses(message: str) -> None:
-    check_refused(_REFUSED[message], message)
-
-
-def test_captures() -> None:
-    """A captured value is one input, however often it is used; weights are not inputs."""
-    model = model_of("""
-        g (int64 n, float[2] x) => (float[2] y) {
-            w = Constant <value_floats = [2.0, 3.0]> ()
-            z = Neg (x)
-            y = Loop (n, "", x) <body = b (int64 i, bool go, float[2] v) => (bool go, float[2] s) {
-                a = Mul (v, w)
-                c = Add (a, z)
-                s = Sub (c, z)
-            }>
-        }""")
-    loop = next(node for node in converters.convert(model).nodes if node.type == "Loop")
-    assert [value.node.type for value in loop.inputs if value is not None] == [
-        "Maximum",
-        "Constant",
-        "Parameter",
-        "Negative",
-    ]
-    assert sorted(node.type for node in loop.bodies["body"].graph.nodes).count("Parameter") == 2
-
-
-# If from ONNX.
-
-
 IF_X = np.arange(6, dtype=np.float32).reshape(2, 3) - 10
 CHOICE = """g (bool c, float[2, 3] x) => (float[a, b] y) {
     two = Constant <value = float {2.0}> ()
@@ -305,7 +247,7 @@ CHOICE = """g (bool c, float[2, 3] x) => (float[a, b] y) {
         q = ReduceSum (x, one)
     }>
 }"""
-IF_ROWS = [
+ROWS += [
     Row("if, then", CHOICE, {"c": YES, "x": IF_X}, [IF_X * 2]),
     Row("if, else", CHOICE, {"c": NO, "x": IF_X}, [IF_X.sum(1, keepdims=True)]),
     Row("if, condition of one dimension", CHOICE.replace("bool c", "bool[1] c"), {"c": np.array([True]), "x": IF_X}, [IF_X * 2]),
@@ -355,11 +297,62 @@ IF_ROWS = [
 ]  # fmt: skip
 
 
-_IF_REFUSED = {
+@pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+def test_gives(row: Row, live: bool) -> None:
+    check_gives(row, live)
+
+
+_REFUSED = {
+    "its body has 2 inputs and 2 outputs, expected 3 and at least 2": """g (int64 n, float x) => (float y) {
+        y = Loop (n, "", x) <body = b (int64 i, bool go) => (bool go, float w) { w = Constant <value = float {1.0}> () }>
+    }""",
+    "a state is f32[] before an iteration and i64[] after it": """g (int64 n, float x) => (float y) {
+        y = Loop (n, "", x) <body = b (int64 i, bool go, float v) => (bool go, float w) { w = Cast <to = 7> (v) }>
+    }""",
+    "nothing produces 'nowhere'": """g (int64 n, float x) => (float y) {
+        y = Loop (n, "", x) <body = b (int64 i, bool go, float v) => (bool go, float w) { w = Add (v, nowhere) }>
+    }""",
+    "its body does more to a sequence than append one tensor": """g (int64 n, float[2] x) => (float[k, 2] s) {
+        s0 = SequenceEmpty ()
+        y = Loop (n, "", s0) <body = b (int64 i, bool go, seq(float[2]) s1) => (bool go, seq(float[2]) s3) {
+            s2 = SequenceInsert (s1, x)
+            s3 = SequenceInsert (s2, x)
+        }>
+        s = ConcatFromSequence <axis = 0, new_axis = 1> (y)
+    }""",
+}
+_REFUSED |= {
     "its branches return f32 and i64": """g (bool c, float x) => (float y) {
         y = If (c) <then_branch = t () => (float p) { p = Neg (x) }, else_branch = e () => (int64 q) { q = Cast <to = 7> (x) }>
     }""",
 }
+
+
+@pytest.mark.parametrize("message", _REFUSED)
+def test_refuses(message: str) -> None:
+    check_refused(_REFUSED[message], message)
+
+
+def test_captures() -> None:
+    """A captured value is one input, however often it is used; weights are not inputs."""
+    model = model_of("""
+        g (int64 n, float[2] x) => (float[2] y) {
+            w = Constant <value_floats = [2.0, 3.0]> ()
+            z = Neg (x)
+            y = Loop (n, "", x) <body = b (int64 i, bool go, float[2] v) => (bool go, float[2] s) {
+                a = Mul (v, w)
+                c = Add (a, z)
+                s = Sub (c, z)
+            }>
+        }""")
+    loop = next(node for node in converters.convert(model).nodes if node.type == "Loop")
+    assert [value.node.type for value in loop.inputs if value is not None] == [
+        "Maximum",
+        "Constant",
+        "Parameter",
+        "Negative",
+    ]
+    assert sorted(node.type for node in loop.bodies["body"].graph.nodes).count("Parameter") == 2
 
 
 def test_branches_that_replace_their_if_share_no_tensor_names() -> None:
