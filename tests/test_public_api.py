@@ -294,7 +294,7 @@ def _import_everything() -> None:
 
 
 def due(version: str) -> list[deprecation.Deprecation]:
-    """The deprecated functions that a version must not have any more."""
+    """The deprecated functions that a version must have removed."""
     return [row for row in deprecation.DEPRECATIONS if parts(row.remove_in) <= parts(version)]
 
 

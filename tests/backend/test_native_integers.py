@@ -354,7 +354,7 @@ def test_depthwise_kernels(kernel: Any, strides: Any, dilations: Any, channels: 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_attention_to_levels(seed: int) -> None:
-    """Scores of quantised queries and keys, beside f64: zero points, sizes that are no whole words, masks, heads."""
+    """Scores of quantised queries and keys, beside f64: zero points, sizes that are not whole words, masks, heads."""
     network = Network(seed, smooth=False)
     b, pick, rng = network.builder, network.pick, network.rng
     heads, rows, columns, width = pick(1, 3), pick(1, 7, 60), pick(1, 5, 33, 600), pick(1, 3, 16, 64, 70)

@@ -72,7 +72,7 @@ def _sample(folder: Path) -> int:
 
 
 class _Losing:
-    """Kills a node when so many items are done, and adds another a little later; counts the time until the first part is done."""
+    """Kills a node when this number of items is done, and adds another a little later; counts the time until the first part is done."""
 
     def __init__(self, cluster: object, node: object, after: int) -> None:
         self._cluster, self._node, self._after, self._start, self.began = cluster, node, after, time.monotonic(), 0.0

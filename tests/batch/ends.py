@@ -1,4 +1,4 @@
-"""A job that is ended many times at random moments, and goes on: its output must be that of a job that nothing ends."""
+"""A job that is ended many times at random moments and resumed: its output must be that of a job without an interruption."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _end(command: list[str], kind: str, after: float) -> str:
 
 
 def _full_disk(folder: Path, common: list[str]) -> str:
-    """A job on a file system as large as its output, which the parts fill, fails in a sentence, and goes on where there is more room."""
+    """A job on a file system as large as its output, which the parts fill, fails with a sentence, and is resumed where there is more room."""
     small, size = folder / "small", (folder / "whole.npz").stat().st_size
     small.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(small)], capture_output=True)

@@ -45,7 +45,7 @@ class QuotaUnavailable(Exception):
 
 @contextmanager
 def cpu_quota(cpus: float) -> Iterator[Path]:
-    """A control group with a quota of so many CPUs; what is in it writes its process id to the file given.
+    """A control group with a quota of ``cpus`` CPUs; what is in it writes its process id to the file given.
 
     Version 2 and version 1 of control groups are tried. The group is removed afterwards.
 

@@ -197,7 +197,7 @@ def long_attribute(characters: int) -> bytes:
 
 
 def nested(depth: int, bodies: int = 1) -> bytes:
-    """An If in an If in an If, so deep, and so many of them in each; of one the else_body has no further one."""
+    """Ifs nested in Ifs, to a depth and with a number of them in each body; the else_body of one has no further If."""
     texts = ["".join(_branch(0, 0))]
     for level in range(1, depth + 1):
         texts.append("".join(_branch(level, bodies, texts[-1])))
@@ -240,7 +240,7 @@ def _branch(level: int, bodies: int, inner: str = "") -> list[str]:
 
 
 def tree(bodies: int) -> bytes:
-    """A binary tree of Ifs with so many bodies at its leaves."""
+    """A binary tree of Ifs with this number of bodies at its leaves."""
     return nested(bodies.bit_length() - 1, 2)
 
 

@@ -225,7 +225,7 @@ WORK: dict[str, tuple[Callable[[], Work], int]] = {
 
 
 def state() -> tuple[float, int, int]:
-    """Megabytes of memory, open files, threads, once models that nobody has any more are collected: they keep their .bin open."""
+    """Megabytes of memory, open files, threads, after collecting unreferenced models, which keep their .bin open."""
     gc.collect()
     return resident_megabytes(), len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 

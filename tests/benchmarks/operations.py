@@ -127,7 +127,7 @@ def rows() -> list[tuple[Case, int]]:
 
 
 def best(runs: list[Callable[[], object]], seconds: float) -> list[float]:
-    """The best milliseconds of each function, called in turns for about so many seconds, at least five times."""
+    """The best milliseconds of each function, called in turns for about this number of seconds, at least five times."""
     times = [inf] * len(runs)
     for run in runs:
         run()

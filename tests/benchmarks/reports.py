@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.reports [FILE ...] [--layers 500 5000] [--phone] [--folder DIR]
 
-For models of so many layers, or for the files given. Needs Chromium; times of the browser are until the result is drawn.
+For models of these numbers of layers, or for the files on the command line. Needs Chromium; times of the browser are until the result is drawn.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ACTIONS = """
 
 
 def deep(layers: int) -> irexec.Model:
-    """A network of about so many layers in blocks of convolution, bias, activation and sum."""
+    """A network of about this number of layers, in blocks of convolution, bias, activation and sum."""
     builder, rng = irexec.Builder(f"{layers} layers"), np.random.default_rng(0)
     x = builder.parameter("f32", (1, 8, 16, 16), "image")
     for k in range((layers - 2) // 6):

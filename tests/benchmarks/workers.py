@@ -68,5 +68,5 @@ class Worker:
 
 
 def take_turns(workers: Iterable[Worker], runs: int) -> None:
-    """Let every worker run so many times, a few at a time."""
+    """Let every worker run this number of times, a few at a time."""
     engine_process.take_turns([worker.process for worker in workers], runs)

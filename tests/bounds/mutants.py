@@ -135,7 +135,7 @@ def _again(row: Case, name: str, value: str) -> Results:
 
 
 def _valid(row: Case) -> Results:
-    """The outputs of a changed row; an OpError where it is not one any more."""
+    """The outputs of a changed row; an OpError if the kernel refuses it."""
     infer(row, exact_facts(row))
     return results_of(row)
 

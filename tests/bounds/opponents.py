@@ -295,7 +295,7 @@ def _plant(row: Case, right: Results, bounds: Sequence[Bound], tally: Tally) -> 
 
 
 def _is_visible(good: np.ndarray, bad: np.ndarray, kind: str) -> bool:
-    """Whether a value changes by a share of the largest; whether it changes, where the values are no numbers of f32."""
+    """Whether a value changes by a share of the largest; whether it changes, where the values are not in f32."""
     if good.dtype.kind != "f":
         return not np.array_equal(good, bad)
     with np.errstate(all="ignore"):

@@ -186,7 +186,7 @@ def _counting(kind: type[Kernel], construct: Callable[..., None], constructed: C
 
 
 def _calls(work: Callable[[], Any]) -> int:
-    """How often Python calls a function, or a generator goes on, in ``work``."""
+    """Number of calls of functions and resumptions of generators in ``work``."""
     count = 0
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:

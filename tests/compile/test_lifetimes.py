@@ -75,7 +75,7 @@ def parts_before(builder: Builder, given: Value) -> list[Value]:
 
 
 def inner_parts(builder: Builder, given: Value) -> list[Value]:
-    """Parts that lie side by side along the second axis are no whole pieces of memory."""
+    """Parts that lie side by side along the second axis are not contiguous in memory."""
     rows = builder.emit("Reshape", given, np.array([2, ROWS // 2, 3]), special_zero=False)
     whole = builder.emit("Concat", product(builder, rows, A), product(builder, rows, C), axis=1)
     return [product(builder, whole, D)]

@@ -199,7 +199,7 @@ def test_a_function_imports_a_domain_that_the_model_does_not() -> None:
     ("domain", "operator", "expected"), [("", "Abs", [2, 4]), ("com.microsoft", "Gelu", [-0.0455, 3.9999]), ("own", "Abs", [-4, 8])]
 )  # fmt: skip
 def test_a_function_with_the_name_of_an_operator(domain: str, operator: str, expected: list[float]) -> None:
-    """ONNX Runtime 1.32 and OpenVINO 2026.4 compute the operator; functions of other domains are no operators."""
+    """ONNX Runtime 1.32 and OpenVINO 2026.4 compute the operator; functions of other domains are not operators."""
     call = f"{domain}.{operator}" if domain else operator
     text = f"""<ir_version: 10, opset_import: ["": 18, "own": 1, "com.microsoft": 1]> g (float[2] x) => (float[2] y) {{ y = {call} (x) }}
     <domain: "{domain}", opset_import: ["": 18]> {operator} (u) => (v) {{ v = Add (u, u) }}"""

@@ -172,7 +172,7 @@ class _Runner:
     def optional(self, text: str, shown: str) -> str:
         """The output of a command of a block that needs optional software, which is run as a process.
 
-        One that ends in ``&`` goes on until the page ends; its output is what it has printed as soon as that is what is shown.
+        One that ends in ``&`` continues until the page ends; its output is complete as soon as it is what the page shows.
 
         Raises:
             FailedExample: it failed, or does not end, or print what is shown, in time.
@@ -192,7 +192,9 @@ class _Runner:
                 )
             except subprocess.TimeoutExpired as error:
                 printed = b"".join(each or b"" for each in (error.stdout, error.stderr))
-                raise FailedExample(f"{shlex.join(words)} goes on after {_LONGEST} s\n{printed.decode()}") from None
+                raise FailedExample(
+                    f"{shlex.join(words)} has not ended after {_LONGEST} s\n{printed.decode()}"
+                ) from None
         if done.returncode:
             raise FailedExample(
                 f"{shlex.join(words)} ended with exit code {done.returncode}\n{done.stdout}{done.stderr}"

@@ -93,7 +93,7 @@ def calls(operations: Sequence[Operation], folder: Path, *, renames_only: bool =
 
 
 def limits(operations: Sequence[Operation], folder: Path) -> Iterator[Tally]:
-    """RLIMIT_FSIZE: no file may become larger than so many bytes."""
+    """RLIMIT_FSIZE: no file may become larger than this number of bytes."""
     for operation in operations:
         work = fresh_folder(operation, folder, SMALL)
         judge = Judge(operation, work, Tally(f"RLIMIT_FSIZE, {operation.name}"))
@@ -107,7 +107,7 @@ def limits(operations: Sequence[Operation], folder: Path) -> Iterator[Tally]:
 
 
 def full_disk(operations: Sequence[Operation], folder: Path) -> Iterator[Tally]:
-    """A file system of its own with room for so many bytes; the row says why if there can be none."""
+    """A file system of its own with room for this number of bytes; the row says why if there can be none."""
     for operation in operations:
         tally = Tally(f"full disk, {operation.name}")
         room = folder / "disk"

@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=1, help="the cases are random, but always the same for a seed; default: 1")
     amount = parser.add_mutually_exclusive_group()
     amount.add_argument("--seconds", type=float, help="stop after so much time")
-    amount.add_argument("--cases", type=int, default=1000, help="run so many cases of each target; default: 1000")
+    amount.add_argument("--cases", type=int, default=1000, help="number of cases of each target; default: 1000")
     amount.add_argument(
         "--quick",
         action="store_true",

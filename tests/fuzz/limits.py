@@ -13,7 +13,7 @@ from typing import Any
 from tests.fuzz.findings import TimeUp
 
 WALL = 6
-"""A case may stand still so many times as long as it may use the processor."""
+"""Ratio of the time for which a case may stand still to its processor time."""
 
 
 def waited(process: int | None = None) -> float:
@@ -35,7 +35,7 @@ def waited(process: int | None = None) -> float:
 
 
 def limit_memory(more: int) -> None:
-    """Let the process have so many bytes more than it has now; it can be called again."""
+    """Let the process have this number of bytes more than it has now; it can be called again."""
     if sys.platform != "linux":
         return
     import resource
@@ -47,7 +47,7 @@ def limit_memory(more: int) -> None:
 
 @contextmanager
 def limited_time(seconds: float) -> Iterator[None]:
-    """Raise TimeUp after so many seconds of processor time, or WALL times as many on the clock in which a processor was free.
+    """Raise TimeUp after this number of seconds of processor time, or WALL times as many on the clock in which a processor was free.
 
     What never comes back to the interpreter is not interrupted: that needs a signal from outside.
     """

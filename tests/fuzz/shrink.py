@@ -257,7 +257,7 @@ def minimise(
 ) -> tuple[Case, int]:
     """A smaller case for which ``still`` holds, and how many were tried.
 
-    After a success the search goes on where it was, since what did not help before it seldom helps now; it ends when a whole round
+    After a success the search continues where it was, since what did not help before it seldom helps now; it ends when a whole round
     has found nothing.
     """
     tried = {write_case(case)}

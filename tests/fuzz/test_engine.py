@@ -49,7 +49,7 @@ def test_each_kind_of_fault_is_found(plant: str, kind: str, what: str) -> None:
         assert (kind, what) in [(finding.kind, finding.what) for finding in result.findings], result.findings
         if kind != "output":
             assert {finding.where for finding in result.findings} == {_VALIDATE}
-        # The process goes on, or another does.
+        # The process continues, or another one does.
         assert pool.one(Job("xml", case=_case("Relu"))).findings == ()
 
 

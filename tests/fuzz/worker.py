@@ -61,7 +61,7 @@ class Result:
         findings: what is wrong with it.
         case: the case itself, where there are findings or it was only made.
         failure: the traceback of an exception of the fuzzer itself.
-        alive: whether the process goes on; it does not after a hang, which may leave locks behind.
+        alive: whether the process continues; it does not after a hang, which may leave locks behind.
     """
 
     findings: tuple[Finding, ...] = ()

@@ -25,7 +25,7 @@ from irexec.testing.case_generator import CaseGenerator
 LARGEST = 4096
 """Elements of a tensor."""
 _HIGHEST = 1000.0
-"""The largest absolute value that a step goes on from: what it is raised to must stay a number."""
+"""The largest absolute value of a step's operand: its powers must be finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ class Tensor:
 
     @property
     def is_sound(self) -> bool:
-        """Whether a step may go on from it: its values are finite and not large, and there are not too many."""
+        """True if a step may use the value: its elements are finite, not large and not too many."""
         if self.size > LARGEST:
             return False
         if self.array.dtype.kind != "f":

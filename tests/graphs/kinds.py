@@ -58,7 +58,7 @@ def _states(made: Made, inputs: int) -> bool:
 
 
 def _bodies(made: Made, types: set[str], depth: int) -> bool:
-    """Whether a node of one of these types is in so many bodies."""
+    """True if a node of one of these types is inside this number of bodies."""
 
     def within(graph: Graph, left: int) -> bool:
         inner = [body.graph for node in graph.nodes for body in node.bodies.values()]

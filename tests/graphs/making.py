@@ -79,7 +79,7 @@ def made_of(g: Growth) -> Made:
 
 
 def _misfit(g: Growth, arrays: list[np.ndarray]) -> list[np.ndarray]:
-    """Inputs of which one has another size or rank than the others suggest; most graphs must refuse them and go on after that."""
+    """Inputs of which one has another size or rank than the others suggest; most graphs must refuse them, and run the inputs after them."""
     changed = g.gen.size(0, len(arrays) - 1)
     array = arrays[changed]
     if array.ndim and g.gen.chance(0.7):

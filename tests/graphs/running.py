@@ -56,7 +56,7 @@ def poisoned() -> Iterator[None]:
 
 
 def threads(count: int, *, native: bool = True) -> Way:
-    """All passes and fast kernels, on so many threads; each run twice, the second time on memory of the first.
+    """All passes and fast kernels, on ``count`` threads; each run twice, the second time on memory of the first.
 
     Args:
         native: whether kernels of the C library may run, if there is one.

@@ -67,7 +67,7 @@ def lines_run(work: Callable[[Any], Any], given: Any) -> Counter[str]:
 def assert_linear(work: Callable[[Any], Any], small: Any, large: Any) -> None:
     """What is twice as large takes about twice the lines, in every function but for a few hundred lines.
 
-    A chain has up to 48 operands, whatever the size of the model: so many lines are those of one chain more.
+    A chain has up to 48 operands, whatever the size of the model: this number of lines are those of one chain more.
     """
     few, many = lines_run(work, small), lines_run(work, large)
     assert many.total() <= 2.2 * few.total()

@@ -92,7 +92,7 @@ def test_trees_with_a_score_of_the_second_class_alone() -> None:
     ],
 )
 def test_the_label_is_of_a_class_with_a_score(leaves: list[tuple[int, int, float]], expected: list[int]) -> None:
-    """Classes for which no reached leaf has a weight have score 0, and are no label even if other scores are negative."""
+    """Classes for which no reached leaf has a weight have score 0, and are never the label, even if other scores are negative."""
     label, scores = run(_trees([3, 6, 9], leaves), X)
     assert label.tolist() == expected
     assert scores[0, 0] == -2

@@ -23,7 +23,7 @@ _MAX_PRONOUNS = 2
 _GAP = r"""(?:[ \t]|\n[ \t]*(?:\#:?|\*)?|"\n\s*f?")+"""
 """Between two words: also the end of a line of a comment or of a string."""
 _REFUSED = re.compile(
-    r"\b(?:so_many|any_more|(?:go|goes|going|gone|went)_on|parts_from|no_more(?!_(?:\w+_)?than\b)|"
+    r"\b(?:so_many|any_more|(?:go|goes|going|gone|went)_on|(?<!import\s)parts_from|no_more(?!_(?:\w+_)?than\b)|"
     r"(?<!there\s)(?:is|are)_no(?!_(?:longer|more|less|fewer|larger|smaller|better|worse)\b)(?=_\w))\b".replace(
         "_", _GAP
     ),

@@ -10,6 +10,7 @@ from tests.prose.rules import Text, chains, refused, texts
 from tests.support.paths import ROOT
 
 _SOURCES = sorted(path for package in ("irexec", "converters", "samples") for path in (ROOT / package).rglob("*.py"))
+_TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if "prose" not in path.parts)
 _PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if "generated" not in path.parts)]
 
 
@@ -36,7 +37,7 @@ def test_refused_words() -> None:
     style = ROOT / "docs" / "development" / "style.md"  # It lists the words that are refused.
     found = [
         f"{_name(path)}:{words}"
-        for path in [*_SOURCES, *_PAGES, ROOT / "CHANGELOG.md"]
+        for path in [*_SOURCES, *_TESTS, *_PAGES, ROOT / "CHANGELOG.md"]
         if path != style
         for words in refused(path.read_text("utf-8"))
     ]
@@ -55,6 +56,7 @@ def test_refused_words() -> None:
         ("It is no longer read, and has no more elements than are read.", 0),
         ("An error is no larger than no more than two.", 0),
         ("A layer is no\n    layer.", 1),
+        ("import parts\nfrom a import b", 0),
     ],
 )
 def test_refused_words_of_a_text(text: str, count: int) -> None:

@@ -231,7 +231,7 @@ def test_one_number_is_the_input_of_a_model_of_one() -> None:
 
 
 def test_loops_run_as_written() -> None:
-    """Three parts from the last to the first, stopped after the third by its condition (0 < 2, 1 < 2, not 2 < 2)."""
+    """Three slices in reverse order, stopped after the third by its condition (0 < 2, 1 < 2, not 2 < 2)."""
     x = np.arange(6, dtype=np.float32).reshape(3, 1, 2)
     result = irexec.compile_model(irexec.read_model(IRS / "loop.xml"))([x, np.zeros((1, 2), np.float32)])
     sums = np.cumsum(x[::-1, 0], 0)

@@ -160,7 +160,7 @@ def test_a_long_kernel_ends_before_it_is_done(build: Any, clock: itertools.count
 def test_a_step_ends_between_its_blocks(
     clock: itertools.count[int], monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    """In C, the clock is looked at every so many nanoseconds."""
+    """In C, the clock is read at intervals of some nanoseconds."""
     monkeypatch.setattr("irexec.backend.calls.LOOK", 0)
     builder = irexec.Builder("m")
     x = builder.parameter("f32", (4000, 64, 64), "x")

@@ -120,7 +120,7 @@ def test_a_command_takes_a_plugin(folder: Path, arguments: list[str]) -> None:
 def test_a_next_command_has_the_plugin(
     folder: Path, variables: dict[str, str], options: list[str], ending: str
 ) -> None:
-    """A command to go on with runs as it stands, also where the plug-in is an option of the first one."""
+    """The suggested next command runs as it stands, also where the plug-in is an option of the first one."""
     _irexec(folder, "edit", "m.xml", "--set", "y.times=3", "-o", "thrice.xml", *options, **variables)
     diff = _irexec(folder, "diff", "m.xml", "thrice.xml", *options, code=1, **variables)[1]
     assert diff == f"next: irexec compare m.xml thrice.xml{ending}\n"

@@ -74,7 +74,7 @@ class Kind(ABC):
 
 
 def tried(case: Case, number: int) -> Iterator[Outcome]:
-    """The outcomes of a case. An error that is raised is one that fails, and the sweep goes on."""
+    """The outcomes of a case. A raised error is a failure, and the sweep continues."""
     try:
         yield from case(number)
     except Exception:

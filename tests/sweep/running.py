@@ -33,7 +33,7 @@ def run(kind: Kind, names: Sequence[str]) -> Iterator[tuple[str, float, Iterator
 
 
 def _share(end: float | None, names: float) -> float | None:
-    """When a name must end, if so many share the time that is left."""
+    """The time at which a name must end if ``names`` names share the time that is left."""
     return None if end is None else time.monotonic() + (end - time.monotonic()) / names
 
 

@@ -157,7 +157,7 @@ def _moved(text: str, rng: random.Random) -> str:
 
 
 def run(case: Case, observer: Observer) -> None:
-    """Read, change the .bin if the case says so, and go on."""
+    """Read the model, change the .bin if the case says so, and run the other steps."""
     model = observer.step("read", lambda: irexec.read_model("m.xml"))
     _between(case.arguments["between"], case.files.get("m.bin", b""))
     if model is not None:

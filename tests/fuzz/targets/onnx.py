@@ -36,7 +36,7 @@ def generate(rng: random.Random, number: int) -> Case:
 
 
 def run(case: Case, observer: Observer) -> None:
-    """Convert and go on with the IR, if there is one; then the commands."""
+    """Convert, run the steps on the IR if there is one, then the commands."""
 
     def convert() -> Any:
         return converters.convert("m.onnx", strict=case.arguments["strict"], warn=lambda text: None)

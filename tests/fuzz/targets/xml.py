@@ -36,7 +36,7 @@ def generate(rng: random.Random, number: int) -> Case:
 
 
 def run(case: Case, observer: Observer) -> None:
-    """Read and go on with the model, if there is one; then the commands."""
+    """Read, run the steps on the model if there is one, then the commands."""
     model = observer.step("read", lambda: irexec.read_model("m.xml"))
     if model is not None:
         check_model(observer, model, case.arguments["seed"], optimize=case.arguments["optimize"])

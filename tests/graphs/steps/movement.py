@@ -22,7 +22,7 @@ def transpose(g: Growth) -> None:
 
 
 def divided(g: Growth, count: int) -> list[int]:
-    """A shape of so many elements."""
+    """A shape with this number of elements."""
     shape: list[int] = []
     for _ in range(g.gen.size(0, 4)):
         size = g.gen.pick(*[n for n in range(1, count + 1) if count % n == 0][:8])

@@ -42,7 +42,7 @@ def split(net: Network) -> None:
         data["num_split"] = pieces
     outputs = net.layer(name, [x], [(*shape[:axis], n, *shape[axis + 1 :]) for n in sizes], data)
     if chance(net, 0.4):
-        # A port that is read is no result.
+        # A port that is read is not a result.
         net.layer("ReLU", [outputs[0]], [outputs[0].shape])
 
 

@@ -34,7 +34,7 @@ RUNNING = (
         ("tests/runtime/test_states_without_initial_value.py",),
     ),
     Mutation(
-        "an iteration goes on with the first result of the one before",
+        "an iteration continues from the first result of the one before",
         "irexec/ops/control.py",
         "            arguments[i] = merged[i] = results[back]\n",
         "            arguments[i] = merged[i] = results[0]\n",

@@ -27,7 +27,7 @@ TOOLS = (
         ("tests/tools/test_agreement.py",),
     ),
     Mutation(
-        "a job goes on although it has got further items",
+        "a job continues although it has further items",
         "irexec/tools/batch/manifest.py",
         'return "" if count == len(items) else',
         'return "" if count <= len(items) else',

@@ -28,7 +28,7 @@ BATCH, ITEMS = 2, 6
 
 
 class Dying:
-    """Does parts of six items in batches of two; the process ends at what its job's model names, so many times in all."""
+    """Does parts of six items in batches of two; the process ends at the item that its job's model names, this number of times in all."""
 
     def __init__(self, job: BatchJob, progress: MutableSequence[int]) -> None:
         self._what, _, times = job.model.partition("*")

@@ -1,4 +1,4 @@
-"""Jobs: every source and format, failures, and going on after any end."""
+"""Jobs: every source and format, failures, and resuming after any interruption."""
 
 from __future__ import annotations
 

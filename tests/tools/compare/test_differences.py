@@ -80,7 +80,7 @@ def test_isolate_where_an_input_is_a_result(runtime: str) -> None:
 
 
 def test_a_model_without_layers_is_not_compared_with_one_that_has_some() -> None:
-    """Its result is an input, which is no tensor that the other model computes."""
+    """Its result is an input, which the other model does not compute."""
     models = []
     for computes in (True, False):
         builder = Builder("m")

@@ -156,7 +156,7 @@ def test_values_that_are_not_a_number_from_sizes_are_traced_to_their_layer() -> 
 
 
 def test_a_result_that_is_an_input_is_a_fault() -> None:
-    """No layer of B computes the result: rounding is no reason for the difference."""
+    """No layer of B computes the result: rounding does not explain the difference."""
 
     def model(name: str, fault: bool = False) -> Model:
         b = Builder(name)

@@ -309,7 +309,7 @@ def test_graphs_of_many_boxes_fold_by_default() -> None:
     assert len(draw(chain(names), cluster=False).frames) == 1
 
 
-# Long graphs in columns: nothing is lost, nothing overlaps, and lines go on where their numbers say.
+# Long graphs in columns: nothing is lost, nothing overlaps, and lines continue where their numbers say.
 
 
 def long() -> irexec.Model:

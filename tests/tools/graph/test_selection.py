@@ -53,7 +53,7 @@ def names(nodes: Iterable[Node]) -> set[str]:
 
 
 def reached(model: irexec.Model, start: str, hops: int | None, forwards: bool, backwards: bool) -> set[str]:
-    """The layers that so many steps lead to, by repeated passes over all edges; constants are not passed."""
+    """The layers within this number of steps, by repeated passes over all edges; paths through constants do not count."""
     found = {start}
     steps = 0
     while hops is None or steps < hops:

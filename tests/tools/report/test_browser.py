@@ -32,7 +32,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def deep(layers: int) -> irexec.Model:
-    """A model of about so many layers, one after the other."""
+    """A chain of about this number of layers."""
     builder = irexec.Builder("deep")
     x = builder.parameter("f32", (1, 8), "x")
     for i in range(layers // 3):
