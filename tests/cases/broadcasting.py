@@ -9,36 +9,20 @@ from tests.support.cases import halves, odd
 X = random("f32", 3, 1)
 ROWS = []
 for since in (1, 3):
+    row = Operation("Broadcast", since)
     ROWS += [
-        case("Broadcast", since, X, [2, 3, 4], id="default"),
-        case("Broadcast", since, X, [3, 4], mode="numpy", id="numpy"),
-        case("Broadcast", since, np.float32(2), [2, 2], mode="numpy", id="scalar"),
-        case("Broadcast", since, random("f32", 3), [3, 4], [0], mode="explicit", id="explicit"),
-        case("Broadcast", since, random("f32", 3, 4), [3, 2, 4], [0, 2], mode="explicit", id="explicit, two axes"),
-        case("Broadcast", since, typed("i64", [1, 2]), typed("i32", [3, 2]), id="i64"),
-        facts_case("Broadcast", since, "f32[3,1]", "i64[3]", id="target unknown"),
-        facts_case("Broadcast", since, "f32[?,1]", [2, 3, 4], id="dynamic"),
-        facts_case("Broadcast", since, "f32[...]", [2, 3], id="rank unknown"),
-        refuses("Broadcast", since, "f32[3,2]", [3, 4], says="[3,2] cannot be broadcast to [3,4]", id="does not fit"),
-        refuses(
-            "Broadcast",
-            since,
-            "f32[3]",
-            [3, 4],
-            mode="explicit",
-            says="needs axes_mapping",
-            id="explicit without mapping",
-        ),
-        refuses(
-            "Broadcast",
-            since,
-            "f32[3]",
-            [4, 4],
-            [0],
-            mode="explicit",
-            says="does not fit",
-            id="explicit that does not fit",
-        ),
+        row(X, [2, 3, 4], id="default"),
+        row(X, [3, 4], mode="numpy", id="numpy"),
+        row(np.float32(2), [2, 2], mode="numpy", id="scalar"),
+        row(random("f32", 3), [3, 4], [0], mode="explicit", id="explicit"),
+        row(random("f32", 3, 4), [3, 2, 4], [0, 2], mode="explicit", id="explicit, two axes"),
+        row(typed("i64", [1, 2]), typed("i32", [3, 2]), id="i64"),
+        row.facts("f32[3,1]", "i64[3]", id="target unknown"),
+        row.facts("f32[?,1]", [2, 3, 4], id="dynamic"),
+        row.facts("f32[...]", [2, 3], id="rank unknown"),
+        row.refuses("f32[3,2]", [3, 4], says="[3,2] cannot be broadcast to [3,4]", id="does not fit"),
+        row.refuses("f32[3]", [3, 4], mode="explicit", says="needs axes_mapping", id="explicit without mapping"),
+        row.refuses("f32[3]", [4, 4], [0], mode="explicit", says="does not fit", id="explicit that does not fit"),
     ]
 broadcast_1 = Operation("Broadcast", 1, mode="pdpd")
 broadcast_3 = Operation("Broadcast", 3, mode="bidirectional")
@@ -58,6 +42,7 @@ ROWS += [
     facts_case("Tile", 1, "f32[...]", [2, 3], id="rank unknown"),
 ]
 for since in (1, 12):
+    row = Operation("Pad", since, pad_mode="constant")
     for mode in ("constant", "edge", "reflect", "symmetric"):
         ROWS += [
             case("Pad", since, random("f32", 3, 4), [1, 2], [2, 1], pad_mode=mode, id=f"{mode}"),
@@ -74,40 +59,23 @@ for since in (1, 12):
             ),
         ]
     ROWS += [
-        case("Pad", since, random("f32", 3, 4), [1, 0], [0, 2], np.float32(7), pad_mode="constant", id="value"),
-        case("Pad", since, random("i32", 3, low=0, high=9), [1], [2], typed("i32", -1), pad_mode="constant", id="i32"),
-        facts_case("Pad", since, "f32[?,2..5]", [1, 0], [0, 2], pad_mode="constant", id="dynamic"),
-        facts_case("Pad", since, "f32[2,3]", "i64[2]", [0, 2], pad_mode="constant", id="pads unknown"),
-        facts_case("Pad", since, "f32[...]", [1, 0], [0, 2], pad_mode="edge", id="rank unknown"),
-        refuses(
-            "Pad",
-            since,
+        row(random("f32", 3, 4), [1, 0], [0, 2], np.float32(7), id="value"),
+        row(random("i32", 3, low=0, high=9), [1], [2], typed("i32", -1), id="i32"),
+        row.facts("f32[?,2..5]", [1, 0], [0, 2], id="dynamic"),
+        row.facts("f32[2,3]", "i64[2]", [0, 2], id="pads unknown"),
+        row.facts("f32[...]", [1, 0], [0, 2], pad_mode="edge", id="rank unknown"),
+        row.refuses(
             "f32[2,3]",
             [0, 0],
             "i64[3]",
-            pad_mode="constant",
             says="pads_end has 3 elements for data f32[2,3]",
             id="too many pads, which are not known",
         ),
-        refuses(
-            "Pad",
-            since,
-            "f32[2,3]",
-            [1],
-            [0],
-            pad_mode="edge",
-            says="pads_begin has 1 elements for data f32[2,3]",
-            id="too few pads",
+        row.refuses(
+            "f32[2,3]", [1], [0], pad_mode="edge", says="pads_begin has 1 elements for data f32[2,3]", id="too few pads"
         ),
-        refuses(
-            "Pad",
-            since,
-            "f32[2,3]",
-            [2, 0],
-            [0, 0],
-            pad_mode="reflect",
-            says="mode reflect can add at most 1",
-            id="reflect too far",
+        row.refuses(
+            "f32[2,3]", [2, 0], [0, 0], pad_mode="reflect", says="mode reflect can add at most 1", id="reflect too far"
         ),
     ]
 ROWS += [

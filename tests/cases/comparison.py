@@ -3,6 +3,7 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import PDPD_AXIS, emptied, halves
 
 # OpenVINO turns a > b into b < a, and with it whose axes pdpd aligns: for these NumPy on shapes aligned by hand.
@@ -12,28 +13,18 @@ PDPD_BY_HAND = {
     "GreaterEqual": np.greater_equal(FIRST.array, SECOND.array.reshape(2, 1, 1)),
 }
 SQUARE = random("i32", 3, 3, low=0, high=2)
-FROM_1 = {
-    "Greater": SQUARE.array > np.arange(3),
-    "GreaterEqual": SQUARE.array >= np.arange(3),
-}
+FROM_1 = {"Greater": SQUARE.array > np.arange(3), "GreaterEqual": SQUARE.array >= np.arange(3)}
 ROWS = []
 for op in ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"):
+    row = Operation(op, 1)
     ROWS += [
-        case(op, 1, [1.0, 2.0, 3.0], [3.0, 2.0, 1.0], id="f32"),
-        case(
-            op,
-            1,
-            random("i32", 2, 1, 4, low=0, high=3),
-            random("i32", 3, 1, low=0, high=3, seed=1),
-            id="i32 both stretch",
-        ),
-        case(op, 1, typed("f16", [1, 2, 3]), typed("f16", [3, 2, 1]), id="f16"),
-        case(op, 1, typed("u8", [1, 2, 255]), typed("u8", [3, 2, 1]), id="u8"),
-        case(op, 1, typed("i64", [[1, 2], [3, 4]]), 2, id="scalar on the right"),
-        case(op, 1, FIRST, SECOND, auto_broadcast="pdpd", gives=PDPD_BY_HAND.get(op), id="pdpd"),
-        case(
-            op,
-            1,
+        row([1.0, 2.0, 3.0], [3.0, 2.0, 1.0], id="f32"),
+        row(random("i32", 2, 1, 4, low=0, high=3), random("i32", 3, 1, low=0, high=3, seed=1), id="i32 both stretch"),
+        row(typed("f16", [1, 2, 3]), typed("f16", [3, 2, 1]), id="f16"),
+        row(typed("u8", [1, 2, 255]), typed("u8", [3, 2, 1]), id="u8"),
+        row(typed("i64", [[1, 2], [3, 4]]), 2, id="scalar on the right"),
+        row(FIRST, SECOND, auto_broadcast="pdpd", gives=PDPD_BY_HAND.get(op), id="pdpd"),
+        row(
             SQUARE,
             typed("i32", [0, 1, 2]),
             auto_broadcast="pdpd",
@@ -41,10 +32,10 @@ for op in ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"):
             gives=FROM_1.get(op),
             id="pdpd from axis 1",
         ),
-        case(op, 1, [1.0, 2.0], [1.0, 3.0], auto_broadcast="none", id="none"),
-        case(op, 1, random("f32", 0), random("f32", 1), gives=np.zeros(0, np.bool_), id="empty"),
-        facts_case(op, 1, "f32[?,3]", "f32[2,1]", id="dynamic"),
-        refuses(op, 1, "f32[2]", "i32[2]", says="element types f32 and i32 differ", id="types that differ"),
+        row([1.0, 2.0], [1.0, 3.0], auto_broadcast="none", id="none"),
+        row(random("f32", 0), random("f32", 1), gives=np.zeros(0, np.bool_), id="empty"),
+        row.facts("f32[?,3]", "f32[2,1]", id="dynamic"),
+        row.refuses("f32[2]", "i32[2]", says="element types f32 and i32 differ", id="types that differ"),
     ]
 NAN = np.float32("nan")
 ROWS += [

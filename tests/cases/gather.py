@@ -2,31 +2,26 @@
 
 import numpy as np
 
-from irexec.testing import case, facts_case, random, refuses, typed
+from irexec.testing import case, random, refuses, typed
 from tests.cases import Operation
 from tests.support.cases import emptied, halves, odd
 
 X = random("f32", 4, 3, 5)
 ROWS = []
 for since in (1, 7, 8):
+    row = Operation("Gather", since)
     ROWS += [
-        case("Gather", since, X, [0, 3], 0, id="axis 0"),
-        case("Gather", since, X, [[0, 2], [1, 1]], 1, id="matrix of indices"),
-        case("Gather", since, X, 2, 2, id="scalar index"),
-        case("Gather", since, X, [0], -1, id="negative axis"),
-        case("Gather", since, typed("i64", [5, 6, 7]), typed("i32", [2, 0]), 0, id="i64"),
-        facts_case("Gather", since, "f32[?,2..5]", "i64[3]", 1, id="dynamic"),
-        facts_case("Gather", since, "f32[2,3]", "i64[?]", "i64[]", id="axis unknown"),
-        facts_case("Gather", since, "f32[...]", "i64[3]", 1, id="rank unknown"),
-        refuses("Gather", since, "f32[4,3]", "i64[1]", 5, says="axis 5 is out of range", id="axis out of range"),
-        refuses(
-            "Gather",
-            since,
-            "f32[4,3]",
-            "f32[1]",
-            0,
-            says="indices has element type f32, expected an integer type",
-            id="float indices",
+        row(X, [0, 3], 0, id="axis 0"),
+        row(X, [[0, 2], [1, 1]], 1, id="matrix of indices"),
+        row(X, 2, 2, id="scalar index"),
+        row(X, [0], -1, id="negative axis"),
+        row(typed("i64", [5, 6, 7]), typed("i32", [2, 0]), 0, id="i64"),
+        row.facts("f32[?,2..5]", "i64[3]", 1, id="dynamic"),
+        row.facts("f32[2,3]", "i64[?]", "i64[]", id="axis unknown"),
+        row.facts("f32[...]", "i64[3]", 1, id="rank unknown"),
+        row.refuses("f32[4,3]", "i64[1]", 5, says="axis 5 is out of range", id="axis out of range"),
+        row.refuses(
+            "f32[4,3]", "f32[1]", 0, says="indices has element type f32, expected an integer type", id="float indices"
         ),
     ]
 gather_8 = Operation("Gather", 8)
@@ -61,31 +56,19 @@ ROWS += [
     gather_elements.refuses("f32[3,4]", "i64[2]", says="different ranks", id="other ranks"),
 ]
 for since in (5, 8):
+    row = Operation("GatherND", since)
     ROWS += [
-        case("GatherND", since, X, [[0, 1], [3, 2]], id="rows"),
-        case("GatherND", since, X, [[[0, 1, 2]], [[3, 2, 4]]], id="numbers"),
-        case("GatherND", since, X, [2], id="one row"),
-        case("GatherND", since, random("f32", 2, 3, 4), [[[1], [0]], [[2], [1]]], batch_dims="1", id="batch"),
-        case(
-            "GatherND",
-            since,
-            random("f32", 2, 3, 4, 5),
-            random("i64", 2, 3, 1, low=0, high=4),
-            batch_dims="2",
-            id="two batch axes",
-        ),
-        facts_case("GatherND", since, "f32[?,3,4]", "i64[?,2]", id="dynamic"),
-        facts_case("GatherND", since, "f32[5,3,4]", "i64[5,?,1]", batch_dims="1", id="batch, dynamic"),
-        facts_case("GatherND", since, "f32[...]", "i64[3,2]", id="rank unknown"),
-        refuses("GatherND", since, "f32[4,3]", "i64[2,3]", says="fewer axes", id="too deep"),
-        refuses(
-            "GatherND",
-            since,
-            "f32[4,3]",
-            "i64[4,1]",
-            batch_dims="2",
-            says="batch_dims 2 is out of range",
-            id="batch out of range",
+        row(X, [[0, 1], [3, 2]], id="rows"),
+        row(X, [[[0, 1, 2]], [[3, 2, 4]]], id="numbers"),
+        row(X, [2], id="one row"),
+        row(random("f32", 2, 3, 4), [[[1], [0]], [[2], [1]]], batch_dims="1", id="batch"),
+        row(random("f32", 2, 3, 4, 5), random("i64", 2, 3, 1, low=0, high=4), batch_dims="2", id="two batch axes"),
+        row.facts("f32[?,3,4]", "i64[?,2]", id="dynamic"),
+        row.facts("f32[5,3,4]", "i64[5,?,1]", batch_dims="1", id="batch, dynamic"),
+        row.facts("f32[...]", "i64[3,2]", id="rank unknown"),
+        row.refuses("f32[4,3]", "i64[2,3]", says="fewer axes", id="too deep"),
+        row.refuses(
+            "f32[4,3]", "i64[4,1]", batch_dims="2", says="batch_dims 2 is out of range", id="batch out of range"
         ),
     ]
 STEPS = np.array([[[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]]], np.int32)

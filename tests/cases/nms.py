@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from irexec.testing import case, facts_case, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import halves, odd
 
 NAN = float("nan")
@@ -290,26 +291,16 @@ for type, since, plain in (
         refuses(type, since, "f32[2,6,4]", "f32[2,3,6]", nms_top_k="-2", says="-2 is below", id="nms_top_k -2"),
     ]  # fmt: skip
 for decay in ("linear", "gaussian"):
+    row = Operation(MATRIX, 8)
     texts = {"decay_function": decay}
     ROWS += [
-        case(
-            MATRIX, 8, BOXES, SCORES, post_threshold="0.3", gaussian_sigma="0.5", id=f"{decay}, post_threshold", **texts
-        ),
-        case(MATRIX, 8, BOXES, SCORES, gaussian_sigma="3", nms_top_k="4", id=f"{decay}, best 4", **texts),
-        case(MATRIX, 8, BIG, SCORES, normalized="false", id=f"{decay}, not normalized", **texts),
-        case(
-            MATRIX, 8, BOXES[:, [0, 0, 1, 1, 2, 2]], SCORES, score_threshold="0.1", id=f"{decay}, boxes twice", **texts
-        ),
+        row(BOXES, SCORES, post_threshold="0.3", gaussian_sigma="0.5", id=f"{decay}, post_threshold", **texts),
+        row(BOXES, SCORES, gaussian_sigma="3", nms_top_k="4", id=f"{decay}, best 4", **texts),
+        row(BIG, SCORES, normalized="false", id=f"{decay}, not normalized", **texts),
+        row(BOXES[:, [0, 0, 1, 1, 2, 2]], SCORES, score_threshold="0.1", id=f"{decay}, boxes twice", **texts),
         # A box that is upside down has no area.
-        case(MATRIX, 8, BOXES[..., [2, 1, 0, 3]], SCORES, id=f"{decay}, upside down", **texts),
-        case(
-            MATRIX,
-            8,
-            np.concatenate([BOXES[:, :3], BOXES[:, 3:, [0, 1, 0, 1]]], 1),
-            SCORES,
-            id=f"{decay}, points",
-            **texts,
-        ),
+        row(BOXES[..., [2, 1, 0, 3]], SCORES, id=f"{decay}, upside down", **texts),
+        row(np.concatenate([BOXES[:, :3], BOXES[:, 3:, [0, 1, 0, 1]]], 1), SCORES, id=f"{decay}, points", **texts),
     ]
 # The names that the specification has for sort_result_type and classid; OpenVINO does not know them. By hand.
 SORTED = np.array([[0, 0.9, 0, 0, 1, 1], [1, 0.95, 2, 2, 3, 3]], np.float32)

@@ -17,47 +17,36 @@ ROWS = []
 POOLS = [("MaxPool", 1, {}), ("MaxPool", 8, {}), ("MaxPool", 14, {})]
 POOLS += [("AvgPool", since, {"exclude-pad": flag}) for since in (1, 14, 16) for flag in ("true", "false")]
 for op, since, extra in POOLS:
+    row = Operation(op, since)
     with_dilations = (op, since) in (("MaxPool", 8), ("MaxPool", 14), ("AvgPool", 16))
     what = f", exclude-pad {extra['exclude-pad']}" if extra else ""
     two = {"dilations": "1, 1"} if with_dilations else {}
     one = {"dilations": "1"} if with_dilations else {}
     three = {"dilations": "1, 1, 1"} if with_dilations else {}
     ROWS += [
-        case(op, since, X, **texts(**extra, **two), id=f"plain{what}"),
-        refuses(
-            op,
-            since,
+        row(X, **texts(**extra, **two), id=f"plain{what}"),
+        row.refuses(
             "f32[...]",
             **texts(strides="", **extra, **two),
             says="strides has length 0, expected 2",
             id=f"no strides{what}",
         ),
-        case(op, since, X, **texts(strides="1, 1", begin="1, 1", end="1, 1", **extra, **two), id=f"padded{what}"),
-        case(op, since, X, **texts(begin="1, 0", end="0, 2", **extra, **two), id=f"uneven{what}"),
-        case(op, since, X, **texts(rounding_type="ceil", **extra, **two), id=f"ceil{what}"),
-        case(
-            op,
-            since,
-            X,
-            **texts(begin="1, 1", end="1, 1", rounding_type="ceil", **extra, **two),
-            id=f"ceil, padded{what}",
-        ),
-        case(op, since, X, **texts(auto_pad="same_upper", **extra, **two), id=f"same_upper{what}"),
-        case(op, since, X, **texts(auto_pad="same_lower", **extra, **two), id=f"same_lower{what}"),
-        case(op, since, X, **texts(auto_pad="valid", **extra, **two), id=f"valid{what}"),
-        case(op, since, random("f32", 2, 3, 9), **texts("2", "1", "1", "3", **extra, **one), id=f"1-D{what}"),
-        case(
-            op,
-            since,
+        row(X, **texts(strides="1, 1", begin="1, 1", end="1, 1", **extra, **two), id=f"padded{what}"),
+        row(X, **texts(begin="1, 0", end="0, 2", **extra, **two), id=f"uneven{what}"),
+        row(X, **texts(rounding_type="ceil", **extra, **two), id=f"ceil{what}"),
+        row(X, **texts(begin="1, 1", end="1, 1", rounding_type="ceil", **extra, **two), id=f"ceil, padded{what}"),
+        row(X, **texts(auto_pad="same_upper", **extra, **two), id=f"same_upper{what}"),
+        row(X, **texts(auto_pad="same_lower", **extra, **two), id=f"same_lower{what}"),
+        row(X, **texts(auto_pad="valid", **extra, **two), id=f"valid{what}"),
+        row(random("f32", 2, 3, 9), **texts("2", "1", "1", "3", **extra, **one), id=f"1-D{what}"),
+        row(
             random("f32", 1, 2, 4, 5, 4),
             **texts("1, 2, 1", "0, 1, 0", "0, 1, 1", "2, 3, 2", **extra, **three),
             id=f"3-D{what}",
         ),
-        case(op, since, random("f16", 1, 2, 6, 6), **texts(**extra, **two), id=f"f16{what}"),
-        facts_case(op, since, "f32[?,2,?,7..9]", **texts(**extra, **two), id=f"dynamic{what}"),
-        facts_case(
-            op, since, "f32[1,2,6..10,?]", **texts(auto_pad="same_upper", **extra, **two), id=f"dynamic same{what}"
-        ),
+        row(random("f16", 1, 2, 6, 6), **texts(**extra, **two), id=f"f16{what}"),
+        row.facts("f32[?,2,?,7..9]", **texts(**extra, **two), id=f"dynamic{what}"),
+        row.facts("f32[1,2,6..10,?]", **texts(auto_pad="same_upper", **extra, **two), id=f"dynamic same{what}"),
     ]
     if since >= 14:
         for begin, end in (("0, 0", "0, 0"), ("1, 1", "1, 1"), ("1, 0", "0, 1")):
@@ -71,13 +60,12 @@ for op, since, extra in POOLS:
                 )
             )
     if with_dilations:
-        ROWS.append(
-            case(op, since, X, **texts("1, 1", "1, 1", "1, 1", "2, 2", dilations="2, 3", **extra), id=f"dilated{what}")
-        )
+        ROWS.append(row(X, **texts("1, 1", "1, 1", "1, 1", "2, 2", dilations="2, 3", **extra), id=f"dilated{what}"))
 max_pool_1 = Operation("MaxPool", 1)
 max_pool_8 = Operation("MaxPool", 8)
 adaptive_avg_pool = Operation("AdaptiveAvgPool", 8)
 adaptive_max_pool = Operation("AdaptiveMaxPool", 8)
+avg_pool_14 = Operation("AvgPool", 14)
 ROWS += [
     max_pool_1.refuses(
         "f32[1,2,6]", **texts(), says="does not have a batch, channels and 2 spatial axes", id="other rank"
@@ -100,9 +88,7 @@ ROWS += [
         exclude_pad="true",
         id="i8 is rounded, halves to even",
     ),
-    case(
-        "AvgPool",
-        14,
+    avg_pool_14(
         typed("i32", [[[[5, -4, 5, -3, 4, 6]]]]),
         **texts("1, 1", "0, 1", "0, 0", "1, 3"),
         exclude_pad="false",
@@ -121,9 +107,7 @@ ROWS += [
         **texts("3, 3", kernel="1, 2", rounding_type="ceil", auto_pad="same_upper"),
         id="same_upper, ceil, strides beyond windows",
     ),
-    facts_case(
-        "AvgPool",
-        14,
+    avg_pool_14.facts(
         "f32[1,2,6,5]",
         **texts("4, 3", kernel="1, 2", rounding_type="ceil_torch", auto_pad="same_lower"),
         exclude_pad="true",
@@ -199,6 +183,7 @@ BORDERS = np.float32([[[np.nan, np.nan, 1, -np.inf, -np.inf]]])
 LINE = np.float32([[[np.nan, 1, 2, np.inf, -np.inf, 0, np.nan, np.nan]]])
 for since in (1, 8, 14):
     # NaN is passed over, and stays where there is nothing else, of which OpenVINO makes its lowest number.
+    row = Operation("MaxPool", since)
     values = np.float32([[[1, np.inf, 0, np.nan]]])
     gives = values if since == 1 else (values, np.array([[[1, 3, 5, 6]]]))
     more = {} if since == 1 else {"dilations": "1"}
@@ -206,20 +191,16 @@ for since in (1, 8, 14):
     lowest = -np.finfo(np.float32).max
     beside = np.float32([[[lowest, np.nan, 1, 1, -np.inf, lowest]]])
     ROWS += [
-        case(
-            "MaxPool",
-            since,
+        row(
             BORDERS,
             **texts("1", "1", "1", "2", **more),
             gives=beside if since == 1 else (beside, np.array([[[0, 0, 2, 2, 3, 4]]])),
             id="NaN and infinities beside padding",
         ),
-        case("MaxPool", since, LINE, **texts("2", "0", "0", "2", **more), gives=gives, id="NaN and infinities"),
+        row(LINE, **texts("2", "0", "0", "2", **more), gives=gives, id="NaN and infinities"),
         *(
             # numeric_limits<T>::lowest() of OpenVINO's types, by their bits; see max_pool_1 for what its implementations do.
-            case(
-                "MaxPool",
-                since,
+            row(
                 typed(name, [[[1.0, 3.0, 2.0]]]),
                 **texts("3", "0", "2", "2", rounding_type="ceil", **more),
                 gives=tuple(
@@ -230,9 +211,7 @@ for since in (1, 8, 14):
             )
             for name, lowest in LOWEST.items()
         ),
-        refuses(
-            "MaxPool",
-            since,
+        row.refuses(
             "boolean[1,2,6,6]",
             **texts(**({} if since == 1 else {"dilations": "1, 1"})),
             says="data has element type boolean, expected a numeric type",
@@ -241,14 +220,12 @@ for since in (1, 8, 14):
     ]
     if since > 1:
         ROWS += [
-            case(
-                "MaxPool",
-                since,
+            row(
                 random("f32", 2, 2, 4, 4),
                 **texts("2, 2", kernel="2, 2", dilations="1, 1", axis="-2", index_element_type="i32"),
                 id="indices from the last but one, i32",
             ),
-            refuses("MaxPool", since, "f32[1,2,6]", **texts(dilations="1, 1"), says="spatial axes", id="other rank"),
+            row.refuses("f32[1,2,6]", **texts(dilations="1, 1"), says="spatial axes", id="other rank"),
         ]
 for since in (14, 16):
     ROWS.append(

@@ -26,25 +26,13 @@ SIZE = {"hidden_size": "3"}
 HALF = [random("f16", B, I), random("f16", B, S, seed=1), random("f16", B, S, seed=2)]
 ROWS = []
 for since in (1, 4):
+    row = Operation("LSTMCell", since)
     ROWS += [
-        case("LSTMCell", since, X, H, C, *parts(4, 4), **SIZE, id="defaults"),
-        case("LSTMCell", since, X, H, C, *parts(4, 4), **SIZE, clip="0.3", id="clip"),
-        case("LSTMCell", since, X, H, C, *parts(4, 4), **SIZE, activations="sigmoid, relu, tanh", id="activations"),
-        facts_case(
-            "LSTMCell",
-            since,
-            "f32[?,2]",
-            "f32[1..4,3]",
-            "f32[?,3]",
-            "f32[12,2]",
-            "f32[12,3]",
-            "f32[12]",
-            **SIZE,
-            id="dynamic",
-        ),
-        refuses(
-            "LSTMCell",
-            since,
+        row(X, H, C, *parts(4, 4), **SIZE, id="defaults"),
+        row(X, H, C, *parts(4, 4), **SIZE, clip="0.3", id="clip"),
+        row(X, H, C, *parts(4, 4), **SIZE, activations="sigmoid, relu, tanh", id="activations"),
+        row.facts("f32[?,2]", "f32[1..4,3]", "f32[?,3]", "f32[12,2]", "f32[12,3]", "f32[12]", **SIZE, id="dynamic"),
+        row.refuses(
             "f32[2,2]",
             "f32[2,4]",
             "f32[2,3]",

@@ -3,6 +3,7 @@
 import numpy as np
 
 from irexec.testing import case, facts_case, random, refuses, typed
+from tests.cases import Operation
 from tests.support.cases import emptied, odd
 
 NUMBERS = {
@@ -64,13 +65,12 @@ ROWS += [
 ]
 # NaN is passed over as in the reference, and stays where there is nothing else; in the plugin it depends on the position.
 for op in ("ReduceMax", "ReduceMin"):
+    row = Operation(op, 1)
     highest = op == "ReduceMax"
     end = -np.inf if highest else np.inf
     data = np.float32([[np.nan, 1, 2], [1, np.nan, np.inf], [-np.inf, np.inf, 0], [np.nan] * 3])
     ROWS += [
-        case(
-            op,
-            1,
+        row(
             data,
             [1],
             gives=np.float32([2, np.inf, np.inf, np.nan] if highest else [1, 1, -np.inf, np.nan]),
@@ -78,13 +78,11 @@ for op in ("ReduceMax", "ReduceMin"):
         ),
         # Of floats as ONNX has it; IR leaves it open, and OpenVINO has the lowest f32 for the one and infinity for the other.
         *(
-            case(op, 1, random(kind, 2, 0), [1], gives=typed(kind, [end, end]), id=f"of nothing, {kind}")
+            row(random(kind, 2, 0), [1], gives=typed(kind, [end, end]), id=f"of nothing, {kind}")
             for kind in ("f32", "f16")
         ),
-        case(op, 1, random("i32", 2, 0, high=5), [1], id="of nothing, i32"),
-        case(
-            op,
-            1,
+        row(random("i32", 2, 0, high=5), [1], id="of nothing, i32"),
+        row(
             random("f32", 2, 3, 0),
             [1, 2],
             gives=np.full((2, 1, 1), end, np.float32),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from irexec.testing import case, facts_case, random, refuses, typed
+from irexec.testing import case, random, typed
 from tests.cases import Operation
 from tests.support.cases import halves, odd
 
@@ -35,59 +35,20 @@ ROWS = [
     scatter_update.refuses("f32[4,3]", "f32[2]", "f32[2,3]", 0, says="expected an integer type", id="float indices"),
 ]
 for since in (3, 12):
+    row = Operation("ScatterElementsUpdate", since)
     ROWS += [
-        case("ScatterElementsUpdate", since, X, [[0, 3, 1], [1, 1, 0]], random("f32", 2, 3, seed=1), 0, id="axis 0"),
-        case(
-            "ScatterElementsUpdate", since, X, [[0, 2], [1, 0]], random("f32", 2, 2, seed=1), 1, id="axis 1, fewer rows"
-        ),
-        case(
-            "ScatterElementsUpdate",
-            since,
-            X,
-            [[-1], [-3]],
-            random("f32", 2, 1, seed=1),
-            [-1],
-            id="negative indices and axis",
-        ),
-        case(
-            "ScatterElementsUpdate",
-            since,
-            CUBE,
-            typed("i32", [[[1, 0, 1, 1]]]),
-            random("f32", 1, 1, 4, seed=1),
-            1,
-            id="rank 3, i32",
-        ),
-        case(
-            "ScatterElementsUpdate", since, [1, 2, 3], [0, 1, 0, 2, 0], [5, 6, 7, 8, 9], 0, id="more updates than data"
-        ),
-        case("ScatterElementsUpdate", since, typed("u8", [1, 2, 3]), [2], typed("u8", [255]), 0, id="u8"),
-        case("ScatterElementsUpdate", since, random("f16", 3, 2), [[1, 0]], random("f16", 1, 2, seed=1), 0, id="f16"),
-        facts_case("ScatterElementsUpdate", since, "f32[?,3]", "i64[2,?]", "f32[?,3]", 0, id="dynamic"),
-        facts_case("ScatterElementsUpdate", since, "f32[...]", "i64[2,3]", "f32[2,3]", 0, id="rank unknown"),
-        refuses(
-            "ScatterElementsUpdate",
-            since,
-            "f32[4,3]",
-            "i64[2,3]",
-            "f32[2,2]",
-            0,
-            says="expected [2,3]",
-            id="updates that do not fit",
-        ),
-        refuses(
-            "ScatterElementsUpdate", since, "f32[4,3]", "i64[2]", "f32[2]", 0, says="different ranks", id="other ranks"
-        ),
-        refuses(
-            "ScatterElementsUpdate",
-            since,
-            "f32[4]",
-            "i64[2]",
-            "f32[2]",
-            1,
-            says="axis 1 is out of range",
-            id="axis out of range",
-        ),
+        row(X, [[0, 3, 1], [1, 1, 0]], random("f32", 2, 3, seed=1), 0, id="axis 0"),
+        row(X, [[0, 2], [1, 0]], random("f32", 2, 2, seed=1), 1, id="axis 1, fewer rows"),
+        row(X, [[-1], [-3]], random("f32", 2, 1, seed=1), [-1], id="negative indices and axis"),
+        row(CUBE, typed("i32", [[[1, 0, 1, 1]]]), random("f32", 1, 1, 4, seed=1), 1, id="rank 3, i32"),
+        row([1, 2, 3], [0, 1, 0, 2, 0], [5, 6, 7, 8, 9], 0, id="more updates than data"),
+        row(typed("u8", [1, 2, 3]), [2], typed("u8", [255]), 0, id="u8"),
+        row(random("f16", 3, 2), [[1, 0]], random("f16", 1, 2, seed=1), 0, id="f16"),
+        row.facts("f32[?,3]", "i64[2,?]", "f32[?,3]", 0, id="dynamic"),
+        row.facts("f32[...]", "i64[2,3]", "f32[2,3]", 0, id="rank unknown"),
+        row.refuses("f32[4,3]", "i64[2,3]", "f32[2,2]", 0, says="expected [2,3]", id="updates that do not fit"),
+        row.refuses("f32[4,3]", "i64[2]", "f32[2]", 0, says="different ranks", id="other ranks"),
+        row.refuses("f32[4]", "i64[2]", "f32[2]", 1, says="axis 1 is out of range", id="axis out of range"),
     ]
 # Specification of ScatterElementsUpdate-12: examples 1 to 5.
 ONES, TWOS = np.ones((3, 4), np.int32), np.full((3, 4), 2, np.int32)
@@ -159,46 +120,28 @@ ROWS += [
     ),
 ]
 for since in (4, 15):
+    row = Operation("ScatterNDUpdate", since)
     ROWS += [
-        case("ScatterNDUpdate", since, X, [[0, 1], [3, 2]], random("f32", 2, seed=1), id="numbers"),
-        case("ScatterNDUpdate", since, X, [[0], [2]], random("f32", 2, 3, seed=1), id="rows"),
-        case(
-            "ScatterNDUpdate", since, CUBE, [[[0, 1]], [[2, 0]]], random("f32", 2, 1, 4, seed=1), id="indices of rank 3"
-        ),
-        case("ScatterNDUpdate", since, CUBE, [[-1, -2, -3]], random("f32", 1, seed=1), id="negative indices"),
-        case(
-            "ScatterNDUpdate",
-            since,
-            CUBE,
-            typed("i32", [[1], [1]]),
-            random("f32", 2, 2, 4, seed=1),
-            id="the last of two counts, i32",
-        ),
-        case("ScatterNDUpdate", since, [1, 2, 3], [1], [9], gives=[1, 9, 3], id="one index, updates of one number"),
+        row(X, [[0, 1], [3, 2]], random("f32", 2, seed=1), id="numbers"),
+        row(X, [[0], [2]], random("f32", 2, 3, seed=1), id="rows"),
+        row(CUBE, [[[0, 1]], [[2, 0]]], random("f32", 2, 1, 4, seed=1), id="indices of rank 3"),
+        row(CUBE, [[-1, -2, -3]], random("f32", 1, seed=1), id="negative indices"),
+        row(CUBE, typed("i32", [[1], [1]]), random("f32", 2, 2, 4, seed=1), id="the last of two counts, i32"),
+        row([1, 2, 3], [1], [9], gives=[1, 9, 3], id="one index, updates of one number"),
         # By the specification: indices without numbers mean the whole of the data.
-        case(
-            "ScatterNDUpdate",
-            since,
+        row(
             [1.0, 2.0],
             np.zeros((2, 0), np.int64),
             [[3.0, 4.0], [5.0, 6.0]],
             gives=[5.0, 6.0],
             id="indices without numbers",
         ),
-        facts_case("ScatterNDUpdate", since, "f32[?,3]", "i64[?,1]", "f32[2,3]", id="dynamic"),
-        facts_case("ScatterNDUpdate", since, "f32[...]", "i64[2,1]", "f32[2,3]", id="rank unknown"),
-        facts_case("ScatterNDUpdate", since, "f32[4,3]", "i64[2,?]", "f32[...]", id="depth unknown"),
-        refuses("ScatterNDUpdate", since, "f32[4,3]", "i64[2,3]", "f32[2]", says="fewer axes", id="too deep"),
-        refuses(
-            "ScatterNDUpdate",
-            since,
-            "f32[4,3]",
-            "i64[2,1]",
-            "f32[2,4]",
-            says="expected [2,3]",
-            id="updates that do not fit",
-        ),
-        refuses("ScatterNDUpdate", since, "f32[4,3]", "i64[2,1]", "i32[2,3]", says="differ", id="types that differ"),
+        row.facts("f32[?,3]", "i64[?,1]", "f32[2,3]", id="dynamic"),
+        row.facts("f32[...]", "i64[2,1]", "f32[2,3]", id="rank unknown"),
+        row.facts("f32[4,3]", "i64[2,?]", "f32[...]", id="depth unknown"),
+        row.refuses("f32[4,3]", "i64[2,3]", "f32[2]", says="fewer axes", id="too deep"),
+        row.refuses("f32[4,3]", "i64[2,1]", "f32[2,4]", says="expected [2,3]", id="updates that do not fit"),
+        row.refuses("f32[4,3]", "i64[2,1]", "i32[2,3]", says="differ", id="types that differ"),
     ]
 scatter_nd_update = Operation("ScatterNDUpdate", 15)
 # Specification of ScatterNDUpdate-15: the plain example, and examples 2 to 4 with indices as it demands, one to a row;
@@ -237,18 +180,10 @@ for reduction in ("none", "sum", "sub", "prod", "min", "max"):
         ),
         scatter_nd_update(*bits, reduction=reduction, id=f"boolean {reduction}"),
     ]
+scatter_elements_update = Operation("ScatterElementsUpdate", 3)
 ROWS += [
     scatter_update([1.0, 2.0, 3.0], [0, 2], [np.nan, -np.inf], 0, id="NaN and infinity"),
-    case(
-        "ScatterElementsUpdate",
-        3,
-        X,
-        np.zeros((0, 3), np.int64),
-        np.zeros((0, 3), np.float32),
-        0,
-        gives=X,
-        id="no indices",
-    ),
+    scatter_elements_update(X, np.zeros((0, 3), np.int64), np.zeros((0, 3), np.float32), 0, gives=X, id="no indices"),
     scatter_elements_update_12(
         X,
         np.zeros((0, 3), np.int64),
@@ -259,7 +194,7 @@ ROWS += [
         use_init_val="false",
         id="no indices",
     ),
-    case("ScatterElementsUpdate", 3, [1.0, 2.0, 3.0], [-1, -3], [np.nan, INF], 0, id="NaN and infinity"),
+    scatter_elements_update([1.0, 2.0, 3.0], [-1, -3], [np.nan, INF], 0, id="NaN and infinity"),
     *(
         case("ScatterNDUpdate", since, [1.0, 2.0, 3.0], [[2], [0]], [np.nan, INF], id="NaN and infinity")
         for since in (4, 15)
@@ -288,10 +223,9 @@ ROWS += [
     scatter_nd_update(X, np.zeros((0, 2), np.int64), np.zeros(0, np.float32), reduction="sum", id="nothing to add"),
 ]
 for since in (3, 12):
+    row = Operation("ScatterElementsUpdate", since)
     ROWS += [
-        refuses(
-            "ScatterElementsUpdate",
-            since,
+        row.refuses(
             "f32[4,1]",
             "i64[5,3]",
             "f32[5,3]",
@@ -299,9 +233,7 @@ for since in (3, 12):
             says="are larger than data f32[4,1] along axis 1",
             id="wider than data",
         ),
-        refuses(
-            "ScatterElementsUpdate",
-            since,
+        row.refuses(
             "f32[2,0]",
             "i64[1,3]",
             "f32[1,3]",
@@ -309,14 +241,6 @@ for since in (3, 12):
             says="are larger than data f32[2,0] along axis 1",
             id="of no columns",
         ),
-        facts_case("ScatterElementsUpdate", since, "f32[4,1]", "i64[5,?]", "f32[5,?]", 0, id="perhaps wider than data"),
-        facts_case(
-            "ScatterElementsUpdate",
-            since,
-            "f32[4,1]",
-            "i64[5,3]",
-            "f32[5,3]",
-            "i64[]",
-            id="wider than data along an unknown axis",
-        ),
+        row.facts("f32[4,1]", "i64[5,?]", "f32[5,?]", 0, id="perhaps wider than data"),
+        row.facts("f32[4,1]", "i64[5,3]", "f32[5,3]", "i64[]", id="wider than data along an unknown axis"),
     ]

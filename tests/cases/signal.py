@@ -12,50 +12,44 @@ from tests.support.cases import emptied
 
 
 def _complex_rows(type: str) -> list[Row]:
+    row = Operation(type, 7)
     return [
-        case(type, 7, random("f32", 8, 2), [0], id="one axis"),
-        case(type, 7, random("f32", 7, 2), [-1], id="negative axis, odd size"),
-        case(type, 7, random("f32", 2, 4, 5, 2), [1, 2], id="two axes"),
-        case(type, 7, random("f32", 2, 4, 5, 2), [-1, 0], id="unordered axes"),
-        case(type, 7, random("f32", 3, 4, 5, 2), [2, 0, 1], id="all axes"),
-        case(type, 7, random("f32", 4, 5, 2), [1, 0], [3, -1], id="cut and left as it is"),
-        case(type, 7, random("f32", 4, 5, 2), [0, 1], [6, 8], id="filled with zeros"),
-        case(type, 7, random("f32", 3, 4, 5, 2), [2, 0], [2, 5], id="cut and filled"),
-        case(
-            type, 7, random("f32", 2, 3, 2), typed("i64", np.zeros(0)), gives=random("f32", 2, 3, 2), id="no axes"
+        row(random("f32", 8, 2), [0], id="one axis"),
+        row(random("f32", 7, 2), [-1], id="negative axis, odd size"),
+        row(random("f32", 2, 4, 5, 2), [1, 2], id="two axes"),
+        row(random("f32", 2, 4, 5, 2), [-1, 0], id="unordered axes"),
+        row(random("f32", 3, 4, 5, 2), [2, 0, 1], id="all axes"),
+        row(random("f32", 4, 5, 2), [1, 0], [3, -1], id="cut and left as it is"),
+        row(random("f32", 4, 5, 2), [0, 1], [6, 8], id="filled with zeros"),
+        row(random("f32", 3, 4, 5, 2), [2, 0], [2, 5], id="cut and filled"),
+        row(
+            random("f32", 2, 3, 2), typed("i64", np.zeros(0)), gives=random("f32", 2, 3, 2), id="no axes"
         ),  # the definition
-        case(type, 7, random("f16", 2, 6, 2), [1], id="f16"),
-        case(type, 7, random("bf16", 6, 2), [0], id="bf16"),
-        case(type, 7, random("f32", 6, 2), typed("i32", [0]), typed("i32", [4]), id="i32 axes and sizes"),
-        case(type, 7, random("f32", 1, 1, 2), [0, 1], id="single numbers"),
-        case(type, 7, random("f32", 2, 0, 3, 2), [2], gives=np.zeros((2, 0, 3, 2), np.float32), id="empty"),
-        case(type, 7, random("f32", 16, 16, 2, seed=3), [0, 1], id="powers of two"),
-        facts_case(type, 7, "f32[?,2..5,4,2]", "i64[2]", id="axes unknown"),
-        facts_case(type, 7, "f32[?,2..5,4,2]", [0, 1], id="no sizes"),
-        facts_case(type, 7, "f32[?,2..5,4,2]", [2, 1], [7, -1], id="sizes known"),
-        facts_case(type, 7, "f32[?,2..5,4,2]", [2, 1], "i64[2]", id="sizes unknown"),
-        facts_case(type, 7, "f32[...]", [0], id="rank unknown"),
-        refuses(type, 7, random("f32", 4, 2), [1], says="out of range", id="axis of the pairs"),
-        refuses(type, 7, random("f32", 4, 3, 2), [0, -2], says="twice", id="axis twice"),
-        refuses(type, 7, random("f32", 4, 3), [0], says="expected 2", id="no pairs"),
-        refuses(type, 7, random("f32", 2), [0], says="rank 1", id="rank"),
-        refuses(
-            type,
-            7,
+        row(random("f16", 2, 6, 2), [1], id="f16"),
+        row(random("bf16", 6, 2), [0], id="bf16"),
+        row(random("f32", 6, 2), typed("i32", [0]), typed("i32", [4]), id="i32 axes and sizes"),
+        row(random("f32", 1, 1, 2), [0, 1], id="single numbers"),
+        row(random("f32", 2, 0, 3, 2), [2], gives=np.zeros((2, 0, 3, 2), np.float32), id="empty"),
+        row(random("f32", 16, 16, 2, seed=3), [0, 1], id="powers of two"),
+        row.facts("f32[?,2..5,4,2]", "i64[2]", id="axes unknown"),
+        row.facts("f32[?,2..5,4,2]", [0, 1], id="no sizes"),
+        row.facts("f32[?,2..5,4,2]", [2, 1], [7, -1], id="sizes known"),
+        row.facts("f32[?,2..5,4,2]", [2, 1], "i64[2]", id="sizes unknown"),
+        row.facts("f32[...]", [0], id="rank unknown"),
+        row.refuses(random("f32", 4, 2), [1], says="out of range", id="axis of the pairs"),
+        row.refuses(random("f32", 4, 3, 2), [0, -2], says="twice", id="axis twice"),
+        row.refuses(random("f32", 4, 3), [0], says="expected 2", id="no pairs"),
+        row.refuses(random("f32", 2), [0], says="rank 1", id="rank"),
+        row.refuses(
             random("f32", 4, 4, 2),
             [0],
             [1, 2],
             says="axes has 1 elements, signal_size has 2",
             id="sizes of another length",
         ),
-        refuses(type, 7, random("f32", 4, 4, 2), [0], [-2], says="signal_size is -2", id="negative size"),
-        refuses(
-            type,
-            7,
-            random("i32", 4, 2),
-            [0],
-            says="data has element type i32, expected a floating-point type",
-            id="integers",
+        row.refuses(random("f32", 4, 4, 2), [0], [-2], says="signal_size is -2", id="negative size"),
+        row.refuses(
+            random("i32", 4, 2), [0], says="data has element type i32, expected a floating-point type", id="integers"
         ),
     ]
 

@@ -10,6 +10,7 @@ X = random("f32", 3, 7)
 TIES = [[1.0, 3.0, 3.0, 2.0, 3.0], [5.0, 5.0, 1.0, 1.0, 0.0]]
 ROWS = []
 for since in (1, 3, 11):
+    row = Operation("TopK", since, axis="1", mode="max", sort="value")
     for mode in ("max", "min"):
         ROWS += [
             case("TopK", since, X, 3, axis="1", mode=mode, sort="value", id=f"{mode} by value"),
@@ -17,33 +18,13 @@ for since in (1, 3, 11):
             case("TopK", since, X, 2, axis="0", mode=mode, sort="value", id=f"{mode}, axis 0"),
         ]
     ROWS += [
-        case("TopK", since, typed("i32", [[3, -5, 9, 0]]), 2, axis="1", mode="max", sort="value", id="i32"),
-        case("TopK", since, typed("u8", [[3, 255, 9, 0]]), 2, axis="1", mode="min", sort="value", id="u8"),
-        facts_case("TopK", since, "f32[?,7]", 3, axis="1", mode="max", sort="value", id="dynamic"),
-        facts_case("TopK", since, "f32[2,7]", "i64[]", axis="1", mode="max", sort="value", id="k unknown"),
-        facts_case("TopK", since, "f32[...]", 3, axis="1", mode="max", sort="value", id="rank unknown"),
-        refuses(
-            "TopK",
-            since,
-            "f32[2,7]",
-            3,
-            axis="2",
-            mode="max",
-            sort="value",
-            says="axis 2 is out of range",
-            id="axis out of range",
-        ),
-        refuses(
-            "TopK",
-            since,
-            "f32[2,7]",
-            9,
-            axis="1",
-            mode="max",
-            sort="value",
-            says="k is 9, the axis has only 7",
-            id="k too large",
-        ),
+        row(typed("i32", [[3, -5, 9, 0]]), 2, id="i32"),
+        row(typed("u8", [[3, 255, 9, 0]]), 2, mode="min", id="u8"),
+        row.facts("f32[?,7]", 3, id="dynamic"),
+        row.facts("f32[2,7]", "i64[]", id="k unknown"),
+        row.facts("f32[...]", 3, id="rank unknown"),
+        row.refuses("f32[2,7]", 3, axis="2", says="axis 2 is out of range", id="axis out of range"),
+        row.refuses("f32[2,7]", 9, says="k is 9, the axis has only 7", id="k too large"),
     ]
 for since in (3, 11):
     ROWS += [

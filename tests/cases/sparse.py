@@ -11,47 +11,22 @@ TABLE = [[-0.2, -0.6], [-0.1, -0.4], [-1.9, -1.8], [-1.0, 1.5], [0.8, -0.7]]
 HALVES = [0.5, 0.5, 0.5, 0.5]
 ROWS = []
 for type, since in (("EmbeddingBagOffsetsSum", 3), ("EmbeddingBagOffsets", 15)):
+    row = Operation(type, since)
     ROWS += [
-        case(
-            type,
-            since,
-            TABLE,
-            [0, 2, 3, 4],
-            [0, 2, 2],
-            0,
-            HALVES,
-            gives=[[-1.05, -1.2], [-0.2, -0.6], [-0.1, 0.4]],
-            id="example 1",
+        row(
+            TABLE, [0, 2, 3, 4], [0, 2, 2], 0, HALVES, gives=[[-1.05, -1.2], [-0.2, -0.6], [-0.1, 0.4]], id="example 1"
         ),
-        case(type, since, TABLE, [0, 2, 3, 4], [0, 2, 2], id="empty bag of zeros"),
-        case(type, since, TABLE, [0, 2, 3, 4], [0, 2, 2], -1, HALVES, id="default -1 is zeros"),
-        case(type, since, random("f32", 3, 2, 2), typed("i32", [0, 2, 1]), typed("i32", [0, 1]), id="rank 3, i32"),
-        case(type, since, random("f16", 4, 3), [0, 2, 1, 3], [0, 1], id="f16"),
+        row(TABLE, [0, 2, 3, 4], [0, 2, 2], id="empty bag of zeros"),
+        row(TABLE, [0, 2, 3, 4], [0, 2, 2], -1, HALVES, id="default -1 is zeros"),
+        row(random("f32", 3, 2, 2), typed("i32", [0, 2, 1]), typed("i32", [0, 1]), id="rank 3, i32"),
+        row(random("f16", 4, 3), [0, 2, 1, 3], [0, 1], id="f16"),
         # The specification's snippet: the first bag begins at its offset; the reference cannot have an empty last bag.
-        case(
-            type,
-            since,
-            [[1.0], [2.0], [4.0]],
-            [0, 1, 2],
-            [1, 3],
-            gives=[[6.0], [0.0]],
-            id="first offset, last bag empty",
-        ),
-        facts_case(type, since, "f32[5,?,3]", "i64[?]", "i64[4]", id="dynamic"),
-        facts_case(type, since, "f32[5,2]", "i64[7]", "i64[2..4]", id="bags bounded"),
-        refuses(
-            type, since, "f32[5,2]", "i64[2,3]", "i64[4]", says="indices has rank 2, expected 1", id="matrix of indices"
-        ),
-        refuses(
-            type,
-            since,
-            "f32[5,2]",
-            "i64[3]",
-            "i64[1]",
-            0,
-            "f32[4]",
-            says="do not have the shape",
-            id="weights of another shape",
+        row([[1.0], [2.0], [4.0]], [0, 1, 2], [1, 3], gives=[[6.0], [0.0]], id="first offset, last bag empty"),
+        row.facts("f32[5,?,3]", "i64[?]", "i64[4]", id="dynamic"),
+        row.facts("f32[5,2]", "i64[7]", "i64[2..4]", id="bags bounded"),
+        row.refuses("f32[5,2]", "i64[2,3]", "i64[4]", says="indices has rank 2, expected 1", id="matrix of indices"),
+        row.refuses(
+            "f32[5,2]", "i64[3]", "i64[1]", 0, "f32[4]", says="do not have the shape", id="weights of another shape"
         ),
     ]
 embedding_bag_offsets = Operation("EmbeddingBagOffsets", 15, reduction="mean")
