@@ -225,7 +225,7 @@ MODEL = DIGITS / "classifier.xml"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def equals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, with arrays whose paths hold ``=``."""
     (tmp_path / "day=1").mkdir()
     for name in ("day=1/x.npy", "a=b.npy", "b.npy"):
@@ -252,7 +252,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("a=b=y.npy", "a=b", "y.npy"),
     ],
 )
-def test_names_and_paths_may_hold_equals_signs(text: str, name: str | None, source: str, folder: Path) -> None:
+def test_names_and_paths_may_hold_equals_signs(text: str, name: str | None, source: str, equals: Path) -> None:
     assert parse_input_source(text) == InputSource(name, source)
 
 
