@@ -15,6 +15,7 @@ from irexec.tools.arrays.agreement import METRICS
 from irexec.tools.compare import CompareOptions, Comparison
 from irexec.tools.compare import compare as compare_models
 from irexec.tools.compare.sections import comparison_sections
+from irexec.tools.run.input_sources import files_read
 
 
 def _pair_of_names(text: str) -> tuple[str, str]:
@@ -125,6 +126,7 @@ _COMPARISON = OptionGroup(
     type=FilePath(),
     metavar="FILE.py",
 )
+@option("-o", "--output", "Draw the comparison too: .html, a page with both graphs, or .svg.", type=FilePath())
 @flag("--all", "shows_all", "Show every tensor, not only those around the first that differs.")
 @flag("--json", "as_json", "Versioned JSON, with every tensor.")
 def compare(
@@ -137,6 +139,7 @@ def compare(
     compute: ComputeOptions,
     limits: LimitOptions,
     record_torch: str | None,
+    output: str | None,
     shows_all: bool,
     as_json: bool,
 ) -> int:
@@ -148,6 +151,7 @@ def compare(
     irexec compare model.xml --b-runtime openvino --isolate
     irexec compare tensors.npz model.xml -i image.npy
     irexec compare f32.xml int8.xml --metric snr --all
+    irexec compare model.xml damaged.xml -o page.html
     irexec compare --record-torch record.py
     irexec compare torch.npz model.xml
 
@@ -170,8 +174,14 @@ def compare(
         **{name: getattr(sides, name) for name in _RUNTIMES.options},
         **{name: getattr(runs, name) for name in _RUNS.options},
     )  # fmt: skip
+    if output is not None:
+        from irexec.tools.graph.beside import check_picture
+
+        check_picture(output, files_read(a, sides.a_weights, inputs.sources) | ({} if b is None else {b: "B"}))
     with progress_bar(f"comparing {a}", 1.0) as advance:
-        found = compare_models(a, b, None, request, sources=inputs.sources, notify=render.note_line, advance=advance)
+        found = compare_models(
+            a, b, None, request, sources=inputs.sources, notify=render.note_line, advance=advance, output=output
+        )
     render.result(as_json, found.as_dict, comparison_sections(found, shows_all), found.notes)
     if not as_json and _is_reducible(found, request) and not reads_stdin(inputs.given):
         same = list(as_given(inputs.given, request.shapes, request.seed, request.runs, request.load_state))

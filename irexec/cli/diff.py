@@ -17,6 +17,7 @@ from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences
 from irexec.tools.diff.models import Ignored
 from irexec.tools.diff.patch import diff_sections
+from irexec.tools.run.input_sources import files_read
 from irexec.tools.run.shapes import read_with_shapes, reshape_both
 
 FORMATS = ("text", "json", "markdown", "github")
@@ -82,6 +83,7 @@ _OUTPUT = OptionGroup(
     type=Parsed("kinds", _entries),
     metavar="KINDS|values=1e-6|layer=NAME",
 )
+@option("-o", "--output", "Draw the changes too: .html, a page with both graphs, or .svg.", type=FilePath())
 @_OUTPUT("shown")
 def diff(
     a: str,
@@ -91,6 +93,7 @@ def diff(
     files: WeightsOptions,
     inputs: InputOptions,
     ignore: tuple[tuple[str, ...], ...],
+    output: str | None,
     shown: _Shown,
 ) -> int:
     """Show what changed from model A to model B, each an .xml or .onnx.
@@ -106,8 +109,13 @@ def diff(
       irexec diff a.onnx a.xml --ignore names,tensor-names,metadata,values=1e-6
       irexec diff before.xml after.xml --format markdown >> $GITHUB_STEP_SUMMARY
       irexec diff before.xml after.xml --weights
+      irexec diff before.xml after.xml -o page.html
     """
     given, mmap = inputs.shapes, files.mmap
+    if output is not None:
+        from irexec.tools.graph.beside import check_picture
+
+        check_picture(output, files_read(a, a_bin) | files_read(b, b_bin))
     with progress_bar(f"reading {a}", 1) as advance:
         one = read_with_shapes(a, a_bin, given, mmap=mmap, progress=advance)
     with progress_bar(f"reading {b}", 1) as advance:
@@ -115,7 +123,7 @@ def diff(
     reshape_both(one, other, given)
     with progress_bar("comparing", 1) as advance:
         found = find_differences(
-            one, other, ignore=[entry for entries in ignore for entry in entries], progress=advance
+            one, other, ignore=[entry for entries in ignore for entry in entries], progress=advance, output=output
         )
     if found.unread:
         render.warning_line(

@@ -26,7 +26,7 @@ from irexec.cli.values import FilePath
 from irexec.tools.judge import Judgement, JudgeOptions
 from irexec.tools.judge import judge as judge_runtime
 from irexec.tools.judge.sections import judgement_sections
-from irexec.tools.run.input_sources import InputSource
+from irexec.tools.run.input_sources import InputSource, files_read
 
 EXIT_CODES = {
     "agrees": 0, "bug": 1, "fusion": 10, "precision": 11, "open": 12, "model": 13, "no-bound": 14, "unexplained": 15,
@@ -101,6 +101,7 @@ _STEPS = OptionGroup(
     metavar="MODEL",
 )
 @option("--target", "SNR in decibels that the results need; default: 40, for int8 and int4 30.", type=float)
+@option("-o", "--output", "Draw the judgement too: .html, a page with the graph, or .svg.", type=FilePath())
 @flag("--verbose", "shows_all", "Show every tensor or layer.")
 @json_option
 def judge(
@@ -116,6 +117,7 @@ def judge(
     sensitivity: str | None,
     against: str | None,
     target: float | None,
+    output: str | None,
     shows_all: bool,
     as_json: bool,
 ) -> int:
@@ -124,7 +126,7 @@ def judge(
     \b
     irexec judge model.xml -i x.npz --runtime openvino
     irexec judge model.xml --runtime openvino:GPU -p INFERENCE_PRECISION_HINT=f16
-    irexec judge model.onnx --runtime onnxruntime
+    irexec judge model.onnx --runtime onnxruntime -o page.html
     irexec judge model.xml --runtime openvino==2024.1.0
     irexec judge model.xml --runtime 'command:./runner' --bundle fault/
     irexec judge model.xml --record-script record.py
@@ -157,22 +159,32 @@ def judge(
         raise click.UsageError("--target needs --sensitivity or --against")
     if bundle is None:
         refuse_without("bundle", "strip_weights")
+    if output is not None:
+        from irexec.tools.graph.beside import check_picture
+
+        check_picture(output, files_read(model, files.weights, inputs.sources))
     with progress_bar(f"judging {runtime.runtime}", 1.0):
-        found = _judged(model, request, inputs.sources, bundle, strip_weights)
+        found = _judged(model, request, inputs.sources, bundle, strip_weights, output)
     render.result(as_json, found.as_dict, judgement_sections(found, shows_all), found.notes)
     return EXIT_CODES[found.verdict]
 
 
 def _judged(
-    model: str, request: JudgeOptions, sources: Sequence[InputSource], bundle: str | None, strip_weights: bool
+    model: str,
+    request: JudgeOptions,
+    sources: Sequence[InputSource],
+    bundle: str | None,
+    strip_weights: bool,
+    output: str | None,
 ) -> Judgement:
     if bundle is None:
-        return judge_runtime(model, None, request, sources=sources, notify=render.note_line)
+        return judge_runtime(model, None, request, sources=sources, notify=render.note_line, output=output)
     from irexec.tools.bundling import judge_into
 
     return judge_into(
-        bundle, model, None, request, sources=sources, strip_weights=strip_weights, notify=render.note_line
-    )
+        bundle, model, None, request, sources=sources, strip_weights=strip_weights, notify=render.note_line,
+        output=output,
+    )  # fmt: skip
 
 
 def _sensitivity(
@@ -183,7 +195,7 @@ def _sensitivity(
     shows_all: bool,
     as_json: bool,
 ) -> int:
-    names = ("runtime", "properties", "arithmetic", "environments", "bundle", "strip_weights", "timeout")
+    names = ("runtime", "properties", "arithmetic", "environments", "bundle", "strip_weights", "timeout", "output")
     _refuse(f"--{'against' if 'against' in changed else 'sensitivity'} judges no runtime", names)
     from irexec.tools.sensitivity import SensitivityOptions
     from irexec.tools.sensitivity import sensitivity as measured
@@ -204,7 +216,7 @@ def _refuse(reason: str, names: Sequence[str]) -> None:
 def _recorded_script(model: str, script: str, request: JudgeOptions, sources: Sequence[InputSource]) -> int:
     names = (
         "runtime", "arithmetic", "environments", "steps", "load_state", "bundle", "strip_weights", "sensitivity",
-        "against", "target", "timeout", "shows_all", "as_json",
+        "against", "target", "timeout", "output", "shows_all", "as_json",
     )  # fmt: skip
     _refuse("--record-script judges nothing", names)
     from irexec.tools.judge.record_script import record_script

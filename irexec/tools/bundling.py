@@ -214,6 +214,7 @@ def judge_into(
     sources: Sequence[InputSource] = (),
     strip_weights: bool = False,
     notify: Notify = silent,
+    output: str | None = None,
 ) -> Judgement:
     """Judge a runtime, and write a bundle unless it agrees or loses its state; arguments are those of ``judge``.
 
@@ -225,7 +226,7 @@ def judge_into(
         InputError: the folder has files, weights of a recording are to be replaced, or as ``judge``.
     """
     _check_folder(Path(folder))
-    case = judged_case(model, inputs, options or JudgeOptions(), sources, notify)
+    case = judged_case(model, inputs, options or JudgeOptions(), sources, notify, output)
     found = case.judgement
     if found.verdict == "agrees":
         return found

@@ -45,6 +45,7 @@ def compare(
     sources: Sequence[InputSource] = (),
     notify: Notify = silent,
     advance: Advance = silent,
+    output: str | None = None,
 ) -> Comparison:
     """Compare two models, or one model in two runtimes, tensor by tensor.
 
@@ -58,20 +59,28 @@ def compare(
         sources: sources of other inputs; by default random ones.
         notify: receives unexpected facts.
         advance: see Advance.
+        output: the .html or .svg to draw the comparison to; None draws nothing.
 
     Raises:
-        InputError: the options, inputs or shapes do not fit the models, or both sides are the same.
+        InputError: the options, inputs or shapes do not fit the models, both sides are the same, or ``output`` has
+            another suffix.
         UnsupportedError: a runtime is not installed.
         ModelError, NodeError, ConversionError: a model cannot be read, or cannot run at all.
         RunTimeoutError: a run takes longer than the timeout.
     """
     options = options or CompareOptions()
+    if output is not None:
+        from irexec.tools.graph.beside import check_picture
+
+        check_picture(output, {})
     with ExitStack() as stack:
         given = GivenInputs(sources, given_runs(inputs), steps=options.runs)
         made = compared_models(stack, a, b, given, options, notify, advance)
         if options.tries > 1 and isinstance(made.evidence.a, RecordedSide):
             raise InputError(f"{made.evidence.a.label} holds tensors of one run: --tries needs two models")
         found = summary(made.evidence, made.rows, made.layouts)
+        if output is not None:
+            _draw(output, made, found)
     blind = {row.b for row in found.blind}
     for number in range(1, options.tries if found.agrees else 1):
         seed = options.seed + number
@@ -80,6 +89,8 @@ def compare(
             given = GivenInputs([InputSource(None, "random")], others)
             again = compared_models(stack, a, b, given, replace(options, seed=seed))
             other = summary(again.evidence, again.rows, again.layouts)
+            if output is not None and not other.agrees:
+                _draw(output, again, other)
         if not other.agrees:
             note = f"found with other inputs: those of try {number + 1} of {options.tries}, which are random"
             return replace(other, notes=(note, *other.notes))
@@ -89,6 +100,14 @@ def compare(
     rows = tuple(replace(row, is_blind=row.b in blind) for row in found.rows)
     note = f"{options.tries} tries agree, all but the first with random inputs"
     return replace(found, rows=rows, notes=(*found.notes, note))
+
+
+def _draw(output: str, made: ComparedModels, found: Comparison) -> None:
+    # Most comparisons draw nothing.
+    from irexec.tools.compare.picture import picture
+    from irexec.tools.graph.beside import write_picture
+
+    write_picture(output, picture(made.evidence, made.rows, found))
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,7 +110,12 @@ def _following(following: Iterable[Following], ignored: Ignored, kept: list[int]
 
 
 def diff(
-    a: ModelLike, b: ModelLike, *, ignore: Collection[str] = (), progress: Callable[[float], None] | None = None
+    a: ModelLike,
+    b: ModelLike,
+    *,
+    ignore: Collection[str] = (),
+    progress: Callable[[float], None] | None = None,
+    output: str | None = None,
 ) -> Diff:
     """Find the changes from model ``a`` to model ``b``.
 
@@ -123,11 +128,19 @@ def diff(
             "values=1e-6" for values that differ by at most this relative norm; "layer=NAME" for a layer, by name or id,
             where an asterisk matches any text.
         progress: called with the part of the constants that was compared since the last call.
+        output: the .html or .svg to draw the changes to; None draws nothing.
 
     Raises:
-        InputError: an argument is neither a model nor a path, or an entry of ``ignore`` is not known.
+        InputError: an argument is neither a model nor a path, an entry of ``ignore`` is not known, or ``output`` has
+            another suffix.
         ModelError, ConversionError: a model or a constant cannot be read.
     """
+    if output is not None:
+        # What draws also runs models: diff alone reads them.
+        from irexec.tools.diff.picture import picture
+        from irexec.tools.graph.beside import check_picture, write_picture
+
+        check_picture(output, {})
     a, b = as_model(a), as_model(b)
     ignored = Ignored.parsed(ignore)
     total = sum(node.constant.size for model in (a, b) for node in model.walk() if node.constant is not None)
@@ -146,7 +159,10 @@ def diff(
         tuple(found.following),
         unread=found.unread,
     )
-    return without(everything, ignored)
+    kept = without(everything, ignored)
+    if output is not None:
+        write_picture(output, picture(a, b, kept))
+    return kept
 
 
 def _of_model(a: ModelGraph, b: ModelGraph) -> list[Change]:

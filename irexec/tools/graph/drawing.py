@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from irexec.analysis.cost import Cost
 from irexec.errors import UnsupportedError
@@ -112,6 +112,26 @@ def family_of(type: str, version: str) -> str:
     return OF_FILES.get(file, "other")
 
 
+class Colours(NamedTuple):
+    """The colours of a box on a light page and on a dark one."""
+
+    fill: str
+    stroke: str
+    dark_fill: str
+    dark_stroke: str
+
+
+STATES = {
+    "differs": Colours("#fbd0ca", "#c62828", "#5e211c", "#ff8a80"),
+    "follows": Colours("#fde3c0", "#b26a00", "#4d3510", "#e9b45a"),
+    "unsure": Colours("#fdf6b8", "#857500", "#423c12", "#d8c84a"),
+    "added": Colours("#cfe6fb", "#1f63b5", "#16324f", "#86b6f2"),
+    "agrees": Colours("#d0edd4", "#2e7d32", "#1b3a1f", "#7fce86"),
+    "blind": Colours("#e4e0f6", "#6a5fb0", "#2d2947", "#a79df0"),
+    "unpaired": Colours("#f2f4f6", "#98a2ad", "#24292f", "#6b7683"),
+}
+"""States of layers in a comparison; a block has the first of those of its layers."""
+
 SEVERITIES = ("error", "warning", "info")
 """Severities, the worst first."""
 
@@ -135,6 +155,8 @@ class DrawnLayer:
         milliseconds, share: median time and part of the whole; None unless measured, and for a layer that is computed
             along with another one.
         along_with: the name of the other layer.
+        state: its state in a comparison, one of STATES; "" without one.
+        badge: a short text at the right of the title in place of the time.
     """
 
     index: int
@@ -149,6 +171,8 @@ class DrawnLayer:
     milliseconds: float | None = None
     share: float | None = None
     along_with: str | None = None
+    state: str = ""
+    badge: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +244,7 @@ class Drawing(Shown):
         cut: the neighbours outside of the drawing, before and after each layer that has some, by name.
         findings: findings that belong to no layer of the drawing.
         milliseconds: the time of a run; None unless measured.
+        states: the states of a comparison, by which the layers are coloured, with their titles; empty without one.
     """
 
     name: str
@@ -230,6 +255,7 @@ class Drawing(Shown):
     cut: dict[int, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     milliseconds: float | None = None
+    states: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def boxes(self) -> int:
@@ -262,6 +288,11 @@ class Drawing(Shown):
         """The worst of these findings; None without findings."""
         severities = {finding.severity for finding in self.findings_of(layer)}
         return next((name for name in SEVERITIES if name in severities), None)
+
+    def state(self, layer: DrawnLayer) -> str:
+        """The worst state of a layer and of the constants that are drawn in it; "" without a comparison."""
+        states = {self.layers[i].state for i in (layer.index, *layer.constants)}
+        return next((name for name in self.states if name in states), "")
 
     def tensor(self, layer: int, output: int) -> str:
         """The element type and shape of an output; "" where there is no such port."""
@@ -388,6 +419,7 @@ class Box:
         family: the family of operations, which determines the colours; "" for a block.
         severity: severity of the worst finding; None without findings.
         share: share of the time of a run, 0 to 1; None unless measured.
+        state: the state in a comparison, which determines the colours in place of the family; "" without one.
     """
 
     title: str
@@ -396,6 +428,7 @@ class Box:
     family: str = ""
     severity: str | None = None
     share: float | None = None
+    state: str = ""
 
     @property
     def height(self) -> float:
@@ -410,11 +443,14 @@ def box_of_item(drawing: Drawing, item: int) -> Box:
 
 def layer_box(drawing: Drawing, layer: DrawnLayer) -> Box:
     """The box of a layer: type, name, and the constants that it reads."""
-    badge = "" if layer.milliseconds is None else _milliseconds(layer.milliseconds)
+    badge = layer.badge if layer.milliseconds is None else _milliseconds(layer.milliseconds)
     lines = [fitted(layer.line.name, TEXT, _SPACE)]
     if layer.reads:
         lines.append(fitted(", ".join(layer.reads), TEXT, _SPACE))
-    return Box(_title(layer.line.type, badge), tuple(lines), badge, layer.family, drawing.severity(layer), layer.share)
+    return Box(
+        _title(layer.line.type, badge), tuple(lines), badge, layer.family, drawing.severity(layer), layer.share,
+        drawing.state(layer),
+    )  # fmt: skip
 
 
 def frame_box(drawing: Drawing, frame: DrawnFrame) -> Box:
@@ -424,7 +460,7 @@ def frame_box(drawing: Drawing, frame: DrawnFrame) -> Box:
     if frame.layer is not None:
         owner = layer_box(drawing, drawing.layers[frame.layer])
         lines = (*owner.lines[:1], f"{folded} inside")
-        return Box(owner.title, lines, owner.badge, "control", owner.severity, owner.share)
+        return Box(owner.title, lines, owner.badge, "control", owner.severity, owner.share, owner.state)
     times = [layer.milliseconds for layer in inside if layer.milliseconds is not None]
     badge = _milliseconds(sum(times)) if times else ""
     share = sum(layer.share or 0 for layer in inside) if times else None
@@ -433,7 +469,9 @@ def frame_box(drawing: Drawing, frame: DrawnFrame) -> Box:
     severities = {drawing.severity(layer) for layer in inside}
     severity = next((name for name in SEVERITIES if name in severities), None)
     lines = (folded, frequent)
-    return Box(_title(frame.name, badge), lines, badge, "", severity, share)
+    states = {drawing.state(layer) for layer in inside}
+    state = next((name for name in drawing.states if name in states), "")
+    return Box(_title(frame.name, badge), lines, badge, "", severity, share, state)
 
 
 def frame_title(drawing: Drawing, frame: DrawnFrame) -> str:

@@ -3,7 +3,7 @@
 // Keys of a layer: n name, t type, v version, p path of the body, i id, f family, l line, in [port, type and shape, from], out [port, type
 // and shape, tensor names], a attributes, h the layer that it is drawn in, k constants drawn in it, r types and shapes of constants that it
 // reads, s statistics, w findings, ms time, sh share, al computed along with, c [MACs, parameters, bytes], b and z names of layers before
-// and after it that are not drawn. An item of a frame is a layer, or ~ of a frame's index.
+// and after it that are not drawn, st its state in a comparison, bd a text at the right of its title. An item of a frame is a layer, or ~ of a frame's index.
 
 const SEVERITIES = ["error", "warning", "info"];
 
@@ -31,6 +31,30 @@ class Graph {
       this.before[target].push([input, source]);
     }
     this.summaries = new Map();
+    if (this.states.length) this.shade(this.states, (layer) => layer.st ?? this.states.length - 1);
+  }
+
+  // Colours of boxes in place of those of families: rows [title, colours], and the index of a layer's row. A box has the first row of its layers.
+  shade(rows, of) {
+    this.shades = { rows, of, known: new Map() };
+  }
+
+  shadeOf(item) {
+    const { rows, of, known } = this.shades;
+    if (!known.has(item)) {
+      const layers = item < 0 ? this.inside(this.frames[~item]) : [];
+      if (this.layerOf(item)) layers.push(this.layerOf(item));
+      known.set(item, layers.reduce((best, layer) => Math.min(best, of(layer), ...layer.k.map((i) => of(this.layers[i]))), rows.length - 1));
+    }
+    return known.get(item);
+  }
+
+  // Titles and colours that are in use.
+  legend() {
+    const boxes = this.layers.filter((layer) => layer.h === undefined);
+    const [rows, of] = this.shades ? [this.shades.rows, (layer) => this.shadeOf(layer.index)] : [this.families.map((row) => row.slice(1)), (layer) => layer.f];
+    const used = new Set(boxes.map(of));
+    return rows.filter((_, i) => used.has(i));
   }
 
   isUnfolded(index) {
@@ -102,7 +126,7 @@ class Graph {
   textsOf(item) {
     const layer = this.layerOf(item);
     if (layer && item >= 0) {
-      return { title: layer.t, lines: [layer.n, ...(layer.r ? [layer.r] : [])], badge: time(layer.ms) };
+      return { title: layer.t, lines: [layer.n, ...(layer.r ? [layer.r] : [])], badge: layer.bd || time(layer.ms) };
     }
     const frame = this.frames[~item], summary = this.summary(frame);
     if (layer) return { title: layer.t, lines: [layer.n, `▸ ${count(summary.count, "layer")} inside`], badge: time(layer.ms) };
@@ -116,6 +140,7 @@ class Graph {
   }
 
   coloursOf(item, isDark) {
+    if (this.shades) return this.shades.rows[this.shadeOf(item)].slice(isDark ? 3 : 1);
     const layer = this.layerOf(item);
     if (!layer) return null;
     const [, , fill, stroke, darkFill, darkStroke] = this.families[layer.f];

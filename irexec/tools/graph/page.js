@@ -47,13 +47,7 @@ class Page {
   }
 
   legend() {
-    const used = new Set(this.graph.layers.filter((layer) => layer.h === undefined).map((layer) => layer.f));
-    const rows = this.graph.families.flatMap(([, title, ...colours], i) => {
-      if (!used.has(i)) return [];
-      const swatch = make("span", null, { class: "swatch" });
-      [swatch.style.background, swatch.style.borderColor] = this.dark.matches ? colours.slice(2) : colours;
-      return [make("li", [swatch, title])];
-    });
+    const rows = this.graph.legend().map(([title, ...colours]) => make("li", [swatch(colours, this.dark.matches), title]));
     this.root.querySelector(".legend ul").replaceChildren(...rows);
   }
 
@@ -92,6 +86,7 @@ class Page {
   }
 
   draw() {
+    this.linked?.moved(this);
     if (!this.frame) this.frame = requestAnimationFrame(() => this.paint());
   }
 
@@ -139,6 +134,7 @@ class Page {
       // For a page around this one, which may show more of the layer.
       if (about) this.root.dispatchEvent(new CustomEvent("irexec-select", { bubbles: true, detail: about.n }));
     }
+    this.linked?.selected(this, item, layer);
     this.draw();
   }
 
@@ -171,6 +167,7 @@ class Page {
       this.view.y += box.y - old.y;
     }
     if (this.selected === item) this.panel.fill(item);
+    this.linked?.toggled(this, frame);
     this.draw();
   }
 
@@ -178,6 +175,7 @@ class Page {
     for (const frame of this.graph.frames) if (frame.kind === "block" || frame.kind === "layer") frame.folded = folded;
     if (this.selected !== null && !this.placed.byItem.has(this.selected)) this.select(null);
     this.place();
+    this.linked?.toggled(this, null, folded);
     this.fit();
     if (this.view.scale < READABLE) this.begin();
   }

@@ -9,6 +9,12 @@ function make(tag, content, attributes) {
   return made;
 }
 
+function swatch(colours, isDark) {
+  const box = make("span", null, { class: "swatch" });
+  [box.style.background, box.style.borderColor] = isDark ? colours.slice(2) : colours;
+  return box;
+}
+
 class Panel {
   // `show` is called with the index of a layer that a reader wants to see, `toggle` with a frame, `close` with nothing.
   constructor(element, graph, { show, toggle, close }) {

@@ -25,6 +25,7 @@ from irexec.messages import counted, cut, visible
 from irexec.tools.graph.drawing import (
     FAMILIES,
     FONTS,
+    STATES,
     TEXT,
     TITLE,
     WIDTH,
@@ -136,8 +137,8 @@ def _frame_title(one: PlacedBox, fill: str) -> Html:
 
 
 def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
-    family = FAMILIES.get(box.family)
-    fill, stroke = (family.fill, family.stroke) if family else (_BLOCK_FILL, _BLOCK_STROKE)
+    colours = STATES.get(box.state) if drawing.states else FAMILIES.get(box.family)
+    fill, stroke = (colours.fill, colours.stroke) if colours else (_BLOCK_FILL, _BLOCK_STROKE)
     text = _tooltip(drawing.layers[one.item]) if one.item >= 0 else drawing.frames[~one.item].name
     parts = [element("title", cut(text, _LONGEST_TITLE)), _rectangle(one, fill, stroke)]
     if one.item < 0:
@@ -258,19 +259,23 @@ def _label(text: str, x: float, y: float) -> Html:
 
 def _legend(drawing: Drawing, space: float) -> tuple[list[Html], float]:
     """The colours in use, in lines of at most ``space`` pixels, and the height of all lines."""
-    used = {layer.family for layer in drawing.layers if layer.drawn_in is None}
+    boxes = [layer for layer in drawing.layers if layer.drawn_in is None]
+    if drawing.states:
+        states = {drawing.state(layer) for layer in boxes}
+        rows = [
+            (title, STATES[name].fill, STATES[name].stroke) for name, title in drawing.states.items() if name in states
+        ]
+    else:
+        used = {layer.family for layer in boxes}
+        rows = [(one.title, one.fill, one.stroke) for one in FAMILIES.values() if one.name in used]
     parts: list[Html] = []
     x, y = 14.0, 14.0
-    for family in FAMILIES.values():
-        if family.name not in used:
-            continue
-        needed = width(family.title, TEXT) + 30
+    for title, fill, stroke in rows:
+        needed = width(title, TEXT) + 30
         if x > 14 and x + needed > max(space, 200.0):
             x, y = 14.0, y + 18
-        parts.append(
-            element("rect", x=_n(x), y=_n(y - 9), width=11, height=11, rx=2, fill=family.fill, stroke=family.stroke)
-        )
-        parts.append(_text(family.title, x + 16, y, _LABEL))
+        parts.append(element("rect", x=_n(x), y=_n(y - 9), width=11, height=11, rx=2, fill=fill, stroke=stroke))
+        parts.append(_text(title, x + 16, y, _LABEL))
         x += needed
     return parts, y + 12 if parts else 0.0
 
@@ -301,20 +306,25 @@ def graph_fragment(drawing: Drawing, *, id: str = "graph", is_whole_page: bool =
             moves it at once.
     """
     return joined(
-        element("style", _file("page.css")),
-        element(
-            "section",
-            _bar(drawing),
-            element("div", element("canvas", tabindex=0, aria_label=_HINT), _folded_legend(), class_="view"),
-            element("aside", class_="details", hidden=True, aria_label="selected layer", tabindex=-1),
-            element("div", class_="prints"),
-            element("div", class_="said", aria_live="polite"),
-            _help(),
-            data(f"{id}-data", document(drawing)),
-            id=id,
-            class_="irexec-graph whole" if is_whole_page else "irexec-graph",
-        ),
-        element("script", _script()),
+        element("style", page_file("page.css")),
+        graph_section(drawing, id=id, is_whole_page=is_whole_page),
+        element("script", script()),
+    )
+
+
+def graph_section(drawing: Drawing, *, id: str, is_whole_page: bool = False) -> Html:
+    """The graph without style sheet and script; see ``graph_fragment``."""
+    return element(
+        "section",
+        _bar(drawing),
+        element("div", element("canvas", tabindex=0, aria_label=_HINT), _folded_legend(), class_="view"),
+        element("aside", class_="details", hidden=True, aria_label="selected layer", tabindex=-1),
+        element("div", class_="prints"),
+        element("div", class_="said", aria_live="polite"),
+        _help(),
+        data(f"{id}-data", document(drawing)),
+        id=id,
+        class_="irexec-graph whole" if is_whole_page else "irexec-graph",
     )
 
 
@@ -375,15 +385,16 @@ def _help() -> Html:
 
 
 @cache
-def _script() -> Html:
-    """The script; nothing of it is visible to other scripts of the page."""
+def script(*more: str) -> Html:
+    """The script, with further files of it; nothing of it is visible to other scripts of the page."""
     sizes = f"const WIDTH = {WIDTH}, GAP_Y = {GAP_Y}, PAD = {PAD}, HEAD = {HEAD}, CUT = {CUT};\n"
-    parts = (_file(f"{name}.js") for name in ("graph", "placing", "painting", "panel", "page"))
+    parts = (page_file(f"{name}.js") for name in ("graph", "placing", "painting", "panel", "page", *more))
     return joined(Html('(() => {\n"use strict";\n'), Html(sizes), *parts, Html("})();\n"))
 
 
 @cache
-def _file(name: str) -> Html:
+def page_file(name: str) -> Html:
+    """The text of a style sheet or script of this package."""
     return Html((files("irexec.tools.graph") / name).read_text("utf-8"))
 
 
@@ -398,6 +409,7 @@ def document(drawing: Drawing) -> dict[str, Any]:
         "tensors": [[layer, output] for layer, output in tensors],
         "findings": [_finding(finding) for finding in drawing.findings],
         "edges": [[edge.source, edge.output, edge.target, edge.input] for edge in drawing.edges],
+        "states": [[title, *STATES[name]] for name, title in drawing.states.items()],
     }
 
 
@@ -461,6 +473,8 @@ def _layer(drawing: Drawing, layer: DrawnLayer) -> dict[str, Any]:
         "c": None if cost is None else [cost.macs, cost.parameters, cost.bytes],
         "b": [_short(name) for name in before[:_LISTED]],
         "z": [_short(name) for name in after[:_LISTED]],
+        "st": list(drawing.states).index(layer.state) if layer.state in drawing.states else None,
+        "bd": layer.badge,
     }
     return {key: value for key, value in found.items() if value not in (None, "", [])}
 

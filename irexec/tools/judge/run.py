@@ -50,6 +50,7 @@ def judge(
     *,
     sources: Sequence[InputSource] = (),
     notify: Notify = silent,
+    output: str | None = None,
     **settings: Any,
 ) -> Judgement:
     """Judge a runtime: every layer beside the interval in which correct implementations lie.
@@ -61,16 +62,17 @@ def judge(
         options: the runtime, its properties and its arithmetic.
         sources: sources of other inputs; by default random ones.
         notify: receives unexpected facts.
+        output: the .html or .svg to draw the judgement to; None draws nothing.
         settings: single options, in place of ``options``.
 
     Raises:
-        InputError: the options, inputs or shapes do not fit the model.
+        InputError: the options, inputs or shapes do not fit the model, or ``output`` has another suffix.
         UnsupportedError: the runtime is not installed.
         ModelError, ConversionError, EngineError: the model cannot be read, or the runtime does not run it.
         RunTimeoutError: a run takes longer than the timeout.
     """
     options = options or JudgeOptions(**settings)
-    return judged_case(model, inputs, options, sources, notify).judgement
+    return judged_case(model, inputs, options, sources, notify, output).judgement
 
 
 def judged_case(
@@ -79,9 +81,19 @@ def judged_case(
     options: JudgeOptions,
     sources: Sequence[InputSource],
     notify: Notify,
+    output: str | None = None,
 ) -> Case:
     """The judgement together with its model: of several steps the one that the verdict is about; see ``judge``."""
-    return judged_steps(*given_steps(model, inputs, options, sources, notify), options)
+    if output is not None:
+        # Most judgements draw nothing.
+        from irexec.tools.graph.beside import check_picture, write_picture
+        from irexec.tools.judge.picture import picture
+
+        check_picture(output, {})
+    case = judged_steps(*given_steps(model, inputs, options, sources, notify), options)
+    if output is not None:
+        write_picture(output, picture(case))
+    return case
 
 
 def given_steps(

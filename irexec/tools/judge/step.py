@@ -43,6 +43,7 @@ class Case:
         judgement: the judgement.
         is_recorded: whether the runtime is a recording, in which no smaller model runs.
         state: the variables before the step, by the tensors that read them; empty before the first step.
+        step: the step, with its evidence.
     """
 
     side: ModelSide
@@ -52,6 +53,7 @@ class Case:
     judgement: Judgement
     is_recorded: bool
     state: Tensors
+    step: Step
 
 
 @dataclass(frozen=True, eq=False)
