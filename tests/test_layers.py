@@ -100,7 +100,7 @@ _TOOLS: dict[str, set[str]] = {
     "bisecting": {"arrays", "commands", "compare", "engines", "judge", "run"},
     "generating": {"engines", "images", "run"},
     "downgrading": {"arrays", "sections", "verify"},
-    "inside": {"compare", "engines"},
+    "inside": {"compare", "engines", "images", "judge", "run"},
     "joining": set(),
     "upgrading": {"arrays", "engines", "run"},
     "extracting": {"arrays", "reduce", "run"},

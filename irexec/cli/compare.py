@@ -126,6 +126,11 @@ _COMPARISON = OptionGroup(
     type=FilePath(),
     metavar="FILE.py",
 )
+@flag(
+    "--inside",
+    "is_inside",
+    "A in OpenVINO: tell a wrong transformation from a wrong kernel; --b-runtime openvino==2024.6.0 is a release.",
+)
 @option("-o", "--output", "Draw the comparison too: .html, a page with both graphs, or .svg.", type=FilePath())
 @flag("--all", "shows_all", "Show every tensor, not only those around the first that differs.")
 @flag("--json", "as_json", "Versioned JSON, with every tensor.")
@@ -139,6 +144,7 @@ def compare(
     compute: ComputeOptions,
     limits: LimitOptions,
     record_torch: str | None,
+    is_inside: bool,
     output: str | None,
     shows_all: bool,
     as_json: bool,
@@ -154,6 +160,7 @@ def compare(
     irexec compare model.xml damaged.xml -o page.html
     irexec compare --record-torch record.py
     irexec compare torch.npz model.xml
+    irexec compare model.xml --inside
 
     A and B are .xml or .onnx; A may also be a .npz of tensors, also of the modules of a PyTorch model, or a folder that
     infer --dump-layers wrote. Without B it
@@ -178,6 +185,12 @@ def compare(
         from irexec.tools.graph.beside import check_picture
 
         check_picture(output, files_read(a, sides.a_weights, inputs.sources) | ({} if b is None else {b: "B"}))
+    if is_inside:
+        if b is not None:
+            raise click.UsageError("--inside compares A with what OpenVINO makes of it: no B")
+        from irexec.cli.inside import checked_inside
+
+        return checked_inside(a, sides.b_runtime, request, inputs.sources, output, as_json)
     with progress_bar(f"comparing {a}", 1.0) as advance:
         found = compare_models(
             a, b, None, request, sources=inputs.sources, notify=render.note_line, advance=advance, output=output

@@ -17,7 +17,6 @@ from irexec.tools.diff import KINDS, Diff
 from irexec.tools.diff import diff as find_differences
 from irexec.tools.diff.models import Ignored
 from irexec.tools.diff.patch import diff_sections
-from irexec.tools.run.input_sources import files_read
 from irexec.tools.run.shapes import read_with_shapes, reshape_both
 
 FORMATS = ("text", "json", "markdown", "github")
@@ -114,6 +113,7 @@ def diff(
     given, mmap = inputs.shapes, files.mmap
     if output is not None:
         from irexec.tools.graph.beside import check_picture
+        from irexec.tools.run.input_sources import files_read
 
         check_picture(output, files_read(a, a_bin) | files_read(b, b_bin))
     with progress_bar(f"reading {a}", 1) as advance:

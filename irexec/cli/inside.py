@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from irexec.api import save_model
@@ -11,9 +13,10 @@ from irexec.cli.values import SHAPES_GIVEN, FilePath, ShapeOptions, shapes_by_in
 from irexec.io.writer import check_model_files
 from irexec.messages import counted
 from irexec.tools.compare import CompareOptions
-from irexec.tools.inside import InsideOptions, check
+from irexec.tools.inside import Inside, InsideCheck, InsideOptions, check
 from irexec.tools.inside import inside as transformed
-from irexec.tools.run.input_sources import files_read
+from irexec.tools.judge import JudgeOptions
+from irexec.tools.run.input_sources import InputSource, files_read
 
 
 @command()
@@ -49,12 +52,11 @@ def inside(
     \b
     irexec inside model.xml -o inside.xml
     irexec inside model.xml --check --shape "x[1,3,224,224]"
+    irexec inside model.xml --check --release 2024.6.0
     irexec compare model.xml inside.xml
     """
     if not is_checked:
         refuse_without("check", "shape", "seed")
-    elif release is not None:
-        raise click.UsageError("--check runs the installed OpenVINO: --release is for the file alone")
     if output is not None:
         check_model_files(output, files_read(model, None), overwrite=overwrite)
     with render.progress(f"compiling {model}"):
@@ -64,14 +66,40 @@ def inside(
     checked = None
     if is_checked:
         with render.progress(f"comparing {model}"):
-            options = CompareOptions(shapes=shapes_by_input(shape, "--shape"), seed=seed)
+            runtime = "openvino" if release is None else f"openvino=={release}"
+            options = CompareOptions(shapes=shapes_by_input(shape, "--shape"), seed=seed, b_runtime=runtime)
             checked = check(model, found, options)
+    return shown(found, checked, output, as_json)
+
+
+def checked_inside(
+    model: str,
+    runtime: str,
+    options: CompareOptions | JudgeOptions,
+    sources: Sequence[InputSource],
+    output: str | None,
+    as_json: bool,
+) -> int:
+    """``compare --inside`` and ``judge --inside``: print the verdict; returns the exit code."""
+    kind, _, release = runtime.partition("==")
+    if kind not in ("openvino", "irexec"):
+        raise click.UsageError(f"--inside is about OpenVINO, not {runtime}")
+    with render.progress(f"compiling {model}"):
+        found = transformed(model, InsideOptions(release=release or None, environments=options.environments))
+    with render.progress(f"comparing {model}"):
+        checked = check(model, found, options, sources=sources, notify=render.note_line, output=output)
+    return shown(found, checked, None, as_json)
+
+
+def shown(found: Inside, checked: InsideCheck | None, output: str | None, as_json: bool) -> int:
+    """Print a transformed model and what is known of it; returns the exit code."""
     document = {
         "model": output, "version": found.version, "before": dict(found.before), "inside": dict(found.after),
         "rewritten": dict(found.rewritten), "layers": len(found.model.nodes),
         "verdict": None if checked is None else checked.verdict,
     }  # fmt: skip
-    written = "nothing is written" if output is None else f"{output}: {counted(len(found.model.nodes), 'layer')}"
+    written = [] if output is None else [f"{output}: {counted(len(found.model.nodes), 'layer')}"]
+    written = written or (["nothing is written"] if checked is None else [])
     verdict = [] if checked is None else checked.sections()
-    render.result(as_json, lambda: document, [*found.sections(), written, *verdict])
+    render.result(as_json, lambda: document, [*found.sections(), *written, *verdict])
     return 0 if checked is None or checked.verdict == "neither" else 1

@@ -101,6 +101,7 @@ _STEPS = OptionGroup(
     metavar="MODEL",
 )
 @option("--target", "SNR in decibels that the results need; default: 40, for int8 and int4 30.", type=float)
+@flag("--inside", "is_inside", "Also tell a wrong transformation of OpenVINO from a wrong kernel.")
 @option("-o", "--output", "Draw the judgement too: .html, a page with the graph, or .svg.", type=FilePath())
 @flag("--verbose", "shows_all", "Show every tensor or layer.")
 @json_option
@@ -117,6 +118,7 @@ def judge(
     sensitivity: str | None,
     against: str | None,
     target: float | None,
+    is_inside: bool,
     output: str | None,
     shows_all: bool,
     as_json: bool,
@@ -129,6 +131,7 @@ def judge(
     irexec judge model.onnx --runtime onnxruntime -o page.html
     irexec judge model.xml --runtime openvino==2024.1.0
     irexec judge model.xml --runtime 'command:./runner' --bundle fault/
+    irexec judge model.xml --inside
     irexec judge model.xml --record-script record.py
     irexec judge model.xml --runtime recorded.npz
     irexec judge model.xml -i x.npz --sensitivity int8
@@ -163,6 +166,11 @@ def judge(
         from irexec.tools.graph.beside import check_picture
 
         check_picture(output, files_read(model, files.weights, inputs.sources))
+    if is_inside:
+        _refuse("--inside writes no bundle", ("bundle", "strip_weights"))
+        from irexec.cli.inside import checked_inside
+
+        return checked_inside(model, runtime.runtime, request, inputs.sources, output, as_json)
     with progress_bar(f"judging {runtime.runtime}", 1.0):
         found = _judged(model, request, inputs.sources, bundle, strip_weights, output)
     render.result(as_json, found.as_dict, judgement_sections(found, shows_all), found.notes)
@@ -195,7 +203,7 @@ def _sensitivity(
     shows_all: bool,
     as_json: bool,
 ) -> int:
-    names = ("runtime", "properties", "arithmetic", "environments", "bundle", "strip_weights", "timeout", "output")
+    names = ("runtime", "properties", "arithmetic", "environments", "bundle", "strip_weights", "timeout", "is_inside", "output")
     _refuse(f"--{'against' if 'against' in changed else 'sensitivity'} judges no runtime", names)
     from irexec.tools.sensitivity import SensitivityOptions
     from irexec.tools.sensitivity import sensitivity as measured
@@ -216,7 +224,7 @@ def _refuse(reason: str, names: Sequence[str]) -> None:
 def _recorded_script(model: str, script: str, request: JudgeOptions, sources: Sequence[InputSource]) -> int:
     names = (
         "runtime", "arithmetic", "environments", "steps", "load_state", "bundle", "strip_weights", "sensitivity",
-        "against", "target", "timeout", "output", "shows_all", "as_json",
+        "against", "target", "timeout", "is_inside", "output", "shows_all", "as_json",
     )  # fmt: skip
     _refuse("--record-script judges nothing", names)
     from irexec.tools.judge.record_script import record_script

@@ -28,6 +28,7 @@ KINDS = {
     "contrib": "tests.contrib_sweep.sweep",
     "diff": "tests.diff_sweep.judging",
     "graphs": "tests.graphs.openvino",
+    "inside": "tests.inside_sweep",
     "integers": "tests.integer_sweep.sweep",
     "judge": "tests.judge_sweep.networks",
     "judge-graphs": "tests.bounds.judged_graphs",

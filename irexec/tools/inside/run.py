@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
+import re
 import sys
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,12 +16,15 @@ from irexec.analysis.model import Model
 from irexec.api import as_model
 from irexec.display import Column, Content, Table
 from irexec.errors import InputError
-from irexec.messages import counted
+from irexec.messages import counted, listed, silent
 from irexec.records import Report
 from irexec.tools.compare import CompareOptions, Comparison, compare
 from irexec.tools.engines.releases.environments import Release, command_of, environments_folder
+from irexec.tools.images import Notify
 from irexec.tools.inside.cache import transformed
 from irexec.tools.inside.published import is_published, published
+from irexec.tools.judge import Judgement, JudgeOptions, judge
+from irexec.tools.run.input_sources import InputSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,10 +35,12 @@ class InsideOptions:
         release: the release of OpenVINO, such as "2025.4.0", of the environments that ``bisect`` makes; None for the
             one that is installed beside irexec.
         precision: INFERENCE_PRECISION_HINT: "f32", "f16" or "bf16".
+        environments: the folder of the environments of releases; by default that of ``bisect``.
     """
 
     release: str | None = None
     precision: str = "f32"
+    environments: str | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,6 +52,7 @@ class Inside(Report):
         version: the OpenVINO that transformed it.
         before, after: the number of layers of each operation, in the source and as the plugin runs it.
         rewritten: the layers of operations of the plugin, which ``model`` has as published ones.
+        fused: the names of the layers of the source that each layer of the plugin stands for, as it says.
     """
 
     model: Model
@@ -52,6 +60,7 @@ class Inside(Report):
     before: Mapping[str, int]
     after: Mapping[str, int]
     rewritten: Mapping[str, int]
+    fused: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def sections(self) -> list[Content]:
         """The operations whose numbers differ, and sentences."""
@@ -79,13 +88,29 @@ def inside(path: str | Path, options: InsideOptions | None = None) -> Inside:
     if options.precision not in ("f32", "f16", "bf16"):
         raise InputError(f"precision is {options.precision!r}, expected f32, f16 or bf16")
     source = as_model(path)
-    made = transformed(str(path), (_python(options.release),), precision=options.precision)
+    made = transformed(str(path), (_python(options),), precision=options.precision)
     graph = io.read(made.xml, made.constants)
     after = Counter(node.type for node in graph.walk())
     rewritten = Counter(node.type for node in graph.walk() if not is_published(node))
     before = Counter(node.type for node in source.walk())
     model = published(graph, graph.name).model()
-    return Inside(model, made.version, before, after, rewritten)
+    return Inside(model, made.version, before, after, rewritten, _fused(made.xml))
+
+
+_LAYER = re.compile(rb'<layer [^>]*?\bname="([^"]*)"|name="fused_names" version="0" value="([^"]*)"')
+
+
+def _fused(xml: bytes) -> dict[str, tuple[str, ...]]:
+    """The fused names of each layer of a transformed model; a layer alone stands for itself."""
+    found: dict[str, tuple[str, ...]] = {}
+    layer = ""
+    for match in _LAYER.finditer(xml):
+        name, fused = (html.unescape((part or b"").decode()) for part in match.groups())
+        if match[1] is not None:
+            layer = name
+        elif fused not in ("", layer):
+            found[layer] = tuple(fused.split(","))
+    return found
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,22 +122,28 @@ class InsideCheck(Report):
             otherwise, else "neither".
         transformation: the source and the transformed model, both in irexec.
         kernel: the source in irexec and in OpenVINO.
+        fused: see Inside.
     """
 
     verdict: Literal["transformation", "kernel", "neither"]
     transformation: Comparison
-    kernel: Comparison
+    kernel: Comparison | Judgement
+    fused: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def sections(self) -> list[Content]:
-        """The verdict, with the layer where the two part, if there is one."""
-        found = {"transformation": self.transformation, "kernel": self.kernel}.get(self.verdict)
-        if found is None:
+        """The verdict, with the first layer that differs and the layers of the source that it stands for."""
+        if self.verdict == "neither":
             return ["neither: the transformed model is the source, and OpenVINO computes both as irexec does"]
-        where = (
-            "the results"
-            if found.first is None
-            else f"{found.first.suspect.layer.name!r} ({found.first.suspect.layer.type})"
-        )
+        if isinstance(self.kernel, Judgement) and self.verdict == "kernel":
+            return [f"kernel: the transformed model is the source; {self.kernel.sentence}"]
+        found = self.transformation if self.verdict == "transformation" else self.kernel
+        if not isinstance(found, Comparison):
+            raise AssertionError("a judgement is of a kernel")
+        where = "the results"
+        if found.first is not None:
+            layer = found.first.suspect.layer
+            fused = self.fused.get(layer.name, ()) if self.verdict == "transformation" else ()
+            where = f"{layer.name!r} ({layer.type})" + (f", made of {listed(list(map(repr, fused)), 6)}" if fused else "")
         said = {
             "transformation": "the transformed model gives other values than the source, both in irexec; first at",
             "kernel": "the transformed model is the source, and OpenVINO computes it otherwise; first at",
@@ -120,31 +151,57 @@ class InsideCheck(Report):
         return [f"{self.verdict}: {said} {where}"]
 
 
-def check(path: str | Path, found: Inside, options: CompareOptions | None = None) -> InsideCheck:
-    """Tell a wrong transformation from a wrong kernel, on random inputs.
+def check(
+    path: str | Path,
+    found: Inside,
+    options: CompareOptions | JudgeOptions | None = None,
+    *,
+    sources: Sequence[InputSource] = (),
+    notify: Notify = silent,
+    output: str | None = None,
+) -> InsideCheck:
+    """Tell a wrong transformation from a wrong kernel.
 
     Args:
         path: the source.
-        found: the transformed model of the OpenVINO that is installed.
-        options: shapes, seed and tolerances; the runtimes are set here.
+        found: the transformed model of the runtime of ``options``.
+        options: shapes, seed, tolerances and the runtime, which is ``b_runtime``, or OpenVINO where that is irexec; of
+            a judgement, whose bounds then tell wrong kernels.
+        sources: sources of the inputs; by default random ones.
+        notify: receives unexpected facts.
+        output: the .html or .svg to draw the comparison to that the verdict rests on; None draws nothing.
 
     Raises:
         InputError, ModelError, NodeError, EngineError: as for ``compare``.
     """
-    options = replace(options or CompareOptions(), a_runtime="irexec")
+    options = options or CompareOptions()
+    kernel: Comparison | Judgement
     # OpenVINO runs the file of the user.
-    kernel = compare(str(path), None, options=replace(options, b_runtime="openvino"))
-    transformation = compare(str(path), found.model, options=replace(options, b_runtime="irexec"))
+    if isinstance(options, JudgeOptions):
+        kernel = judge(str(path), None, options, sources=sources, notify=notify, output=output)
+        is_kernel = kernel.is_bug
+        own = CompareOptions(a_weights=options.weights, shapes=options.shapes, seed=options.seed, runs=options.steps)
+    else:
+        runtime = "openvino" if options.b_runtime == "irexec" else options.b_runtime
+        own = replace(options, a_runtime="irexec", b_runtime="irexec", properties=None)
+        kernel = compare(
+            str(path), None, options=replace(options, a_runtime="irexec", b_runtime=runtime), sources=sources,
+            notify=notify, output=output,
+        )  # fmt: skip
+        is_kernel = not kernel.results_agree
+    transformation = compare(str(path), found.model, options=own, sources=sources)
     verdict: Literal["transformation", "kernel", "neither"] = "neither"
     # Results alone: transformations move layers, and their names with them, to where other tensors are.
     if not transformation.results_agree:
         verdict = "transformation"
-    elif not kernel.results_agree:
+    elif is_kernel:
         verdict = "kernel"
-    return InsideCheck(verdict, transformation, kernel)
+    if output is not None and verdict == "transformation":
+        compare(str(path), found.model, options=own, sources=sources, output=output)
+    return InsideCheck(verdict, transformation, kernel, found.fused)
 
 
-def _python(release: str | None) -> str:
-    if release is None:
+def _python(options: InsideOptions) -> str:
+    if options.release is None:
         return sys.executable
-    return command_of(Release("openvino", release), environments_folder())[0]
+    return command_of(Release("openvino", options.release), environments_folder(options.environments))[0]
