@@ -26,7 +26,18 @@ from tests.support.networks import unpacked
 from tests.sweep.kind import Case, Kind, Outcome, temporary
 from tests.tools.judge.faulty import plant
 
-NETWORKS = ("resnet18", "yolo", "bert_sdpa", "mobilenet_v3", "unet", "gru_tagger", "swin", "convnext", "super_resolution", "vit_sdpa")
+NETWORKS = (
+    "resnet18",
+    "yolo",
+    "bert_sdpa",
+    "mobilenet_v3",
+    "unet",
+    "gru_tagger",
+    "swin",
+    "convnext",
+    "super_resolution",
+    "vit_sdpa",
+)
 _TRIES = 30
 _VISIBLE = 1e-2
 
@@ -138,11 +149,13 @@ class Planted:
                 continue
             with pytest.MonkeyPatch.context() as patch:
                 runtime = plant(patch, damage, kernels="irexec")
-                return f"{node.name} ({fault.kind})", check(self.path, self.found, CompareOptions(b_runtime=runtime)).verdict
+                return f"{node.name} ({fault.kind})", check(
+                    self.path, self.found, CompareOptions(b_runtime=runtime)
+                ).verdict
         return None
 
     def _shows(self, damaged: irexec.Model) -> bool:
-        """Whether a result differs visibly: in NumPy, beside the source."""
+        """Whether a result differs visibly from the source's."""
         options = CompareOptions(rtol=_VISIBLE)
         return not irexec.compare(self.path, damaged, options=options).results_agree
 

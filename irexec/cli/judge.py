@@ -203,7 +203,17 @@ def _sensitivity(
     shows_all: bool,
     as_json: bool,
 ) -> int:
-    names = ("runtime", "properties", "arithmetic", "environments", "bundle", "strip_weights", "timeout", "is_inside", "output")
+    names = (
+        "runtime",
+        "properties",
+        "arithmetic",
+        "environments",
+        "bundle",
+        "strip_weights",
+        "timeout",
+        "is_inside",
+        "output",
+    )
     _refuse(f"--{'against' if 'against' in changed else 'sensitivity'} judges no runtime", names)
     from irexec.tools.sensitivity import SensitivityOptions
     from irexec.tools.sensitivity import sensitivity as measured

@@ -79,7 +79,7 @@ def _row(found: Found, pair: TensorPair | None, rows: Rows, is_single: bool) -> 
 
 
 def _reasons(first: Divergence) -> Iterator[tuple[str, str]]:
-    """What is known of the first layer that differs."""
+    """Names and texts about the first layer that differs: its inputs, attributes and constants."""
     suspect = first.suspect
     for one in suspect.inputs:
         state = {True: "agrees", False: "differs", None: "not known"}[one.agrees]

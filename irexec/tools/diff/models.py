@@ -136,7 +136,7 @@ def diff(
         ModelError, ConversionError: a model or a constant cannot be read.
     """
     if output is not None:
-        # What draws also runs models: diff alone reads them.
+        # Drawing imports the runtime, which diff alone does not.
         from irexec.tools.diff.picture import picture
         from irexec.tools.graph.beside import check_picture, write_picture
 

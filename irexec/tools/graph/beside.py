@@ -1,7 +1,7 @@
-"""A comparison as a picture: two graphs side by side, or one with two tensors for each layer.
+"""A comparison as a drawing: two graphs side by side, or one with two tensors for each layer.
 
-The page is made of the pages of both graphs (svg.py); beside.js keeps them together. What a comparison says of a layer
-is a ``PairedTensor``; ``compare``, ``judge`` and ``diff`` each make these of their own results.
+The page is made of the pages of both graphs (svg.py); beside.js keeps them together. The rows of a comparison are
+``PairedTensor``; ``compare``, ``judge`` and ``diff`` each make these of their own results.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SVG_BOXES, _SVG_HOPS = 60, 5
 
 @dataclass(frozen=True, eq=False)
 class PairedTensor:
-    """What a comparison says of a tensor, or of a layer.
+    """The state of a tensor, or of a layer, in a comparison.
 
     Attributes:
         a, b: the layers; None on the side that has none. Of a single graph all are layers of ``b``.
@@ -220,7 +220,7 @@ def tensors(
     *,
     is_drawn: bool = False,
 ) -> dict[str, Any] | None:
-    """What a page shows of two tensors: statistics, histograms over one range, elements, and images of one plane.
+    """Two tensors as a page shows them: statistics, histograms over one range, elements, and images of one plane.
 
     Args:
         labels: the names of both.
