@@ -190,7 +190,8 @@ def compare(
             raise click.UsageError("--inside compares A with what OpenVINO makes of it: no B")
         from irexec.cli.inside import checked_inside
 
-        return checked_inside(a, sides.b_runtime, request, inputs.sources, output, as_json)
+        checked = checked_inside(a, sides.b_runtime, request, inputs.sources, output, as_json)
+        return 0 if checked.verdict == "neither" else 1
     with progress_bar(f"comparing {a}", 1.0) as advance:
         found = compare_models(
             a, b, None, request, sources=inputs.sources, notify=render.note_line, advance=advance, output=output

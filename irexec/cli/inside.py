@@ -79,8 +79,8 @@ def checked_inside(
     sources: Sequence[InputSource],
     output: str | None,
     as_json: bool,
-) -> int:
-    """``compare --inside`` and ``judge --inside``: print the verdict; returns the exit code."""
+) -> InsideCheck:
+    """``compare --inside`` and ``judge --inside``: print the verdict."""
     kind, _, release = runtime.partition("==")
     if kind not in ("openvino", "irexec"):
         raise click.UsageError(f"--inside is about OpenVINO, not {runtime}")
@@ -88,7 +88,8 @@ def checked_inside(
         found = transformed(model, InsideOptions(release=release or None, environments=options.environments))
     with render.progress(f"comparing {model}"):
         checked = check(model, found, options, sources=sources, notify=render.note_line, output=output)
-    return shown(found, checked, None, as_json)
+    shown(found, checked, None, as_json)
+    return checked
 
 
 def shown(found: Inside, checked: InsideCheck | None, output: str | None, as_json: bool) -> int:

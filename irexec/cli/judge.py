@@ -170,7 +170,13 @@ def judge(
         _refuse("--inside writes no bundle", ("bundle", "strip_weights"))
         from irexec.cli.inside import checked_inside
 
-        return checked_inside(model, runtime.runtime, request, inputs.sources, output, as_json)
+        checked = checked_inside(model, runtime.runtime, request, inputs.sources, output, as_json)
+        judged = checked.kernel
+        return (
+            1
+            if checked.verdict == "transformation" or not isinstance(judged, Judgement)
+            else EXIT_CODES[judged.verdict]
+        )
     with progress_bar(f"judging {runtime.runtime}", 1.0):
         found = _judged(model, request, inputs.sources, bundle, strip_weights, output)
     render.result(as_json, found.as_dict, judgement_sections(found, shows_all), found.notes)

@@ -10,7 +10,7 @@ import pytest
 
 import irexec
 from irexec import io
-from irexec.analysis.builder import packed
+from irexec.analysis.builder import Builder, packed
 from irexec.errors import ModelError, UnsupportedError
 from irexec.tools.inside.cache import parts
 from irexec.tools.inside.published import published
@@ -113,3 +113,87 @@ def test_the_verdict_of_a_wrong_transformation(tmp_path: Path) -> None:
     bias = found.model["conv3.b_1"]
     bias.constant = packed(2 * bias.array, irexec.f32)
     assert check(path, found).verdict == "transformation"
+
+
+@pytest.mark.parametrize("is_judged", [False, True])
+def test_the_verdict_of_a_wrong_kernel(monkeypatch: pytest.MonkeyPatch, is_judged: bool) -> None:
+    """A runtime with a bias that is twice as large as in the model, which OpenVINO has transformed rightly."""
+    pytest.importorskip("openvino")
+    from irexec.tools.compare import CompareOptions
+    from irexec.tools.inside import check
+    from irexec.tools.judge import JudgeOptions
+    from tests.tools.judge.faulty import plant
+
+    def damage(model: irexec.Model, values: object) -> None:
+        for node in model.nodes:
+            if node.name == "conv3.b_1":
+                node.constant = packed(2 * node.array, irexec.f32)
+
+    path = DIGITS / "classifier.xml"
+    runtime = plant(monkeypatch, damage)
+    options = JudgeOptions(runtime=runtime) if is_judged else CompareOptions(b_runtime=runtime)
+    found = check(path, irexec.inside(path), options)
+    assert found.verdict == "kernel" and "conv3" in str(found.sections()[0])
+
+
+def test_the_layers_that_a_layer_was_made_of(tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    from irexec.tools.inside import check
+
+    path = DIGITS / "classifier.xml"
+    found = irexec.inside(path)
+    names = {node.name for node in irexec.read_model(path).nodes}
+    layer = next(name for name in found.fused if len(found.fused[name]) > 1)
+    assert set(found.fused[layer]) & names
+    for node in found.model.nodes:
+        if node.constant is not None and node.constant.element is irexec.f32 and node.constant.count == 10:
+            # Not the same for every class, which Softmax would not show.
+            node.constant = packed(node.array + np.arange(10, dtype=np.float32).reshape(node.array.shape), irexec.f32)
+    checked = check(path, found, output=str(tmp_path / "page.html"))
+    assert checked.verdict == "transformation" and "made of" in checked.sections()[0]
+    assert "irexec-beside" in (tmp_path / "page.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("element", "type", "x", "constant", "compared", "judged"),
+    [
+        # OpenVINO computes i64 in i32, which its transformations say.
+        (
+            "i64",
+            "Multiply",
+            np.int64([1, 2**33, -(2**40), 5]),
+            np.int64([1, 1, 1, 3]),
+            "transformation",
+            "transformation",
+        ),
+        # OpenVINO's sum of u8 saturates, which no bound forbids.
+        (
+            "u8",
+            "Add",
+            np.uint8([1, 10, 100, 255]),
+            np.uint8([250]),
+            "kernel",
+            "neither: the transformed model is the source; differs",
+        ),
+        ("f32", "SoftPlus", np.float32([-20, -15, -12, 1]), None, "neither", "kernel"),
+    ],
+)
+def test_real_differences(
+    element: str, type: str, x: np.ndarray, constant: np.ndarray | None, compared: str, judged: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("openvino")
+    from irexec.tools.compare import CompareOptions
+    from irexec.tools.inside import check
+    from irexec.tools.judge import JudgeOptions
+    from irexec.tools.run.input_sources import InputSource
+
+    builder = Builder("real")
+    value = builder.parameter(element, x.shape, "x")
+    operands = [value] if constant is None else [value, builder.constant(constant, element, "w")]
+    builder.result(builder.emit(type, *operands), "y")
+    irexec.save_model(irexec.Model.of(builder.model()), tmp_path / "m.xml")
+    np.savez(tmp_path / "x.npz", x=x)
+    found = irexec.inside(tmp_path / "m.xml")
+    sources = [InputSource(None, str(tmp_path / "x.npz"))]
+    for options, expected in ((CompareOptions(), compared), (JudgeOptions(), judged)):
+        assert str(check(tmp_path / "m.xml", found, options, sources=sources).sections()[0]).startswith(expected)

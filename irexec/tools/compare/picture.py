@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from irexec.ir.graph import Value
+from irexec.ir.graph import ModelGraph, Value
 from irexec.tools.compare.comparison import Comparison, Divergence
 from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.pairs import TensorPair
@@ -44,7 +44,7 @@ def picture(evidence: Evidence, rows: Rows, comparison: Comparison) -> Beside:
     drawn = with_images(made)
     values = {} if comparison.isolated else dict(_values(evidence, rows, pairs, drawn))
     made = [replace(row, tensors=values.get(i)) for i, row in enumerate(made)]
-    models = ((comparison.b, evidence.b.model),)
+    models: tuple[tuple[str, ModelGraph], ...] = ((comparison.b, evidence.b.model),)
     if isinstance(evidence.a, ModelSide) and not is_single:
         models = ((comparison.a, evidence.a.model), *models)
     return Beside(_title(comparison), models, made, _STATES, first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irexec.analysis.matching import match_graphs
-from irexec.ir.graph import ModelGraph, Node
+from irexec.ir.graph import Graph, ModelGraph, Node
 from irexec.tools.diff.result import Change, Diff, LayerDiff, LayerRef
 from irexec.tools.graph.beside import Beside, PairedTensor
 
@@ -57,7 +57,7 @@ def _rows(a: ModelGraph, b: ModelGraph, found: Diff) -> Iterator[PairedTensor]:
             yield PairedTensor(None, node, "added" if change else "agrees", _facts(change))
 
 
-def _walk(graph: ModelGraph, path: str) -> Iterator[tuple[str, Node]]:
+def _walk(graph: Graph, path: str) -> Iterator[tuple[str, Node]]:
     for node in graph.nodes:
         yield path, node
         for name, body in node.bodies.items():

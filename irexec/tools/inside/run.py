@@ -132,10 +132,10 @@ class InsideCheck(Report):
 
     def sections(self) -> list[Content]:
         """The verdict, with the first layer that differs and the layers of the source that it stands for."""
+        if isinstance(self.kernel, Judgement) and self.verdict != "transformation":
+            return [f"{self.verdict}: the transformed model is the source; {self.kernel.sentence}"]
         if self.verdict == "neither":
             return ["neither: the transformed model is the source, and OpenVINO computes both as irexec does"]
-        if isinstance(self.kernel, Judgement) and self.verdict == "kernel":
-            return [f"kernel: the transformed model is the source; {self.kernel.sentence}"]
         found = self.transformation if self.verdict == "transformation" else self.kernel
         if not isinstance(found, Comparison):
             raise AssertionError("a judgement is of a kernel")
