@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -14,7 +15,6 @@ from irexec.cli.option_groups import (
     command,
     flag,
     given_flags,
-    json_option,
     option,
     refuse_without,
     settings,
@@ -71,6 +71,30 @@ _STEPS = OptionGroup(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Shown:
+    """The part of a judgement that is shown, and where."""
+
+    output: str | None
+    is_inside: bool
+    shows_all: bool
+    as_json: bool
+
+
+_OUTPUT = OptionGroup(
+    "Output",
+    _Shown,
+    {
+        "output": option(
+            "-o", "--output", "Draw the judgement too: .html, a page with the graph, or .svg.", type=FilePath()
+        ),
+        "is_inside": flag("--inside", "Also tell a wrong transformation of OpenVINO from a wrong kernel."),
+        "shows_all": flag("--verbose", "Show every tensor or layer."),
+        "as_json": flag("--json", "Versioned JSON instead of text."),
+    },
+)
+
+
 @command()
 @click.argument("model", type=FilePath())
 @_RUNTIME("runtime")
@@ -101,10 +125,7 @@ _STEPS = OptionGroup(
     metavar="MODEL",
 )
 @option("--target", "SNR in decibels that the results need; default: 40, for int8 and int4 30.", type=float)
-@flag("--inside", "is_inside", "Also tell a wrong transformation of OpenVINO from a wrong kernel.")
-@option("-o", "--output", "Draw the judgement too: .html, a page with the graph, or .svg.", type=FilePath())
-@flag("--verbose", "shows_all", "Show every tensor or layer.")
-@json_option
+@_OUTPUT("shown")
 def judge(
     model: str,
     runtime: JudgeOptions,
@@ -118,10 +139,7 @@ def judge(
     sensitivity: str | None,
     against: str | None,
     target: float | None,
-    is_inside: bool,
-    output: str | None,
-    shows_all: bool,
-    as_json: bool,
+    shown: _Shown,
 ) -> int:
     """Judge a runtime with MODEL (an .xml or .onnx): is it wrong, or does it round as it may?
 
@@ -157,20 +175,20 @@ def judge(
         changed: dict[str, Any] = {"type": sensitivity} if against is None else {"against": against}
         if target is not None:
             changed["target"] = target
-        return _sensitivity(model, request, inputs.sources, changed, shows_all, as_json)
+        return _sensitivity(model, request, inputs.sources, changed, shown.shows_all, shown.as_json)
     if target is not None:
         raise click.UsageError("--target needs --sensitivity or --against")
     if bundle is None:
         refuse_without("bundle", "strip_weights")
-    if output is not None:
+    if shown.output is not None:
         from irexec.tools.graph.beside import check_picture
 
-        check_picture(output, files_read(model, files.weights, inputs.sources))
-    if is_inside:
+        check_picture(shown.output, files_read(model, files.weights, inputs.sources))
+    if shown.is_inside:
         _refuse("--inside writes no bundle", ("bundle", "strip_weights"))
         from irexec.cli.inside import checked_inside
 
-        checked = checked_inside(model, runtime.runtime, request, inputs.sources, output, as_json)
+        checked = checked_inside(model, runtime.runtime, request, inputs.sources, shown.output, shown.as_json)
         judged = checked.kernel
         return (
             1
@@ -178,8 +196,8 @@ def judge(
             else EXIT_CODES[judged.verdict]
         )
     with progress_bar(f"judging {runtime.runtime}", 1.0):
-        found = _judged(model, request, inputs.sources, bundle, strip_weights, output)
-    render.result(as_json, found.as_dict, judgement_sections(found, shows_all), found.notes)
+        found = _judged(model, request, inputs.sources, bundle, strip_weights, shown.output)
+    render.result(shown.as_json, found.as_dict, judgement_sections(found, shown.shows_all), found.notes)
     return EXIT_CODES[found.verdict]
 
 

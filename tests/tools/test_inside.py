@@ -173,7 +173,7 @@ def test_the_layers_that_a_layer_was_made_of(tmp_path: Path) -> None:
             np.uint8([1, 10, 100, 255]),
             np.uint8([250]),
             "kernel",
-            "neither: the transformed model is the source; differs",
+            "neither: the transformed model is the source; no bound",
         ),
         ("f32", "SoftPlus", np.float32([-20, -15, -12, 1]), None, "neither", "kernel"),
     ],
