@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.display.hypertext import data, page
-from irexec.display.markup import Html, element, joined
+from irexec.display.hypertext import Html, data, element, joined, page
 from irexec.errors import InputError
 from irexec.io.files import new_file
 from irexec.io.writer import check_file
