@@ -122,10 +122,14 @@ def _loosened(node: Node, bound: Bound, known: Mapping[Value, Bound], algebra: A
 
 
 def _admitted(bound: Bound, fact: Fact | None) -> Bound:
-    """The bound of an input, unless a runtime gave it a shape that it cannot have."""
-    if fact is None or isinstance(bound, Unbounded) or admits(fact.shape, bound.exact.shape):
+    """The bound of an input, unless a runtime gave it a shape, or integers that sizes depend on, that it cannot have."""
+    if fact is None or isinstance(bound, Unbounded):
         return bound
-    return Unbounded(f"an input has shape {list(bound.exact.shape)}, expected {shape_text(fact.shape)}")
+    if not admits(fact.shape, bound.exact.shape):
+        return Unbounded(f"an input has shape {list(bound.exact.shape)}, expected {shape_text(fact.shape)}")
+    if fact.known is not None and fact.known.dtype.kind in "iu" and not np.array_equal(fact.known, bound.exact):
+        return Unbounded("an input has other integers than shape inference")
+    return bound
 
 
 @dataclass(frozen=True)

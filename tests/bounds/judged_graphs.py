@@ -102,7 +102,7 @@ class Sweep(Kind):
             except IrexecError as error:
                 return Outcome(f"{name}: refused", f"{type(error).__name__}: {error}")
         is_accused = found.verdict in _ACCUSATIONS
-        if is_accused and name.startswith("openvino") and is_known(found, made.model):
+        if is_accused and name.startswith("openvino") and is_known(found):
             return Outcome(f"{name}: known fault", found.sentence)
         return Outcome(f"{name}: {found.verdict}", found.sentence, fails=is_accused)
 

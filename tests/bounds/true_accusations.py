@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from irexec.analysis.model import Model
 from irexec.tools.judge import JudgedLayer, Judgement
 
 
@@ -34,16 +33,6 @@ KNOWN: Mapping[str, tuple[str, Callable[[JudgedLayer], bool]]] = {
 """By type of the layer: what the plugin does, and whether an accusation is of this kind."""
 
 
-def is_known(found: Judgement, model: Model) -> bool:
-    """Whether all layers that a judgement accuses have a row, or a code of the portability table.
-
-    A variable of open shape that keeps a tensor of a static one is lost, and memory that nobody wrote is read: every
-    accusation in a model that has one is known.
-    """
-    states = (node.attributes.get("variable_shape", "") for node in model.walk() if node.type == "ReadValue")
-    return any("?" in shape for shape in states) or all(one.codes or _has_row(one) for one in found.at)
-
-
-def _has_row(one: JudgedLayer) -> bool:
-    row = KNOWN.get(one.layer.type)
-    return row is not None and row[1](one)
+def is_known(found: Judgement) -> bool:
+    """Whether all layers that a judgement accuses have a row, or a code of the portability table."""
+    return all(one.codes or (one.layer.type in KNOWN and KNOWN[one.layer.type][1](one)) for one in found.at)

@@ -17,6 +17,8 @@ ROWS = [
     mat_mul(R("f32", 2, 3, 4), R("f32", 4, 6, seed=1), id="one matrix on the right"),
     mat_mul(R("f32", 4), R("f32", 4, 5, seed=1), id="vector on the left"),
     mat_mul(R("f32", 3, 4), R("f32", 4, seed=1), id="vector on the right"),
+    mat_mul(R("f32", 4, 3), R("f32", 4, seed=1), transpose_a="true", id="left transposed, by a vector"),
+    mat_mul(R("f32", 2, 4, 3), R("f32", 4, seed=1), transpose_a="true", id="batch transposed, by a vector"),
     mat_mul(R("f32", 4), R("f32", 4, seed=1), id="two vectors"),
     mat_mul(R("f32", 2, 3, 4), R("f32", 4, seed=1), id="batch by a vector"),
     mat_mul(R("f32", 4), R("f32", 2, 4, 3, seed=1), transpose_a="true", id="vector by a batch, flag ignored"),

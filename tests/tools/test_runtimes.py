@@ -197,6 +197,20 @@ def test_a_model_that_openvino_refuses_and_then_another_one() -> None:
         assert runtime.version
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_of_a_layer_is_reported(threads: int) -> None:
+    """With one thread, infer of OpenVINO 2025.2 to 2026.4 gives memory that was never written, and no error."""
+    pytest.importorskip("openvino")
+    builder = Builder("m")
+    offsets = builder.parameter("i32", [2], "offsets")
+    bags = builder.emit("EmbeddingBagOffsetsSum", np.ones((5, 2), np.float32), np.int32([0, 1]), offsets, np.int32(0))
+    builder.result(bags)
+    with open_runtime("openvino", builder.model(), threads=threads) as runtime:
+        assert runtime.run({"offsets": np.int32([0, 1])}, [bags])[0].tolist() == [[1, 1], [1, 1]]
+        with pytest.raises(EngineError, match="Offset value exceeds indices size"):
+            runtime.run({"offsets": np.int32([0, 7])}, [bags])
+
+
 STAND_IN = """
 import os, time
 __version__ = "1"
@@ -367,12 +381,12 @@ def test_a_precision_that_the_release_cannot_return() -> None:
 
 
 class _Request:
-    """A request whose infer does not read scalars, as that of 2023.3 with NumPy 2, and which gives its inputs."""
+    """A request that does not read scalars, as that of 2023.3 with NumPy 2, and which gives its inputs."""
 
     def __init__(self) -> None:
         self.tensors = [SimpleNamespace(data=np.zeros(shape, np.float32), shape=shape) for shape in ((), (2,))]
 
-    def infer(self, given: dict[int, np.ndarray]) -> None:
+    def start_async(self, given: dict[int, np.ndarray]) -> None:
         for index, array in given.items():
             self.tensors[index].data[...] = array if array.ndim else np.nan
 
@@ -380,6 +394,9 @@ class _Request:
         return self.tensors[index]
 
     get_output_tensor = get_input_tensor
+
+    def wait(self) -> None:
+        """The run is complete."""
 
 
 def test_scalars_are_written_into_the_tensors_of_a_request() -> None:

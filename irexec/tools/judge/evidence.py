@@ -33,6 +33,8 @@ ROUGH = 4
 _NARROW, _FEW_ROUNDINGS, _MANY_ROUNDINGS = 2.0**-12, 4.0, 2.0**12
 """Largest radius of an interval that acquits, as a part of the tensor's spread, where that is between these numbers of
 units of roundoff."""
+_DECOMPRESSING = MOVES | {"Constant", "Convert", "Subtract", "Multiply", "Add", "Divide"}
+"""Types of the layers that make weights from their stored codes."""
 _AT_EDGES = 1 / 64
 """Share of the elements of a tensor that may be wider, where an edge decides in their region."""
 
@@ -188,12 +190,12 @@ class Evidence:
         """Readings of the weights that the region of a value computes from constants, each another one.
 
         Runtimes decompress weights in the types that the model states, in f32, or convert them to these types and
-        multiply in f32, as OpenVINO does with nf4. Empty where there are no such weights, or one of them jumps at an
-        edge.
+        multiply in f32, as OpenVINO does with nf4. Empty where there are no such weights, or other layers make them,
+        such as products, whose factors a runtime may round.
         """
         nodes = self.region(value, given)
         constant = [node for node in nodes if node in self.side.constant]
-        if any(node.type in EDGES or _truncates(node) for node in constant):
+        if any(node.type not in _DECOMPRESSING or _truncates(node) for node in constant):
             return []
         read = {source for node in nodes if node not in constant for source in node.inputs if source is not None}
         found: list[Tensors] = []
