@@ -122,7 +122,7 @@ def _loosened(node: Node, bound: Bound, known: Mapping[Value, Bound], algebra: A
 
 
 def _admitted(bound: Bound, fact: Fact | None) -> Bound:
-    """The bound of an input, unless a runtime gave it a shape, or integers that sizes depend on, that it cannot have."""
+    """The bound of an input, unless a runtime gave it a shape, or integers of shapes, that it cannot have."""
     if fact is None or isinstance(bound, Unbounded):
         return bound
     if not admits(fact.shape, bound.exact.shape):

@@ -23,7 +23,7 @@ def transposed(ctx: ExportContext, matrices: Tensor) -> Tensor:
 
 @exact("MatMul")
 def matmul(ctx: ExportContext, a: Tensor, b: Tensor, *, transpose_a: bool, transpose_b: bool) -> Tensor:
-    """MatMul; transposed matrices of rank 2 by Gemm, one times a vector as the vector times it, others after a Transpose."""
+    """MatMul; transposed matrices by Gemm, a product with a vector in the other order, others after a Transpose."""
     flags = transpose_a and a.rank != 1, transpose_b and b.rank != 1
     if any(flags) and a.rank == b.rank == 2 and a.element.is_float:
         return ctx.emit("Gemm", a, b, transA=int(flags[0]), transB=int(flags[1]))

@@ -356,6 +356,51 @@ def refused_convolution(node: Node) -> Node | None:
     return source.node if tuple(constant.shape[-2:]) == (1, 1) else None
 
 
+@difference(
+    "IR992", "state of open shape", ("Assign",), "CPU plugin", "fails", since="2023.3",
+    does="the CPU plugin does not run an Assign of a tensor of static shape to a variable whose shape is open",
+    example='<layer name="old" type="ReadValue" version="opset6">\n'
+    '  <data variable_id="v" variable_type="f32" variable_shape="?,4"/>\n</layer>\n'
+    '<layer name="new" type="Assign" version="opset6">\n  <data variable_id="v"/>\n'
+    '  <input>\n    <port id="0"><dim>1</dim><dim>4</dim></port>\n  </input>\n</layer>',
+    repair="Write the shape of the tensor as variable_shape of ReadValue.",
+)  # fmt: skip
+def _open_variable(layer: ExaminedLayer) -> bool:
+    name = layer.says("variable_id")
+    reads = (value.node for value in layer.facts if value.node.type == "ReadValue")
+    shapes = [node.attributes.get("variable_shape", "") for node in reads if node.attributes.get("variable_id") == name]
+    return layer.shape() is not None and any("?" in shape or ".." in shape for shape in shapes)
+
+
+@difference(
+    "IR991", "slices that are computed", ("SliceScatter",), "CPU plugin", "undefined values", since="2024.5",
+    does="in static shapes the CPU plugin reads start, stop, step and axes once, before they are computed, and writes "
+    "to other elements or beyond its memory",
+    example='<layer name="start" type="Parameter" version="opset1">\n  <data element_type="i64" shape="1"/>\n</layer>\n'
+    '<layer name="written" type="SliceScatter" version="opset15"/>',
+    repair="Make start, stop, step and axes constants, or write a ScatterUpdate of a Range.",
+)  # fmt: skip
+def _computed_slice(layer: ExaminedLayer) -> bool:
+    has_static_shapes = layer.shape(0) is not None and layer.shape(1) is not None
+    return has_static_shapes and any(layer.has(i) and layer.value(i) is None for i in (2, 3, 4, 5))
+
+
+@difference(
+    "IR993", "batches of one slice", ("Gather",), "CPU plugin", "undefined values",
+    does="with batch_dims the CPU plugin reads beside the data and the indices, which may end the process, where all "
+    "axes before the gathered one have size 1",
+    example='<layer type="Gather" version="opset8">\n  <data batch_dims="1"/>\n  <input>\n'
+    '    <port id="0"><dim>1</dim><dim>4</dim></port>\n'
+    '    <port id="1" precision="I32"><dim>1</dim><dim>2</dim></port>\n  </input>\n</layer>',
+    repair="Write batch_dims of 0, and Reshape the indices.",
+)  # fmt: skip
+def _one_slice(layer: ExaminedLayer) -> bool:
+    shape, axes = layer.shape(), layer.ints(2)
+    if not layer["batch_dims"] or not shape or axes is None or (layer.is_constant(0) and layer.is_constant(1)):
+        return False
+    return all(size == 1 for size in shape[: axes[0] % len(shape)])
+
+
 difference(
     "IR984", "moved values of a few bits", MOVES, "CPU plugin", "undefined values",
     does="the CPU plugin gives wrong values where it gathers, slices, joins, splits, pads or repeats data of u1, u2, "

@@ -264,3 +264,16 @@ has("IR984", "joined", "Concat", 1, _codes, _codes, axis="0", asked=False)
 has_not("IR984", "transposed", "Transpose", 1, _codes, [1, 0], parameters=())
 for _element in ("u4", "i4", "i8", "f8e4m3"):
     has_not("IR984", _element, "Gather", 8, typed(_element, np.array([[0, 1, 1, 0]] * 3)), [0, 2], 0)
+
+_SCATTERED = random("f32", 6), random("f32", 2, seed=1), [1], [5], [2], [0]
+for _varying in (2, 3, 4):
+    # A wrong step ends the process.
+    has("IR991", f"input {_varying}", "SliceScatter", 15, *_SCATTERED, parameters=(0, 1, _varying), asked=_varying != 4)
+has_not("IR991", "constant", "SliceScatter", 15, *_SCATTERED, parameters=(0, 1))
+has_not("IR991", "open", "SliceScatter", 15, *_SCATTERED, parameters=(0, 1, 2), shapes={0: "?"})
+
+has("IR993", "one row", "Gather", 8, random("f32", 1, 4), [[0, 2]], 1, parameters=(0, 1), batch_dims="1")
+has("IR993", "axes of one", "Gather", 8, random("f32", 1, 1, 4), [[0, 2]], 2, parameters=(0, 1), batch_dims="1")
+has_not("IR993", "an axis of two", "Gather", 8, random("f32", 1, 2, 4), [[0, 2]], 2, parameters=(0, 1), batch_dims="1")
+has_not("IR993", "two rows", "Gather", 8, random("f32", 2, 4), [[0, 2], [1, 1]], 1, parameters=(0, 1), batch_dims="1")
+has_not("IR993", "no batch", "Gather", 8, random("f32", 1, 4), [[0, 2]], 1, parameters=(0, 1), batch_dims="0")

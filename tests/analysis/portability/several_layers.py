@@ -159,7 +159,19 @@ def extreme(type: str, before: str, *, first: str = "") -> Model:
     return builder.model()
 
 
+def kept(variable_shape: str, shape: str = "2,3") -> Model:
+    """A sum in a variable."""
+    builder = Builder("sum in a variable")
+    variable = {"variable_id": "v", "variable_type": "f32", "variable_shape": variable_shape}
+    old = builder.emit("ReadValue", builder.constant(np.zeros((2, 3)), "f32"), **variable)
+    total = builder.emit("Add", old, builder.parameter("f32", shape, "x"))
+    builder.emit("Assign", total, variable_id="v")
+    builder.result(total)
+    return builder.model()
+
+
 SEVERAL_LAYERS = {
+    "IR992": (kept("2,3"), kept("?,3"), kept("?,?")),
     "IR986": (
         extreme("ReduceMax", "Sqrt", first="Abs"),
         *(extreme(type, "Sqrt") for type in ("ReduceMax", "ReduceMin", "TopK", "Maximum", "Minimum")),
