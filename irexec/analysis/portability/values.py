@@ -35,6 +35,22 @@ def _aligned_at_the_end(layer: ExaminedLayer) -> bool:
     return not right and is_aligned_at_the_start(layer) and aligned_at_the_end(layer)
 
 
+@difference(
+    "IR994", "padding of a kernel of one", ("ConvolutionBackpropData",), "CPU plugin", "values",
+    does="with output_shape of the size of the data and a kernel of size 1, the CPU plugin ignores pads_begin; with "
+    "other sizes it leaves out these elements, as the reference kernel does",
+    example='<layer type="ConvolutionBackpropData" version="opset1">\n'
+    '  <data strides="1, 1" pads_begin="1, 0" pads_end="0, 0" dilations="1, 1" auto_pad="explicit"/>\n</layer>',
+    repair="Write pads_begin of 0 without output_shape, and a Slice and a Pad.",
+)  # fmt: skip
+def _padded_kernel_of_one(layer: ExaminedLayer) -> bool:
+    windows, shape, weights, result = layer.attributes, layer.shape(), layer.shape(1), layer.result()
+    if windows is None or shape is None or weights is None or result is None or not layer.has(2):
+        return False
+    is_of_one = all(size == 1 for size in (*weights[2:], *windows.strides)) and result[2:] == shape[2:]
+    return is_of_one and windows.auto_pad == "explicit" and any(windows.pads_begin)
+
+
 difference(
     "IR918", "maximum of an empty window", ("MaxPool",), "CPU plugin", "values",
     does="the CPU plugin gives the lowest value of f32 for a window that lies in the padding, not the lowest "

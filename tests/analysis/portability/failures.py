@@ -277,3 +277,24 @@ has("IR993", "axes of one", "Gather", 8, random("f32", 1, 1, 4), [[0, 2]], 2, pa
 has_not("IR993", "an axis of two", "Gather", 8, random("f32", 1, 2, 4), [[0, 2]], 2, parameters=(0, 1), batch_dims="1")
 has_not("IR993", "two rows", "Gather", 8, random("f32", 2, 4), [[0, 2], [1, 1]], 1, parameters=(0, 1), batch_dims="1")
 has_not("IR993", "no batch", "Gather", 8, random("f32", 1, 4), [[0, 2]], 1, parameters=(0, 1), batch_dims="0")
+
+_ENLARGED = random("f32", 1, 2, 4, 2), random("f32", 2, 8, 1, 1, seed=1)
+_EXPLICIT = {"strides": "1, 1", "dilations": "1, 1", "pads_end": "1, 1", "auto_pad": "explicit"}
+for _fires, _pads, _sizes in (
+    (has, "2, 1", [4, 2]),
+    (has, "0, 1", [4, 2]),
+    (has_not, "0, 0", [4, 2]),
+    (has_not, "1, 1", [3, 2]),
+):
+    _name = f"{_pads} to {_sizes}"
+    _fires(
+        "IR994",
+        _name,
+        "ConvolutionBackpropData",
+        1,
+        *_ENLARGED,
+        _sizes,
+        parameters=FIRST,
+        pads_begin=_pads,
+        **_EXPLICIT,
+    )
