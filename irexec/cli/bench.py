@@ -18,7 +18,7 @@ from irexec.tools.measure import bench as measure
 @click.argument("model", type=FilePath())
 @MEASURING("inputs", runs={"default": 50, "help": "Number of measured runs of each engine."})
 @WEIGHTS("files", only=("weights",))
-@COMPUTE("compute", only=("precision", "native"), prefix="Of irexec: ")
+@COMPUTE("compute", only=("precision", "native", "dynamic_quantization"), prefix="Of irexec: ")
 @LIMITS(
     "limits",
     only=("threads", "max_memory"),

@@ -82,7 +82,7 @@ _BESIDE = OptionGroup(
 @_PROMPT("prompt")
 @_TOKENS("tokens")
 @_BESIDE("beside")
-@COMPUTE("compute", only=("precision",))
+@COMPUTE("compute", only=("precision", "dynamic_quantization"))
 @LIMITS("limits", timeout="Stop a step that takes longer; exit code 124.")
 @flag("--trace", "Show each token with its probability and the runner-up.")
 @json_option

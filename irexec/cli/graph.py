@@ -26,7 +26,10 @@ from irexec.tools.graph.draw import (
 from irexec.tools.graph.drawing import Drawing
 from irexec.tools.run.input_sources import files_read
 
-_FOR_PROFILE = ("given", "seed", "runs", "threads", "precision", "max_memory", "timeout", "optimize", "native")
+_FOR_PROFILE = (
+    "given", "seed", "runs", "threads", "precision", "max_memory", "timeout", "optimize", "native",
+    "dynamic_quantization",
+)  # fmt: skip
 _TEXT_FORMATS = [name for name in FORMATS if name != "png"]
 
 

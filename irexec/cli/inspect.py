@@ -46,12 +46,13 @@ class _Asked:
     bins: int
     verbose: bool
     native: bool
+    dynamic_quantization: int | None
 
 
 def _asked(**values: Any) -> _Asked:
     asked = _Asked(**values)
     if not asked.show_plan:
-        refuse_without("plan", "verbose", "native")
+        refuse_without("plan", "verbose", "native", "dynamic_quantization")
     if not asked.show_plan and not asked.show_memory:
         refuse_without(("plan", "memory"), "threads", "max_memory")
     if not asked.show_tree:
@@ -92,6 +93,7 @@ _REPORTS = OptionGroup(
             "-v", "--verbose", "For --plan: also all layers of each step, and why passes left layers as they are."
         ),
         "native": flag("--no-native", "For --plan: with NumPy alone, without the C kernels.", value=False),
+        "dynamic_quantization": DYNAMIC_QUANTIZATION.prefixed("For --plan: "),
     },
 )
 
@@ -202,7 +204,10 @@ def _compiled(path: str, model: Model, inference: Inference, asked: _Asked, limi
         from irexec.tools.sections.plans import plan_sections
 
         with render.progress(f"compiling {path}"):
-            found = CompiledModel(model, threads=threads, max_memory=max_memory, native=asked.native).plan
+            found = CompiledModel(
+                model, threads=threads, max_memory=max_memory, native=asked.native,
+                dynamic_quantization=asked.dynamic_quantization,
+            ).plan  # fmt: skip
         yield _Part("plan", found, plan_sections(found))
 
 

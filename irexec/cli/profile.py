@@ -18,8 +18,8 @@ from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape_for_displa
 from irexec.tools.sections.plans import grouped
 
 _FOR_RUNNING = (
-    "given", "mmap", "seed", "runs", "show_all", "threads", "precision", "optimize", "native", "trace", "max_memory",
-    "timeout", "by", "sort",
+    "given", "mmap", "seed", "runs", "show_all", "threads", "precision", "optimize", "native", "dynamic_quantization",
+    "trace", "max_memory", "timeout", "by", "sort",
 )  # fmt: skip
 
 

@@ -27,12 +27,22 @@ class ComputeOptions:
         precision: how f16 and bf16 are computed; None is the default of the command.
         optimize: False runs the reference kernels only.
         native: False leaves out the C kernels.
+        dynamic_quantization: size of the groups in which rows of products with compressed weights are quantised.
     """
 
     precision: Precision | None = DEFAULT_PRECISION
     optimize: bool = True
     native: bool = True
+    dynamic_quantization: int | None = None
 
+
+DYNAMIC_QUANTIZATION = option(
+    "--dynamic-quantization",
+    "Quantise the rows that are multiplied by weights of 4 and 8 bits, by groups of this size, as OpenVINO's CPU plugin "
+    "does by default with 32.",
+    type=click.IntRange(16),
+    metavar="GROUP",
+)
 
 COMPUTE = OptionGroup(
     "Computation",
@@ -46,6 +56,7 @@ COMPUTE = OptionGroup(
         ),
         "optimize": flag("--no-optimize", "Run only the reference kernels.", value=False),
         "native": flag("--no-native", "Compute with NumPy alone, without the C kernels.", value=False),
+        "dynamic_quantization": DYNAMIC_QUANTIZATION,
     },
 )
 

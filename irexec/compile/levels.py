@@ -14,7 +14,7 @@ import numpy as np
 from irexec.dtypes.elements import F32, U8
 from irexec.ir.facts import Fact
 from irexec.reference.convolution import convolve, convolve_transposed
-from irexec.reference.integers import Grid, Scores, nearest_levels
+from irexec.reference.integers import Grid, Scores, nearest_levels, quantised_rows
 from irexec.schema.convolution import BackpropAttributes, ConvolutionAttributes
 from irexec.schema.opdef import AnyTensor, FloatTensor, OpDef
 from irexec.schema.registry import resolve
@@ -81,6 +81,26 @@ def _matmul(
     return (sums * (scale.astype(np.float64) * grid.step)).astype(np.float32)
 
 
+def _dynamic_matmul(
+    data: FloatTensor,
+    matrix: AnyTensor,
+    scale: FloatTensor,
+    zero: FloatTensor,
+    *,
+    transpose_a: bool,
+    transpose_b: bool,
+    group: int,
+) -> np.ndarray:
+    """MatMul of rows, which are quantised by groups, by the transpose of a matrix of integers (columns, depth) with scales
+    and zero points (columns, groups of the matrix)."""
+    rows = np.swapaxes(data, -1, -2) if transpose_a else data
+    levels, scales = quantised_rows(rows, group)
+    values = (levels.astype(np.float64) * scales).reshape(*rows.shape[:-1], -1)[..., : rows.shape[-1]]
+    integers = matrix.astype(np.float64).reshape(*scale.shape, -1) - zero[:, :, None]
+    weights = (integers * scale[:, :, None]).reshape(matrix.shape)
+    return np.matmul(values, weights.T).astype(np.float32)
+
+
 def _attention(
     query: AnyTensor,
     key: AnyTensor,
@@ -107,6 +127,7 @@ CONVOLUTION = OpDef("IntegerConvolution", SPACE, _convolution, tolerance=1e-5)
 GROUP_CONVOLUTION = OpDef("IntegerGroupConvolution", SPACE, _group_convolution, tolerance=1e-5)
 BACKPROP = OpDef("IntegerConvolutionBackpropData", SPACE, _backprop, tolerance=1e-5)
 MATMUL = OpDef("IntegerMatMul", SPACE, _matmul, tolerance=1e-5)
+DYNAMIC_MATMUL = OpDef("DynamicMatMul", SPACE, _dynamic_matmul, tolerance=1e-5)
 ATTENTION = OpDef("IntegerAttention", SPACE, _attention, tolerance=1e-5)
 
 
@@ -148,6 +169,13 @@ def _of_backprop(data: Fact, filter: Fact, scale: Fact, *, attributes: BackpropA
 
 @MATMUL.shape_rule
 def _of_matmul(data: Fact, matrix: Fact, scale: Fact, *, transpose_a: bool, transpose_b: bool) -> Fact:
+    return _floats("MatMul", data, matrix, transpose_a=transpose_a, transpose_b=transpose_b)
+
+
+@DYNAMIC_MATMUL.shape_rule
+def _of_dynamic_matmul(
+    data: Fact, matrix: Fact, scale: Fact, zero: Fact, *, transpose_a: bool, transpose_b: bool
+) -> Fact:
     return _floats("MatMul", data, matrix, transpose_a=transpose_a, transpose_b=transpose_b)
 
 

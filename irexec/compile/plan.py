@@ -55,6 +55,7 @@ class Compilation:
         sources, derived: constants of the model, and constants that passes derive from them.
         optimize: False for reference kernels alone; True for all passes; or the names of the passes to run.
         options: of the kernels.
+        dynamic_quantization: values of a group of the activations that are quantised in each run; 0 for none.
         declared: the declared element types of values that are computed in another type.
         observed: whether every input of a step stays in memory until the step has run: no step writes over an input,
             and every operation has a step.
@@ -66,6 +67,7 @@ class Compilation:
     derived: DerivedConstants = field(default_factory=DerivedConstants)
     optimize: bool | Collection[str] = True
     options: KernelOptions = field(default_factory=KernelOptions)
+    dynamic_quantization: int = 0
     declared: Mapping[ir.Value, Element] = field(default_factory=dict)
     observed: bool = False
 
@@ -92,9 +94,12 @@ def plan(
     # Constants are folded and packed as a run computes.
     with set_for_run():
         lowered = lower(graph, inference, compilation.sources, targets, compilation.declared)
-        rewriting = Rewriting(compilation.derived, compilation.options, compilation.folding_budget)
-        if compilation.optimize is not False:
-            optimize(lowered, rewriting, None if compilation.optimize is True else compilation.optimize)
+        rewriting = Rewriting(
+            compilation.derived, compilation.options, compilation.dynamic_quantization, compilation.folding_budget
+        )
+        passes = compilation.optimize or ()
+        if passes or compilation.dynamic_quantization:
+            optimize(lowered, rewriting, None if passes is True else passes)
         return plan_graph(lowered, rewriting.report, compilation)
 
 

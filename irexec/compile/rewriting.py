@@ -144,6 +144,7 @@ class Rewriting:
     Attributes:
         constants: the constants made of others.
         options: of the kernels that will be chosen.
+        dynamic_quantization: values of a group of the activations that are quantised in each run; 0 for none.
         budget: bytes that folding may add to what is stored.
         report: the changes of the passes.
         name: the pass that runs.
@@ -151,6 +152,7 @@ class Rewriting:
 
     constants: DerivedConstants = field(default_factory=DerivedConstants)
     options: KernelOptions = field(default_factory=KernelOptions)
+    dynamic_quantization: int = 0
     budget: int = FOLDING_BUDGET
     report: Report = field(default_factory=Report)
     name: str = ""

@@ -42,6 +42,8 @@ class CompiledModel(Session):
         tolerant: a layer that cannot be run is an error only once a tensor is asked for that depends on it.
         max_memory: bytes that the process may hold; see compile_model.
         native: whether to use the C kernels, where they were built; without, NumPy computes everything.
+        dynamic_quantization: size of the groups in which rows of products with compressed weights are quantised in each
+            run; see compile_model.
 
     Attributes:
         model: the copy that runs. Where f16 is computed in f32, Converts and element types of its layers say so.
@@ -49,6 +51,7 @@ class CompiledModel(Session):
 
     Raises:
         NodeError, UnsupportedError, ModelError: the model cannot be run.
+        InputError: an argument is wrong.
     """
 
     def __init__(
@@ -62,6 +65,7 @@ class CompiledModel(Session):
         tolerant: bool = False,
         max_memory: int | None = None,
         native: bool = True,
+        dynamic_quantization: int | None = None,
     ) -> None:
         program = Program(
             model,
@@ -72,6 +76,7 @@ class CompiledModel(Session):
             tolerant=tolerant,
             max_memory=max_memory,
             native=native,
+            dynamic_quantization=dynamic_quantization,
         )
         super().__init__(program)
         self.model: Model = program.model

@@ -22,6 +22,7 @@ from irexec.backend.threads import one_blas_thread, thread_count
 from irexec.compile.errors import check_as_inferred, node_error
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.compile.plan import Compilation, plan
+from irexec.compile.passes.quantise_activations import check_group
 from irexec.compile.steps import Plan
 from irexec.dtypes.elements import I4, U4, Element
 from irexec.errors import InputError, NodeError, OpError
@@ -127,7 +128,8 @@ class Program:
     """A copy of a model, the facts of its values, and the plans made for its inputs.
 
     Args:
-        model, threads, optimize, weights, precision, tolerant, max_memory, native: as for CompiledModel.
+        model, threads, optimize, weights, precision, tolerant, max_memory, native, dynamic_quantization: as for
+            CompiledModel.
 
     Attributes:
         model: the copy. Where f16 is computed in f32 it says so.
@@ -157,8 +159,10 @@ class Program:
         tolerant: bool,
         max_memory: int | None,
         native: bool,
+        dynamic_quantization: int | None,
     ) -> None:
         check_model(model)
+        group = check_group(dynamic_quantization)
         check_precision(precision)
         refuse_execution_graph(model)
         # A layer without an edge may be one that cannot run.
@@ -177,7 +181,9 @@ class Program:
         self.inserted: set[ir.Node] = set()
         self.runs_as_read = self.model.version == getattr(model, "version", self.model.version)
         declared = self._compute_in_f32() if precision == "f32" else {}
-        self.compilation = Compilation(self.memory, optimize=optimize, options=options, declared=declared)
+        self.compilation = Compilation(
+            self.memory, optimize=optimize, options=options, dynamic_quantization=group, declared=declared
+        )
         self.inputs: list[Port] = input_ports(self.model, self.inference.facts)
         given = {value: Fact(element, self.inference[value].shape) for value, element in declared.items()}
         self.outputs: list[Port] = output_ports(self.model, self.inference.facts | given)

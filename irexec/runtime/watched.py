@@ -52,7 +52,10 @@ def watched_values(
     kernels = False if compiled.program.optimize is False else ()
     declared = compiled.program.compilation.declared
     options = replace(compiled.program.compilation.options, holding="packed", integers=False)
-    compilation = Compilation(memory, optimize=kernels, options=options, declared=declared, observed=True)
+    group = compiled.program.compilation.dynamic_quantization
+    compilation = Compilation(
+        memory, optimize=kernels, options=options, dynamic_quantization=group, declared=declared, observed=True
+    )
     inference = compiled.program.infer(tuple(array.shape for array in arrays))
     with one_blas_thread(), limited(memory):
         planned = plan(compiled.model, inference, targets, compilation)

@@ -31,6 +31,7 @@ from irexec.runtime.observation import RunProgress
 from irexec.runtime.profile import Profile, ProfileRow
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.engines.engine import EngineJob, EngineProcess, ProcessMeasurement, take_turns
+from irexec.tools.engines.runtimes import DYNAMIC_QUANTIZATION
 from irexec.tools.images import Notify
 from irexec.tools.run.input_sources import GivenInputs, InputSource, external_files, files_read, sample_inputs
 from irexec.tools.run.shapes import RunOptions, SessionOptions, read_with_shapes, reshape
@@ -188,7 +189,10 @@ def _job(
         write_npz(file, arrays)
     if engine == "onnxruntime":
         return EngineJob(engine, _onnx_model(path, options.onnx), str(inputs), threads=options.threads)
+    group = options.dynamic_quantization
     own = {"max_memory": options.max_memory, "precision": options.precision, "native": options.native}
+    own |= {"dynamic_quantization": group}
+    others = {} if group is None else {DYNAMIC_QUANTIZATION: str(group)}
     return EngineJob(
         engine,
         str(path),
@@ -196,7 +200,7 @@ def _job(
         options.weights,
         options.threads,
         bool(options.shapes),
-        own if engine == "irexec" else {},
+        own if engine == "irexec" else others,
     )
 
 

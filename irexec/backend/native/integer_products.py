@@ -216,19 +216,11 @@ class IntegerKernel(NativeKernel):
 
     def _packed(self, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Panels of words, and the sums' beginnings: minus the zero of the data times each column's sum."""
-        matrices, word = self._matrices(integers), unit()
-        groups, depth, columns = matrices.shape
-        width, whole = self.panel * loaded().vector, padded(columns)
-        kind = np.int8 if word == 4 else np.int16
-        made, start = np.zeros((groups, whole * depth), kind), np.zeros((groups, whole), np.int32)
+        matrices = self._matrices(integers)
+        groups, _, columns = matrices.shape
+        start = np.zeros((groups, padded(columns)), np.int32)
         start[:, :columns] = -self.grid.zero * matrices.sum(axis=1, dtype=np.int64)
-        words = matrices.reshape(groups, depth // word, word, columns).swapaxes(2, 3)
-        for first in range(0, columns, width):
-            last = min(first + width, columns)
-            size = min(width, whole - first)
-            panel = made[:, first * depth : (first + size) * depth].reshape(groups, depth // word, size, word)
-            panel[:, :, : last - first] = words[:, :, first:last]
-        return made.reshape(-1), start.reshape(-1)
+        return packed_words(matrices), start.reshape(-1)
 
     def _multiply(self, window: Windows, inputs: Sequence[Any], output: np.ndarray, binding: Binding) -> None:
         out, strides = binding.written(output, self.axes, innermost=self.axes[2][-1] if self.is_levels else None)
@@ -314,6 +306,20 @@ class IntegerKernel(NativeKernel):
         each = 1 << 14
         binding.call("irx_widen", Widening(binding.address(lying), at, x.size, each), -(-x.size // each))
         return wide.transpose(np.argsort(order))
+
+
+def packed_words(matrices: np.ndarray) -> np.ndarray:
+    """Integers (groups, depth in whole words, columns) as panels of words, flat: bytes, or 16 bits."""
+    word, (groups, depth, columns) = unit(), matrices.shape
+    width, whole = panel_of(columns) * loaded().vector, padded(columns)
+    made = np.zeros((groups, whole * depth), np.int8 if word == 4 else np.int16)
+    words = matrices.reshape(groups, depth // word, word, columns).swapaxes(2, 3)
+    for first in range(0, columns, width):
+        last = min(first + width, columns)
+        size = min(width, whole - first)
+        panel = made[:, first * depth : (first + size) * depth].reshape(groups, depth // word, size, word)
+        panel[:, :, : last - first] = words[:, :, first:last]
+    return made.reshape(-1)
 
 
 def _padded(values: np.ndarray) -> np.ndarray:

@@ -16,10 +16,11 @@ from irexec.backend.convolution.geometry import Geometry, convolution_geometry, 
 from irexec.backend.copies import Copy, array_at, bind_copies, bordered
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.linear import LinearGeometry
-from irexec.backend.native.chains import fits
+from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes
-from irexec.backend.native.integer_products import IntegerKernel, aligned, unit, zero_levels
-from irexec.backend.native.panels import blocks_for, padded, row_block, rows_as_windows, table_bytes, windows_of
+from irexec.backend.native.integer_products import IntegerKernel, aligned, packed_words, unit, zero_levels
+from irexec.backend.native.matmul import activations
+from irexec.backend.native.panels import Cut, blocks_for, padded, panel_of, row_block, rows_as_windows, table_bytes, windows_of
 from irexec.backend.native.transposed import phase_windows, weights_of
 from irexec.backend.registry import kernels
 from irexec.backend.transposed import AxisPhase, TransposedGeometry, geometry_of
@@ -344,3 +345,94 @@ def matmul(task: Task) -> Iterator[Candidate]:
         return
     cost = _cost(g.sheets, g.tokens, g.inner, g.features) + _COPY * g.sheets * g.tokens * g.inner
     yield Candidate(cost, functools.partial(IntegerLinear, task, g))
+
+
+@declared_in("integer_product.c", "quantization")
+class Quantization(Parameters):
+    """See irexec/native/source/integer_product.c."""
+
+
+@declared_in("integer_product.c", "dynamic_product")
+class DynamicProduct(Parameters):
+    """See irexec/native/source/integer_product.c."""
+
+
+_VALUES, _LEVEL = 16, 128
+"""Values that the groups of a row are whole multiples of, and the level of 0."""
+
+
+class DynamicLinear(NativeKernel):
+    """Rows of floats, quantised by groups in each run, by a matrix of integers whose rows are features."""
+
+    def __init__(self, task: Task, geometry: LinearGeometry) -> None:
+        g = self.geometry = geometry
+        self.group, self.reads, self.own = task.attributes["group"], (0,), len(task.inputs)
+        self.sources = task.constants[1:4]
+        self.pitch, self.rows = -(-g.inner // _VALUES) * _VALUES, g.sheets * g.tokens
+        self.groups, self.panel = -(-g.inner // self.group), panel_of(g.features)
+        self.chain = NativeChain(task.chain, task.operands, task.output_shape(), g.groups, takes_bias=True)
+        self.cut = Cut.of(g.sheets, g.tokens, 1, g.inner, g.features, task.threads)
+        # Integers of all rows, their scales and their sums.
+        self.size, self.each = aligned(self.rows * self.pitch * 4 // unit()), aligned(4 * self.rows * self.groups)
+        self.shared_workspace = self.size + 2 * self.each + 64
+        self.algorithm = f"C, product of integers, rows by groups of {self.group}"
+
+    def pack(self, store: ConstantStore) -> None:
+        sources = [one for one in self.sources if one is not None]
+        assert len(sources) == 3, "weights are constants"
+        key = ("dynamic panels", self.group, unit())
+        self.weights, self.start, self.scales, self.zeros = store.get(sources, key, self._packed)
+
+    def _packed(self, integers: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> tuple[np.ndarray | None, ...]:
+        """Panels of words; and for each group of a row and each column what takes 128 off, the scale and the zero
+        point, of which there are none if all are 0."""
+        g = self.geometry
+        matrix = np.zeros((self.pitch, g.features), np.int8)
+        matrix[: g.inner] = integers.T
+        first = np.arange(0, self.pitch, self.group)
+        start = -_LEVEL * np.add.reduceat(matrix, first, axis=0, dtype=np.int32)
+        # A group of a row lies in one of the weights.
+        own = first * scale.shape[1] // g.inner
+        zeros = _by_column(zero.T[own], np.int32) if zero.any() else None
+        return packed_words(matrix[None]), _by_column(start, np.int32), _by_column(scale.T[own], np.float32), zeros
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        g, operands = self.geometry, inputs[self.own :]
+        x = activations(g, inputs[0], binding)
+        levels = aligned(binding.shared)
+        scales, sums = levels + self.size, levels + self.size + self.each
+        rows = Quantization(
+            binding.address(x), *element_strides(x)[:2], levels, scales, sums, g.inner, self.group, self.pitch, unit(),
+            g.tokens, self.rows,
+        )  # fmt: skip
+        binding.call("irx_quantize_rows", rows, self.rows)
+        out, strides = binding.written(outputs[0], g.groups)
+        product = DynamicProduct(
+            levels, scales, sums, binding.address(self.weights), binding.address(self.start),
+            binding.address(self.scales), None if self.zeros is None else binding.address(self.zeros),
+            self.chain.bias(operands, binding), binding.address(out), *strides, self.chain.bind(operands, binding),
+            self.group, self.pitch, unit(), g.features, self.panel, g.tokens, self.cut.rows, self.cut.panels,
+            *self.chain.limits,
+        )  # fmt: skip
+        binding.call("irx_dynamic_product", product, g.sheets * self.cut.rows * self.cut.panels)
+
+
+def _by_column(values: np.ndarray, kind: type) -> np.ndarray:
+    """Values (groups, columns), each group padded to whole vectors."""
+    made = np.zeros((len(values), padded(values.shape[1])), kind)
+    made[:, : values.shape[1]] = values
+    return made
+
+
+@kernels("DynamicMatMul", since="irexec")
+def dynamic_matmul(task: Task) -> Iterator[Candidate]:
+    """Rows of any strides, whose values are next to each other or are copied so."""
+    if not _is_available(task) or task.outputs[0].element is not F32:
+        return
+    g = LinearGeometry.of(task, 0)
+    if fits(task, g.groups):
+        yield Candidate(
+            _cost(g.sheets, g.tokens, g.inner, g.features) + g.sheets * g.tokens * g.inner,
+            functools.partial(DynamicLinear, task, g),
+        )

@@ -23,6 +23,7 @@ from irexec.compile.passes.fuse_caches import fuse_caches
 from irexec.compile.passes.fuse_elementwise import fuse_elementwise
 from irexec.compile.passes.move_transposes import merge_transposes, sink_transposes
 from irexec.compile.passes.narrow_integer_sums import narrow_integer_sums
+from irexec.compile.passes.quantise_activations import quantise_activations
 from irexec.compile.passes.recognise_compressed_weights import recognise_compressed_weights
 from irexec.compile.passes.recognise_primitives import (
     recognise_activations,
@@ -52,6 +53,9 @@ class Pass:
     after: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
 
+
+QUANTISE = Pass("quantise activations", quantise_activations)
+"""The pass that changes results, if the caller asks for it; it runs with any others, and without them."""
 
 SIMPLIFY = (
     Pass("narrow integer sums", narrow_integer_sums, before=("recognise quantised values",)),
@@ -92,7 +96,7 @@ ARRANGE = (
     Pass("choose layouts", choose_layouts, after=("fuse element-wise chains",)),
 )
 
-PASSES = (*SIMPLIFY, *ARRANGE)
+PASSES = (QUANTISE, *SIMPLIFY, *ARRANGE)
 
 
 def check_order(passes: Sequence[Pass]) -> None:
@@ -117,7 +121,7 @@ def optimize(graph: CompileGraph, rewriting: Rewriting, names: Collection[str] |
     after each pass.
 
     Args:
-        names: the passes to run; None for all.
+        names: the passes to run besides QUANTISE; None for all.
 
     Raises:
         AssertionError: IREXEC_CHECK_PASSES is set, and a pass left a graph that breaks an invariant.
@@ -126,7 +130,7 @@ def optimize(graph: CompileGraph, rewriting: Rewriting, names: Collection[str] |
         optimize(body.graph, rewriting, names)
     checked = is_on(CHECK_PASSES)
     for one in PASSES:
-        if names is None or one.name in names:
+        if names is None or one is QUANTISE or one.name in names:
             _run(one, graph, rewriting)
             if checked and (found := problems(graph)):
                 raise AssertionError(f"pass {one.name!r} leaves a graph in which {'; '.join(found)}")

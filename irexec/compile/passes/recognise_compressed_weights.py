@@ -27,12 +27,13 @@ _ZERO, _SCALE = (
 )
 _SCALED = call("Multiply", either(call("Subtract", _CONVERTED, _ZERO), _CONVERTED), _SCALE)
 _SHAPED = either(call("Reshape", _SCALED, value("shape")), _SCALED)
-_WEIGHTS = either(call("Convert", _SHAPED), _SHAPED)
+WEIGHTS = either(call("Convert", _SHAPED), _SHAPED)
+"""Weights of a product: ``stored``, ``scale`` and perhaps ``zero point``."""
 
 
 def recognise_compressed_weights(graph: CompileGraph, rewriting: Rewriting) -> None:
     """Replace each by a constant of a CompressedSource."""
-    apply_rules(graph, rewriting, [Rule("compressed weights", _WEIGHTS, _compressed)], outermost_first=True)
+    apply_rules(graph, rewriting, [Rule("compressed weights", WEIGHTS, _compressed)], outermost_first=True)
 
 
 def _compressed(found: Replacement) -> CompileValue | str:

@@ -138,3 +138,145 @@ EXPORT void irx_widen(const void *parameters, i64 block, char *scratch)
     const i64 last = smaller((block + 1) * p->each, p->count);
     for (i64 i = block * p->each; i < last; i++) p->to[i] = p->source[i];
 }
+
+/* Floats that become integers in each run: rows are cut into groups, of which each has a scale of its own, its largest
+ * magnitude over 127. A group is `group` values, a multiple of 16; behind the last one zeros fill `pitch`, another one.
+ */
+typedef struct {
+    const float *x;
+    i64 x_image, x_row;
+    void *to;      /* (rows of all images, pitch): integers plus 128, bytes or 16 bits */
+    float *scales; /* (rows of all images, groups) */
+    int32_t *sums; /* likewise, of the integers of a group */
+    i64 depth, group, pitch, unit, rows, all;
+} quantization;
+
+typedef int16_t vs __attribute__((vector_size(VECTOR * 2)));
+
+/* A vector of a row; behind its end zeros. */
+INLINE vf part_of(const float *x, i64 count)
+{
+    if (count >= VECTOR) return load(x);
+    float part[VECTOR] = {0.0f};
+    memcpy(part, x, (size_t)larger(0, count) * sizeof(float));
+    return load(part);
+}
+
+/* One group. One with a NaN or an infinity has the scale NaN, and one whose scale has no reciprocal is 0. */
+INLINE int32_t quantize_group(const float *x, i64 count, i64 whole, float *scale, void *to, const i64 unit)
+{
+    vi most = {0}, sum = {0};
+    for (i64 k = 0; k < count; k += VECTOR) {
+        const vi bits = (vi)part_of(x + k, count - k) & 0x7fffffff;
+        most = (vi)choose((vi)(bits > most), (vf)bits, (vf)most);
+    }
+    int32_t largest = 0;
+    for (int i = 0; i < VECTOR; i++) largest = most[i] > largest ? most[i] : largest;
+    float size;
+    memcpy(&size, &largest, sizeof(size));
+    const int is_finite = largest < 0x7f800000;
+    const float step = is_finite ? size / 127.0f : 0.0f, per_unit = step >= 1.17549435e-38f ? 1.0f / step : 0.0f;
+    *scale = !is_finite ? __builtin_nanf("") : per_unit == 0.0f ? 0.0f : step;
+    for (i64 k = 0; k < whole; k += VECTOR) {
+        /* 1.5 * 2**23: adding it rounds to an integer. */
+        const vf x_k = is_finite ? part_of(x + k, count - k) : spread(0.0f);
+        const vi level = (vi)rounded(rounded(x_k * per_unit) + 12582912.0f) - (vi)spread(12582912.0f);
+        sum += level;
+        if (unit == 4) {
+            const vb bytes = __builtin_convertvector(level + 128, vb);
+            memcpy((uint8_t *)to + k, &bytes, sizeof(bytes));
+        } else {
+            const vs words = __builtin_convertvector(level + 128, vs);
+            memcpy((int16_t *)to + k, &words, sizeof(words));
+        }
+    }
+    int32_t total = 0;
+    for (int i = 0; i < VECTOR; i++) total += sum[i];
+    return total;
+}
+
+/* Block: a row of an image. */
+EXPORT void irx_quantize_rows(const void *parameters, i64 block, char *scratch)
+{
+    (void)scratch;
+    const quantization *p = parameters;
+    const i64 groups = (p->depth + p->group - 1) / p->group, item = 4 / p->unit;
+    const float *x = p->x + block / p->rows * p->x_image + block % p->rows * p->x_row;
+    for (i64 g = 0; g < groups; g++) {
+        const i64 first = g * p->group, count = smaller(p->group, p->depth - first);
+        const i64 whole = smaller(p->group, p->pitch - first), at = block * groups + g;
+        char *to = (char *)p->to + (block * p->pitch + first) * item;
+        if (p->unit == 4) p->sums[at] = quantize_group(x + first, count, whole, p->scales + at, to, 4);
+        else p->sums[at] = quantize_group(x + first, count, whole, p->scales + at, to, 2);
+    }
+}
+
+/* Products of such rows with small integers, which have a scale and a zero point for each group and column. */
+typedef struct {
+    const char *x; /* rows of all images */
+    const float *row_scales;
+    const int32_t *row_sums;
+    const char *weights;   /* panels */
+    const int32_t *start;  /* (groups, padded columns): what takes the 128 of the rows off */
+    const float *scales;   /* likewise */
+    const int32_t *zeros;  /* likewise, or null */
+    const float *bias;     /* for each column, or null */
+    float *out;
+    i64 out_image, out_row, out_column;
+    const chain *after; /* or null */
+    i64 group, pitch, unit, columns, panel, rows, row_parts, panel_parts;
+    double low, high;
+} dynamic_product;
+
+/* A tile of rows from `at` on: the integers of each group are added exactly, the scaled sums one group after another. */
+static void multiply_groups(const dynamic_product *p, place at, i64 vectors)
+{
+    int32_t sums[8 * 3 * VECTOR] __attribute__((aligned(64)));
+    float total[8 * 3 * VECTOR] __attribute__((aligned(64)));
+    float bias[3 * VECTOR] = {0.0f};
+    const char *table[8];
+    const i64 width = vectors * VECTOR, padded = (p->columns + VECTOR - 1) / VECTOR * VECTOR, item = 4 / p->unit;
+    const i64 groups = (p->pitch + p->group - 1) / p->group, row = at.image * p->rows + at.row;
+    const char *b = p->weights + at.column * p->pitch * item;
+    const int several = at.rows > 1;
+    if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));
+    for (i64 r = 0; r < at.rows; r++) memcpy(total + r * width, bias, (size_t)width * sizeof(float));
+    for (i64 g = 0; g < groups; g++) {
+        const i64 first = g * p->group, depth = smaller(p->group, p->pitch - first), lane = g * padded + at.column;
+        for (i64 r = 0; r < 8; r++) table[r] = p->x + ((row + smaller(r, at.rows - 1)) * p->pitch + first) * item;
+        irx_integer_micro(p->unit, vectors, several)(1, depth, table, 8, b, p->start + lane, sums);
+        b += depth * item * width;
+        for (i64 r = 0; r < at.rows; r++) {
+            const float scale = p->row_scales[(row + r) * groups + g];
+            const int32_t sum = p->row_sums[(row + r) * groups + g];
+            for (i64 c = 0; c < width; c += VECTOR) {
+                vi whole = load_words((const char *)(sums + r * width + c));
+                if (p->zeros) whole -= load_words((const char *)(p->zeros + lane + c)) * sum;
+                const vf scaled = rounded(__builtin_convertvector(whole, vf) * load(p->scales + lane + c));
+                store(total + r * width + c, load(total + r * width + c) + rounded(scaled * scale));
+            }
+        }
+    }
+    for (i64 i = 0; i < at.rows * width; i += VECTOR)
+        store(total + i, clamped(load(total + i), spread((float)p->low), spread((float)p->high)));
+    float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column * p->out_column;
+    end_tile(p->after, &at, width, total, out, p->out_row, p->out_column);
+}
+
+/* Block: image, rows, panels, the last one changing fastest. */
+EXPORT void irx_dynamic_product(const void *parameters, i64 block, char *scratch)
+{
+    (void)scratch;
+    const dynamic_product *p = parameters;
+    const i64 width = p->panel * VECTOR, panels = (p->columns + width - 1) / width;
+    const i64 tile = irx_rows_of_tile[p->panel - 1], tiles = (p->rows + tile - 1) / tile;
+    const i64 panel_part = block % p->panel_parts, row_part = block / p->panel_parts % p->row_parts;
+    const i64 image = block / (p->panel_parts * p->row_parts);
+    const i64 end = smaller(start_of(row_part + 1, p->row_parts, tiles) * tile, p->rows);
+    for (i64 i = start_of(panel_part, p->panel_parts, panels); i < start_of(panel_part + 1, p->panel_parts, panels); i++) {
+        const i64 start = i * width, columns = smaller(width, p->columns - start);
+        const i64 vectors = (columns + VECTOR - 1) / VECTOR, most = irx_rows_of_tile[vectors - 1];
+        for (i64 row = start_of(row_part, p->row_parts, tiles) * tile; row < end; row += most)
+            multiply_groups(p, (place){image, row, start, smaller(most, end - row), columns}, vectors);
+    }
+}

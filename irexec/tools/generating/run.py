@@ -371,7 +371,11 @@ class _Generating:
     def _session(self, precision: Precision) -> Session:
         options = self._options
         return CompiledModel(
-            self._exported.model, threads=options.threads, precision=precision, max_memory=options.max_memory
+            self._exported.model,
+            threads=options.threads,
+            precision=precision,
+            max_memory=options.max_memory,
+            dynamic_quantization=options.dynamic_quantization,
         ).session()
 
     def _own_step(self, session: Session, feeds: Mapping[str, np.ndarray]) -> _Step:
@@ -411,6 +415,7 @@ class _Generating:
             threads=options.threads,
             precision=options.precision,
             max_memory=options.max_memory,
+            dynamic_quantization=options.dynamic_quantization,
             timeout=options.timeout,
             environments=options.environments,
         ) as runtime:

@@ -146,6 +146,7 @@ class RunOptions:
         precision: how irexec computes f16 and bf16; see compile_model.
         threads: number of threads of a step; None is the default of the runtime.
         max_memory: bytes that the process which runs it may hold; None for all that is left.
+        dynamic_quantization: as for compile_model.
     """
 
     weights: str | None = None
@@ -154,6 +155,7 @@ class RunOptions:
     precision: Precision = DEFAULT_PRECISION
     threads: int | None = None
     max_memory: int | None = None
+    dynamic_quantization: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,5 +185,6 @@ class SessionOptions(RunOptions):
             native=self.native,
             precision=self.precision,
             max_memory=self.max_memory,
+            dynamic_quantization=self.dynamic_quantization,
             **options,
         )

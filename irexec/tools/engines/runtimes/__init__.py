@@ -58,6 +58,10 @@ def require_runtime(name: str, properties: Mapping[str, str] | None = None) -> N
         )
 
 
+DYNAMIC_QUANTIZATION = "DYNAMIC_QUANTIZATION_GROUP_SIZE"
+"""The property of OpenVINO's CPU plugin that irexec has as ``dynamic_quantization``."""
+
+
 def precision_beside(name: str) -> Precision:
     """How irexec is to compute f16 and bf16 beside a runtime, so that both compute alike.
 
@@ -75,6 +79,7 @@ def open_runtime(
     threads: int | None = None,
     precision: Precision = DEFAULT_PRECISION,
     max_memory: int | None = None,
+    dynamic_quantization: int | None = None,
     timeout: float | None = None,
     worker: Worker | None = None,
     environments: str | None = None,
@@ -88,6 +93,7 @@ def open_runtime(
         threads: number of threads; the runtime's own default unless given.
         precision: how irexec computes f16 and bf16; see compile_model.
         max_memory: bytes that irexec may hold; see compile_model.
+        dynamic_quantization: of irexec, see compile_model, and of OpenVINO, whose property it sets.
         timeout: seconds that a run may take; of OpenVINO and ONNX Runtime also to load the model. Not that of onnx,
             which runs in this process.
         worker: the process that OpenVINO or ONNX Runtime run in, so that many models share it; one of its own unless
@@ -105,7 +111,10 @@ def open_runtime(
     if name in OWN:
         from irexec.tools.engines.runtimes.kinds import OwnRuntime
 
-        return OwnRuntime(name, model, threads=threads, precision=precision, max_memory=max_memory, timeout=timeout)
+        return OwnRuntime(
+            name, model, threads=threads, precision=precision, max_memory=max_memory,
+            dynamic_quantization=dynamic_quantization, timeout=timeout,
+        )  # fmt: skip
     if kind in ("openvino", "command"):
         # Both get a file that irexec writes; the error would be about a file that nobody asked for.
         refuse_damage(model)
@@ -115,6 +124,8 @@ def open_runtime(
     if kind == "openvino":
         from irexec.tools.engines.runtimes.kinds import OpenVINORuntime
 
+        if dynamic_quantization is not None:
+            properties = {**(properties or {}), DYNAMIC_QUANTIZATION: str(dynamic_quantization)}
         return OpenVINORuntime(name, model, properties=properties, **process)
     if kind == "command":
         from irexec.tools.engines.runtimes.kinds import CommandRuntime

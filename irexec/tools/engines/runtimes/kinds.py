@@ -54,7 +54,7 @@ class OwnRuntime(Runtime):
     Args:
         name: "irexec", or "reference" for the reference kernels.
         model: the model. A layer that cannot run is an error only if a requested value depends on it.
-        threads, precision, max_memory, native: as for CompiledModel.
+        threads, precision, max_memory, native, dynamic_quantization: as for CompiledModel.
         timeout: seconds that each run may take.
     """
 
@@ -67,6 +67,7 @@ class OwnRuntime(Runtime):
         precision: Precision = DEFAULT_PRECISION,
         max_memory: int | None = None,
         native: bool = True,
+        dynamic_quantization: int | None = None,
         timeout: float | None = None,
     ) -> None:
         super().__init__(name, model)
@@ -78,6 +79,7 @@ class OwnRuntime(Runtime):
             tolerant=True,
             max_memory=max_memory,
             native=native,
+            dynamic_quantization=dynamic_quantization,
         )
         self._timeout = timeout
 
