@@ -151,9 +151,9 @@ def compile_model(
             outputs is not counted before. Where the system does not say what a process holds, each allocation is
             compared with it alone.
         native: use the C kernels, where they were built for this processor; without, NumPy computes everything.
-        dynamic_quantization: quantise the rows that are multiplied by weights of 4 and 8 bits in each run, by groups of this
-            size, as OpenVINO's CPU plugin does by default with 32; None computes with the values as they are. It
-            changes results by about 1 %. A multiple of 16. ``plan`` says where it applies.
+        dynamic_quantization: quantise the rows that are multiplied by weights of 4 and 8 bits in each run, by groups of
+            this size, a multiple of 16, as OpenVINO's CPU plugin does by default with 32; None computes with the values
+            as they are. It changes results by about 1 %. ``plan`` says where it applies.
 
     Raises:
         NodeError, UnsupportedError, ModelError: the model cannot be read or run, or takes more memory than there is.

@@ -12,7 +12,7 @@ from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.evaluate import rounded
 from irexec.bounds.bodies import body_bounds
 from irexec.bounds.interval import ARITHMETICS, Algebra, Arithmetic, Bound, Interval, Unbounded, floats, joint, settled
-from irexec.bounds.readings import UNDEFINED, anything, read_as
+from irexec.bounds.readings import UNDEFINED, anything, quantised_by_groups, read_as
 from irexec.bounds.registry import Layer, rule_of, rules_integers
 from irexec.dtypes.elements import BF16, F16, Element
 from irexec.errors import IrexecError, OpError
@@ -27,6 +27,8 @@ from irexec.schema.shape_rules import MOVES
 
 Readings = Mapping[Node, Sequence[str]]
 _NO_READINGS: Readings = {}
+Groups = Mapping[Node, int]
+_NO_GROUPS: Groups = {}
 Given = Mapping[Value, np.ndarray] | Mapping[Value, Interval] | Mapping[Value, np.ndarray | Interval]
 
 
@@ -37,6 +39,7 @@ def graph_bounds(
     arithmetic: Arithmetic,
     roundings: float = 0,
     readings: Readings = _NO_READINGS,
+    groups: Groups = _NO_GROUPS,
 ) -> dict[Value, Bound]:
     """The bounds of every output of the layers of a region.
 
@@ -48,11 +51,12 @@ def graph_bounds(
         roundings: further roundings of each tensor, and of the terms of a sum, for layers that are computed as one: a
             runtime may give them another form. oneDNN computes clamp(x + 3, 0, 6) / 6 as clamp(x / 6 + 1 / 2, 0, 1).
         readings: codes of layers that are read otherwise, see irexec.bounds.readings.
+        groups: for products whose rows the runtime quantises, the size of the groups.
     """
     known: dict[Value, Bound] = {
         value: one if isinstance(one, Interval) else Interval.certain(one) for value, one in given.items()
     }
-    return _region(nodes, known, facts, arithmetic, roundings, readings)
+    return _region(nodes, known, facts, arithmetic, roundings, readings, groups)
 
 
 def _region(
@@ -62,10 +66,11 @@ def _region(
     arithmetic: Arithmetic,
     roundings: float = 0,
     readings: Readings = _NO_READINGS,
+    groups: Groups = _NO_GROUPS,
 ) -> dict[Value, Bound]:
     found: dict[Value, Bound] = {}
     for node in nodes:
-        bounds = _of_node(node, known, facts, arithmetic, readings.get(node, ()))
+        bounds = _of_node(node, known, facts, arithmetic, readings.get(node, ()), groups.get(node, 0))
         if roundings and node.type not in MOVES and node.constant is None:
             bounds = tuple(_loosened(node, one, known, Algebra(arithmetic), roundings) for one in bounds)
         for value, bound in zip(node.outputs, bounds, strict=True):
@@ -81,6 +86,7 @@ def _of_node(
     facts: Mapping[Value, Fact],
     arithmetic: Arithmetic,
     codes: Sequence[str] = (),
+    group: int = 0,
 ) -> tuple[Bound, ...]:
     if node.constant is not None and node.type == "Constant":
         return (Interval.certain(constant_value(node.constant)),)
@@ -102,6 +108,8 @@ def _of_node(
     except IrexecError as error:
         return (Unbounded(str(error)),) * len(node.outputs)
     known_inputs = [one for one in inputs if not isinstance(one, Unbounded)]
+    if group and known_inputs[0] is not None:
+        known_inputs[0] = quantised_by_groups(known_inputs[0], group, -2 if layer.attributes["transpose_a"] else -1)
     try:
         return read_as(codes, layer, known_inputs, operation_bounds)
     except OpError as error:

@@ -13,6 +13,7 @@ import numpy as np
 
 from irexec.bounds.interval import Bound, Interval, Unbounded, floats
 from irexec.bounds.registry import Layer
+from irexec.reference.integers import quantised_rows
 from irexec.schema.shape_rules import align
 
 Inputs = Sequence[Interval | None]
@@ -240,6 +241,51 @@ def _undefined(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound,
 
 
 READINGS.update(dict.fromkeys(UNDEFINED, _undefined))
+
+
+def quantised_by_groups(x: Interval, group: int, axis: int) -> Interval:
+    """Rows that are quantised by groups in f32 before a product: see irexec.reference.integers.quantised_rows.
+
+    Source: the dynamic quantisation of OpenVINO's CPU plugin. The scale is the largest magnitude of a group over 127,
+    with two roundings at most; the integer is nearest to the quotient, with the roundings of the reciprocal of the
+    scale, of the product with it, and of the scale: near a half it is either of two. A group with a NaN or an infinity
+    has any values.
+    """
+    unit, size = 2.0**-24, np.shape(x.exact)[axis]
+
+    def cut(array: np.ndarray) -> np.ndarray:
+        rows = np.moveaxis(floats(array), axis, -1)
+        padded = np.pad(rows, [(0, 0)] * (rows.ndim - 1) + [(0, -size % group)])
+        return padded.reshape(*rows.shape[:-1], -1, group)
+
+    def whole(array: np.ndarray) -> np.ndarray:
+        rows = array.reshape(*array.shape[:-2], -1)[..., :size]
+        return np.moveaxis(rows, -1, axis)
+
+    exact, low, high = cut(x.exact), cut(x.low), cut(x.high)
+    with np.errstate(all="ignore"):
+        levels, scale = quantised_rows(np.moveaxis(floats(x.exact), axis, -1).astype(np.float32), group)
+        most = np.maximum(np.abs(low), np.abs(high)).max(-1, keepdims=True)
+        least = np.maximum(0, np.maximum(low, -high)).max(-1, keepdims=True)
+        smallest, largest = least / 127 * (1 - 2 * unit), most / 127 * (1 + 2 * unit)
+        first = np.minimum(low / smallest, low / largest)
+        last = np.maximum(high / smallest, high / largest)
+        first, last = first - 4 * unit * np.abs(first), last + 4 * unit * np.abs(last)
+        first, last = (np.rint(np.clip(end, -127, 127)) for end in (first, last))
+        first, last = np.where(np.isnan(first), -127, first), np.where(np.isnan(last), 127, last)
+        limit = most * (1 + 4 * unit)
+        ends = np.minimum(first * smallest, first * largest), np.maximum(last * smallest, last * largest)
+        least_value, most_value = np.maximum(ends[0], -limit), np.minimum(ends[1], limit)
+        # Scales that f32 does not have as normal numbers are flushed to zero, or not.
+        is_tiny = most / 127 < 2 * float(np.finfo(np.float32).tiny)
+        least_value, most_value = np.where(is_tiny, -limit, least_value), np.where(is_tiny, limit, most_value)
+        value = levels.astype(np.float64) * scale
+    is_open = np.broadcast_to(~np.isfinite(most), exact.shape)
+    value = np.where(is_open, exact, value)
+    found = Interval(
+        whole(value), whole(np.minimum(least_value, value)), whole(np.maximum(most_value, value)), x.codes
+    )  # fmt: skip
+    return found.open_where(whole(is_open))
 
 
 def _regrouped(layer: Layer, **changes: object) -> Layer:

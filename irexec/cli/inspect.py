@@ -15,6 +15,7 @@ from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, refuse_without
 from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.render import progress_bar
+from irexec.cli.run_options import DYNAMIC_QUANTIZATION
 from irexec.cli.values import FilePath
 from irexec.display import Content, sections_of
 from irexec.ir.findings import Finding
@@ -93,7 +94,7 @@ _REPORTS = OptionGroup(
             "-v", "--verbose", "For --plan: also all layers of each step, and why passes left layers as they are."
         ),
         "native": flag("--no-native", "For --plan: with NumPy alone, without the C kernels.", value=False),
-        "dynamic_quantization": DYNAMIC_QUANTIZATION.prefixed("For --plan: "),
+        "dynamic_quantization": DYNAMIC_QUANTIZATION,
     },
 )
 

@@ -21,6 +21,7 @@ from irexec.cli.option_groups import (
 )
 from irexec.cli.options import INPUTS, LIMITS, LOAD_STATE, STEPS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.render import progress_bar
+from irexec.cli.run_options import DYNAMIC_QUANTIZATION
 from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, FUNCTION_NAMES, PROPERTIES, RUNTIME_NAMES
 from irexec.cli.values import FilePath
 from irexec.tools.judge import Judgement, JudgeOptions
@@ -57,6 +58,14 @@ _RUNTIME = OptionGroup(
             choices=FUNCTION_NAMES,
         ),
         "environments": ENVIRONMENTS,
+        "dynamic_quantization": Option(
+            DYNAMIC_QUANTIZATION.flags,
+            DYNAMIC_QUANTIZATION.settings
+            | {
+                "help": "Let the runtime quantise the rows that are multiplied by weights of 4 and 8 bits, by groups "
+                "of this size, and hold it to that."
+            },
+        ),
     },
 )
 _STEPS = OptionGroup(
@@ -165,7 +174,8 @@ def judge(
     request = settings(
         JudgeOptions, inputs, files, limits,
         runtime=runtime.runtime, properties=runtime.properties, arithmetic=runtime.arithmetic,
-        functions=runtime.functions, environments=runtime.environments, steps=steps.steps, load_state=steps.load_state,
+        functions=runtime.functions, environments=runtime.environments,
+        dynamic_quantization=runtime.dynamic_quantization, steps=steps.steps, load_state=steps.load_state,
     )  # fmt: skip
     if record_script is not None:
         return _recorded_script(model, record_script, request, inputs.sources)

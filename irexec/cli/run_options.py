@@ -38,8 +38,8 @@ class ComputeOptions:
 
 DYNAMIC_QUANTIZATION = option(
     "--dynamic-quantization",
-    "Quantise the rows that are multiplied by weights of 4 and 8 bits, by groups of this size, as OpenVINO's CPU plugin "
-    "does by default with 32.",
+    "Quantise the rows that are multiplied by weights of 4 and 8 bits, by groups of this size, as OpenVINO's CPU "
+    "plugin does by default with 32.",
     type=click.IntRange(16),
     metavar="GROUP",
 )

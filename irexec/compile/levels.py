@@ -91,8 +91,8 @@ def _dynamic_matmul(
     transpose_b: bool,
     group: int,
 ) -> np.ndarray:
-    """MatMul of rows, which are quantised by groups, by the transpose of a matrix of integers (columns, depth) with scales
-    and zero points (columns, groups of the matrix)."""
+    """MatMul of rows, which are quantised by groups, by the transpose of a matrix of integers (columns, depth) with
+    scales and zero points (columns, groups of the matrix)."""
     rows = np.swapaxes(data, -1, -2) if transpose_a else data
     levels, scales = quantised_rows(rows, group)
     values = (levels.astype(np.float64) * scales).reshape(*rows.shape[:-1], -1)[..., : rows.shape[-1]]

@@ -21,8 +21,8 @@ from irexec.backend.system import return_free_memory
 from irexec.backend.threads import one_blas_thread, thread_count
 from irexec.compile.errors import check_as_inferred, node_error
 from irexec.compile.memory_limit import MemoryLimit
-from irexec.compile.plan import Compilation, plan
 from irexec.compile.passes.quantise_activations import check_group
+from irexec.compile.plan import Compilation, plan
 from irexec.compile.steps import Plan
 from irexec.dtypes.elements import I4, U4, Element
 from irexec.errors import InputError, NodeError, OpError

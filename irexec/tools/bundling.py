@@ -20,6 +20,7 @@ from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import ModelLike
 from irexec.bounds import Interval, Unbounded, arithmetic
+from irexec.compile.passes.quantise_activations import quantised_products
 from irexec.errors import InputError, IrexecError, RunTimeoutError
 from irexec.io import write
 from irexec.ir.constants import constant_value
@@ -27,7 +28,7 @@ from irexec.ir.graph import Node, Value
 from irexec.messages import counted, listed, silent
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.commands import irexec_command
-from irexec.tools.engines.runtimes import Arrays, runtime_kind
+from irexec.tools.engines.runtimes import DYNAMIC_QUANTIZATION, Arrays, runtime_kind
 from irexec.tools.images import Notify
 from irexec.tools.judge.evidence import Evidence
 from irexec.tools.judge.judgement import Bundle, JudgedLayer, Judgement, Verdict
@@ -60,9 +61,11 @@ def results_beside(
     with ExitStack() as stack:
         opponent = Opponent(model, options, stack)
         given = opponent.observed([candidate.inputs], results)[0] if seen is None else seen
-        facts = infer_shapes(model, tolerant=True).facts
+        inference = infer_shapes(model, tolerant=True)
+        groups = quantised_products(model, inference, options.group or 0)
         held = arithmetic(arithmetic_name, opponent.functions)
-        evidence = Evidence(opponent, ModelSide("part", model, options.runtime), facts, held)
+        side = ModelSide("part", model, options.runtime)
+        evidence = Evidence(opponent, side, inference.facts, held, groups=groups)
         inputs = {port.node.outputs[0]: candidate.inputs[port.name] for port in model.inputs}
         return [(given.get(value), evidence.bound(value, inputs)[0]) for value in results]
 
@@ -147,6 +150,7 @@ def _command(options: JudgeOptions, files: Files) -> list[str]:
     properties = [f"-p={name}={value}" for name, value in (options.properties or {}).items()]
     held = [f"--arithmetic={options.arithmetic}"] if options.arithmetic else []
     held += [f"--functions={options.functions}"] if options.functions else []
+    held += [f"--dynamic-quantization={options.dynamic_quantization}"] if options.dynamic_quantization else []
     return irexec_command("judge", files.model, *files.input_options, "--runtime", options.runtime, *properties, *held)
 
 
@@ -337,6 +341,8 @@ def _script(case: Case) -> str:
     kind = "openvino" if case.is_recorded else runtime_kind(name)
     device = name.partition(":")[2] if kind == "openvino" and ":" in name else "CPU"
     properties = dict(case.options.properties or {})
+    if case.options.group is not None:
+        properties[DYNAMIC_QUANTIZATION] = str(case.options.group)
     if device == "CPU":
         properties = {"INFERENCE_PRECISION_HINT": "f32"} | properties
     return _SCRIPT.format(device=json.dumps(device), properties=json.dumps(properties))

@@ -20,7 +20,16 @@ from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes
 from irexec.backend.native.integer_products import IntegerKernel, aligned, packed_words, unit, zero_levels
 from irexec.backend.native.matmul import activations
-from irexec.backend.native.panels import Cut, blocks_for, padded, panel_of, row_block, rows_as_windows, table_bytes, windows_of
+from irexec.backend.native.panels import (
+    Cut,
+    blocks_for,
+    padded,
+    panel_of,
+    row_block,
+    rows_as_windows,
+    table_bytes,
+    windows_of,
+)
 from irexec.backend.native.transposed import phase_windows, weights_of
 from irexec.backend.registry import kernels
 from irexec.backend.transposed import AxisPhase, TransposedGeometry, geometry_of

@@ -2,9 +2,9 @@
 
     MatMul(x, Constant (i4, u4, i8, u8) -> Convert -> [Subtract] -> Multiply -> [Reshape] -> [Convert] -> [Transpose])
 
-becomes DynamicMatMul(x, integers, scales, zero points). It changes results, as OpenVINO's CPU plugin does by default with
-groups of 32, and therefore runs before every other pass, and also where these do not run. What it applies to is what
-OpenVINO 2026.4 applies it to, on processors with VNNI; the scales of weights are not rounded to f16.
+becomes DynamicMatMul(x, integers, scales, zero points). It changes results, as OpenVINO's CPU plugin does by default
+with groups of 32, and therefore runs before every other pass, and also where these do not run. It applies where
+OpenVINO 2026.4 does so on processors with VNNI; the scales of weights are not rounded to f16.
 """
 
 from __future__ import annotations
@@ -13,14 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from irexec.analysis.shape_inference import Inference
 from irexec.backend.constants import ConstantSource
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.levels import DYNAMIC_MATMUL, THROUGH
+from irexec.compile.lower import lower
 from irexec.compile.passes.recognise_compressed_weights import WEIGHTS
 from irexec.compile.pattern import Match, call, either, value
 from irexec.compile.rewriting import Rewriting, created
-from irexec.dtypes.elements import F32, I4, I8, U4, U8, Element
+from irexec.dtypes.elements import BF16, F16, F32, I4, I8, U4, U8, Element
 from irexec.errors import InputError
+from irexec.ir import graph as ir
 
 MULTIPLE, LARGEST = 16, (1 << 31) // (255 * 128 * 2) // 16 * 16
 """Groups are multiples of the first number; sums of groups up to the second one fit 32 bits."""
@@ -56,6 +59,11 @@ class Weights:
         return np.ascontiguousarray(signed.astype(np.int8).transpose(self.axes).reshape(self.shape[0], -1))
 
 
+def is_group(size: int) -> bool:
+    """True if rows can be quantised by groups of a size."""
+    return not size % MULTIPLE and 0 < size <= LARGEST
+
+
 def check_group(group: int | None) -> int:
     """The number of values of a group; 0 for None.
 
@@ -64,7 +72,7 @@ def check_group(group: int | None) -> int:
     """
     if group is None:
         return 0
-    if isinstance(group, bool) or not isinstance(group, int) or group % MULTIPLE or not 0 < group <= LARGEST:
+    if isinstance(group, bool) or not isinstance(group, int) or not is_group(group):
         raise InputError(
             f"dynamic_quantization is {group!r}, expected a multiple of {MULTIPLE} from {MULTIPLE} to {LARGEST}"
         )
@@ -87,9 +95,20 @@ def quantise_activations(graph: CompileGraph, rewriting: Rewriting) -> None:
             _rewrite(graph, rewriting, operation, found)
 
 
-def dynamic_weights(product: Operation, group: int) -> Weights | str | None:
-    """The weights of a product whose activations are quantised by groups; why they are not; None without compressed
-    weights."""
+def quantised_products(model: ir.Graph, inference: Inference, group: int) -> dict[ir.Node, int]:
+    """The products of a graph whose activations OpenVINO quantises by groups of this size, each with that size.
+
+    Unlike irexec, it also quantises the values of a FakeQuantize that it computes as written, and data of f16 in f32.
+    """
+    blocked = inference.blocked(model)
+    targets = [node.outputs[0] for node in model.nodes if node.type == "MatMul" and node not in blocked]
+    order = lower(model, inference, {}, targets).order() if group else []
+    return {one.node: group for one in order if isinstance(dynamic_weights(one, group, (F32, F16, BF16)), Weights)}
+
+
+def dynamic_weights(product: Operation, group: int, elements: tuple[Element, ...] = (F32,)) -> Weights | str | None:
+    """The weights of a product whose activations, of one of ``elements``, are quantised by groups; why they are not;
+    None without compressed weights."""
     if product.type != "MatMul":
         return None
     match = next(_TURNED.match(product.inputs[1], Match()), None)
@@ -99,7 +118,7 @@ def dynamic_weights(product: Operation, group: int) -> Weights | str | None:
     assert stored is not None, "it is matched as a constant"
     zero = match["zero point"].fact.element if "zero point" in match.values else None
     reason = _element_reason(stored.element, zero)
-    if data.element is not F32:
+    if data.element not in elements:
         reason = f"its data is {data.element}"
     elif data.shape is None or len(data.shape) < 2:
         reason = "its data is a vector"

@@ -50,6 +50,7 @@ class CompareOptions:
         tries: maximum number of comparisons until one finds a fault, all but the first with random inputs.
         strict: differing pairs from structure count even if later tensors agree.
         environments: the folder of the environments of releases, for a runtime such as openvino==2024.1.0.
+        dynamic_quantization: of irexec and of OpenVINO; as for open_runtime.
     """
 
     a_runtime: str = "irexec"
@@ -75,6 +76,7 @@ class CompareOptions:
     tries: int = 1
     strict: bool = False
     environments: str | None = None
+    dynamic_quantization: int | None = None
 
     def __post_init__(self) -> None:
         metric = self.metric or "max"
@@ -116,6 +118,7 @@ def opened_runtime(options: CompareOptions, name: str, model: Model, beside: Run
         max_memory=options.max_memory,
         timeout=options.timeout,
         environments=options.environments,
+        dynamic_quantization=options.dynamic_quantization,
         **shared,
     )
 

@@ -128,6 +128,7 @@ class Evidence:
         arithmetic: the arithmetic of the runtime.
         readings: codes of known differences by layer, if the runtime is OpenVINO.
         stored: the type in which a recording holds all floating-point tensors; None for their own.
+        groups: for products whose rows the runtime may quantise, the size of the groups.
     """
 
     opponent: Opponent
@@ -136,6 +137,7 @@ class Evidence:
     arithmetic: Arithmetic
     readings: Mapping[Node, tuple[str, ...]] = field(default_factory=dict)
     stored: Element | None = None
+    groups: Mapping[Node, int] = field(default_factory=dict)
 
     def region(self, value: Value, given: Container[Value]) -> list[Node]:
         """The layers from which a value is computed, up to observed tensors, in topological order."""
@@ -160,7 +162,17 @@ class Evidence:
             rough: whether the given tensors have the error of a few roundings, since fused layers have others.
             known: whether layers of ``readings`` are read as OpenVINO is known to do.
         """
-        bound, nodes = self.bound(value, given, rough=rough, known=known)
+        made = self._beside(value, given, actual, rough, known, self.groups)
+        if self.groups.keys().isdisjoint(made.nodes) or not made.outside.any():
+            return made
+        # A processor without instructions for it quantises nothing.
+        plain = self._beside(value, given, actual, rough, known, {})
+        return made if plain.outside.any() else plain
+
+    def _beside(
+        self, value: Value, given: Tensors, actual: np.ndarray, rough: bool, known: bool, groups: Mapping[Node, int]
+    ) -> Beside:
+        bound, nodes = self.bound(value, given, rough=rough, known=known, groups=groups)
         element = self._stored(value, actual)
         if isinstance(bound, Interval) and element is not None:
             bound = stored_in(bound, element)
@@ -171,7 +183,13 @@ class Evidence:
         return Beside(value, actual, bound, tuple(nodes), self.arithmetic, is_static)
 
     def bound(
-        self, value: Value, given: Tensors, *, rough: bool = False, known: bool = False
+        self,
+        value: Value,
+        given: Tensors,
+        *,
+        rough: bool = False,
+        known: bool = False,
+        groups: Mapping[Node, int] | None = None,
     ) -> tuple[Interval | Unbounded, list[Node]]:
         """The interval of a value, or why there is none, and its region; see ``beside``."""
         nodes = self.region(value, given)
@@ -184,7 +202,8 @@ class Evidence:
         computed = [node for node in nodes if node.type not in MOVES and node.constant is None]
         roundings = ROUGH if len(computed) > 1 else 0
         readings = self.readings if known else {}
-        return graph_bounds(nodes, sources, self.facts, self.arithmetic, roundings, readings)[value], nodes
+        quantised = self.groups if groups is None else groups
+        return graph_bounds(nodes, sources, self.facts, self.arithmetic, roundings, readings, quantised)[value], nodes
 
     def weights(self, value: Value, given: Container[Value]) -> list[Tensors]:
         """Readings of the weights that the region of a value computes from constants, each another one.

@@ -14,6 +14,7 @@ from irexec.analysis.portability import DIFFERENCES
 from irexec.analysis.portability.findings import differences
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
+from irexec.compile.passes.quantise_activations import quantised_products
 from irexec.dtypes.elements import BF16, F16, Element
 from irexec.errors import InputError, IrexecError
 from irexec.ir.facts import Fact
@@ -63,7 +64,8 @@ class Opponent:
         else:
             opened = open_runtime(
                 options.runtime, model, properties=options.properties, threads=options.threads,
-                max_memory=options.max_memory, timeout=options.timeout, environments=options.environments,
+                max_memory=options.max_memory, dynamic_quantization=options.group, timeout=options.timeout,
+                environments=options.environments,
             )  # fmt: skip
             self.runtime = stack.enter_context(opened)
 
@@ -191,6 +193,7 @@ class Runs:
         values: the tensors that are asked for.
         results: the tensors of the results of the model, each once.
         layouts: sentences about recorded tensors in another layout.
+        groups: for products whose rows the runtime may quantise, the size of the groups.
         known: codes of known differences by layer, if the runtime is OpenVINO.
         variables: for each ReadValue the tensor that is written to its variable.
     """
@@ -202,6 +205,7 @@ class Runs:
         self.facts = inference.facts
         self.opponent = Opponent(model, options, stack)
         self.layouts = self.opponent.arranged(self.facts)
+        self.groups = quantised_products(model, inference, options.group or 0)
         self.known = _known_differences(model, inference) if self.opponent.is_openvino else {}
         self.values = [value for value in computed(self.side.order) if value.node not in self.side.constant]
         self.results = list(self.side.results)
@@ -226,7 +230,8 @@ class Runs:
     @cached_property
     def ours(self) -> list[Tensors]:
         """All tensors of each step in irexec."""
-        with open_runtime("irexec", self.model, precision=precision_beside(self.options.runtime)) as own:
+        own_options = {"precision": precision_beside(self.options.runtime), "dynamic_quantization": self.options.group}
+        with open_runtime("irexec", self.model, **own_options) as own:
             found = observe(own, self.steps, [*self.values, *self.results])
         arrays = {value: given for value, given in found.arrays.items() if isinstance(value, Value)}
         return self._with_inputs([{value: of[i] for value, of in arrays.items()} for i in range(len(self.steps))])

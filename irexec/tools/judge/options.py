@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from irexec.compile.passes.quantise_activations import check_group, is_group
 from irexec.tools.compare.options import CompareOptions
-from irexec.tools.engines.runtimes import RUNTIMES
+from irexec.tools.engines.runtimes import DYNAMIC_QUANTIZATION, RUNTIMES
 from irexec.tools.observing.sides import is_recorded
 from irexec.tools.run.shapes import Shapes
 
@@ -48,6 +49,8 @@ class JudgeOptions(StepOptions):
         functions: a name of irexec.bounds.FUNCTIONS; by default "ieee" for runtimes of CPUs, and "opencl" for others,
             such as recordings that do not say their device.
         timeout, environments: as for open_runtime.
+        dynamic_quantization: size of the groups in which the runtime may quantise rows that are multiplied by
+            compressed weights; OpenVINO and irexec are asked to. By default that of the property of OpenVINO.
 
     Others are those of StepOptions.
     """
@@ -58,6 +61,19 @@ class JudgeOptions(StepOptions):
     functions: str | None = None
     timeout: float | None = None
     environments: str | None = None
+    dynamic_quantization: int | None = None
+
+    @property
+    def group(self) -> int | None:
+        """Size of the groups in which the runtime may quantise rows; None where it does not.
+
+        Raises:
+            InputError: it is not a size that irexec has.
+        """
+        given = (self.properties or {}).get(DYNAMIC_QUANTIZATION, "")
+        if self.dynamic_quantization is None and given.isdecimal() and is_group(int(given)):
+            return int(given)
+        return check_group(self.dynamic_quantization) or None
 
     @property
     def is_recorded(self) -> bool:
@@ -74,4 +90,5 @@ class JudgeOptions(StepOptions):
             max_memory=self.max_memory,
             timeout=self.timeout,
             environments=self.environments,
+            dynamic_quantization=self.group,
         )

@@ -100,7 +100,9 @@ class Step:
         """The evidence about the runtime."""
         runs = self.runs
         held = arithmetic(self.arithmetic, runs.opponent.functions)
-        return Evidence(runs.opponent, runs.side, runs.facts, held, runs.known, runs.opponent.stored)
+        return Evidence(
+            runs.opponent, runs.side, runs.facts, held, runs.known, runs.opponent.stored, runs.groups
+        )  # fmt: skip
 
     @cached_property
     def judged(self) -> tuple[JudgedLayer, ...]:
