@@ -13,9 +13,8 @@ from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, refuse_without
-from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
+from irexec.cli.options import DYNAMIC_QUANTIZATION, LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.render import progress_bar
-from irexec.cli.run_options import DYNAMIC_QUANTIZATION
 from irexec.cli.values import FilePath
 from irexec.display import Content, sections_of
 from irexec.ir.findings import Finding

@@ -19,9 +19,18 @@ from irexec.cli.option_groups import (
     refuse_without,
     settings,
 )
-from irexec.cli.options import INPUTS, LIMITS, LOAD_STATE, STEPS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
+from irexec.cli.options import (
+    DYNAMIC_QUANTIZATION,
+    INPUTS,
+    LIMITS,
+    LOAD_STATE,
+    STEPS,
+    WEIGHTS,
+    InputOptions,
+    LimitOptions,
+    WeightsOptions,
+)
 from irexec.cli.render import progress_bar
-from irexec.cli.run_options import DYNAMIC_QUANTIZATION
 from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, FUNCTION_NAMES, PROPERTIES, RUNTIME_NAMES
 from irexec.cli.values import FilePath
 from irexec.tools.judge import Judgement, JudgeOptions

@@ -167,3 +167,12 @@ STEPS = option(
     f"Number of runs one after the other, with state from step to step; {_OF_EACH_STEP}",
     type=click.IntRange(1, 100_000),
 )
+
+
+DYNAMIC_QUANTIZATION = option(
+    "--dynamic-quantization",
+    "Quantise the rows that are multiplied by weights of 4 and 8 bits, by groups of this size, as OpenVINO's CPU "
+    "plugin does by default with 32.",
+    type=click.IntRange(16),
+    metavar="GROUP",
+)

@@ -10,6 +10,7 @@ import click
 from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, flag, is_given, option, refuse_without
+from irexec.cli.options import DYNAMIC_QUANTIZATION
 from irexec.cli.values import FilePath, Parsed, finite_values
 from irexec.messages import counted
 from irexec.tools.images import ImageOptions
@@ -35,14 +36,6 @@ class ComputeOptions:
     native: bool = True
     dynamic_quantization: int | None = None
 
-
-DYNAMIC_QUANTIZATION = option(
-    "--dynamic-quantization",
-    "Quantise the rows that are multiplied by weights of 4 and 8 bits, by groups of this size, as OpenVINO's CPU "
-    "plugin does by default with 32.",
-    type=click.IntRange(16),
-    metavar="GROUP",
-)
 
 COMPUTE = OptionGroup(
     "Computation",

@@ -55,7 +55,7 @@ def network(
     if half:
         value = opset.convert(value, destination_type="f32")
     x = opset.parameter([rows, depth], "f32", "x")
-    bias = rng.standard_normal(columns).astype(np.float32)
+    bias = (5 + rng.standard_normal(columns)).astype(np.float32)
     product = opset.matmul(x, value, transpose_a=False, transpose_b=transpose)
     return irexec.Model([opset.relu(opset.add(product, bias))], [x]), np.hstack([exact, bias[:, None]])
 
@@ -143,7 +143,7 @@ def test_quantised_data_is_left_alone() -> None:
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_a_row_with_nan_or_infinity_is_nan_and_no_other(native: bool, wrong: float) -> None:
-    model, weights = network(rows=5)
+    model, _ = network(rows=5)
     x = rows_of(5, 256)
     right = run(model, x, 32, native=native)
     x[3, 7] = wrong
