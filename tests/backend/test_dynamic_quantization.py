@@ -117,7 +117,7 @@ def test_the_plan_has_the_kernel_and_keeps_what_follows_in_it() -> None:
         (network("i8", zeros=True), 32, "its weights are i8 with zero points"),
         (network("u8", columns=1), 32, "its weights are one column"),
         (network("u8", 48), 64, "its 48 values of a row are fewer than a group of 64"),
-        (network("u4", weights=64), 48, "its groups of 64 weights are no multiple of 48"),
+        (network("u4", weights=64), 48, "its groups of 64 weights are not a multiple of 48"),
     ],
 )
 def test_elsewhere_the_plan_says_why(made: Network, group: int, reason: str) -> None:

@@ -392,7 +392,7 @@ class DynamicLinear(NativeKernel):
         key = ("dynamic panels", self.group, unit())
         self.weights, self.start, self.scales, self.zeros = store.get(sources, key, self._packed)
 
-    def _packed(self, integers: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> tuple[np.ndarray | None, ...]:
+    def _packed(self, integers: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> tuple[Any, ...]:
         """Panels of words; and for each group of a row and each column what takes 128 off, the scale and the zero
         point, of which there are none if all are 0."""
         g = self.geometry
@@ -429,7 +429,7 @@ class DynamicLinear(NativeKernel):
 
 def _by_column(values: np.ndarray, kind: type) -> np.ndarray:
     """Values (groups, columns), each group padded to whole vectors."""
-    made = np.zeros((len(values), padded(values.shape[1])), kind)
+    made: np.ndarray = np.zeros((len(values), padded(values.shape[1])), kind)
     made[:, : values.shape[1]] = values
     return made
 

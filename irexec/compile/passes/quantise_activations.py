@@ -157,7 +157,7 @@ def _weights(product: Operation, match: Match, stored: ConstantSource, group: in
     if any(part is None for part in found):
         return "its weights have several scales or zero points in a group"
     if groups > 1 and each % group and any(part is not None and part[1] for part in found):
-        return f"its groups of {each} weights are no multiple of {group}"
+        return f"its groups of {each} weights are not a multiple of {group}"
     scale, zero = (part[0] if part is not None else None for part in (*found, None)[:2])
     assert scale is not None, "it is matched"
     middle = np.float32(_MIDDLES.get(stored.element, 0))

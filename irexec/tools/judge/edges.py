@@ -92,8 +92,12 @@ class Noise:
         for seed in range(_RUNS):
             model, noisy = with_errors(step.runs.side.model, step.runs.facts, lambda value: size, seed)
             options = step.runs.options
-            own_options = {"precision": precision_beside(options.runtime), "dynamic_quantization": options.group}
-            with open_runtime("irexec", model, **own_options) as own:
+            with open_runtime(
+                "irexec",
+                model,
+                precision=precision_beside(options.runtime),
+                dynamic_quantization=options.group,
+            ) as own:
                 arrays = own.run_all(step.runs.steps[: step.index + 1], [noisy[value] for value in values])[-1]
             found.append(dict(zip(values, arrays, strict=True)))
         return found

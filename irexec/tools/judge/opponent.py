@@ -230,8 +230,13 @@ class Runs:
     @cached_property
     def ours(self) -> list[Tensors]:
         """All tensors of each step in irexec."""
-        own_options = {"precision": precision_beside(self.options.runtime), "dynamic_quantization": self.options.group}
-        with open_runtime("irexec", self.model, **own_options) as own:
+        options = self.options
+        with open_runtime(
+            "irexec",
+            self.model,
+            precision=precision_beside(options.runtime),
+            dynamic_quantization=options.group,
+        ) as own:
             found = observe(own, self.steps, [*self.values, *self.results])
         arrays = {value: given for value, given in found.arrays.items() if isinstance(value, Value)}
         return self._with_inputs([{value: of[i] for value, of in arrays.items()} for i in range(len(self.steps))])
