@@ -13,8 +13,8 @@ import pytest
 import irexec
 from irexec import opset
 from irexec.errors import InputError
-from irexec.native.levels import is_supported, levels
 from irexec.native.library import library, path_of
+from irexec.native.sources import is_supported, levels
 from irexec.tools.judge import judge
 from tests.support.paths import ROOT
 
