@@ -37,13 +37,19 @@ _DELTA = {
     "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 16,
     "layer_types": ["linear_attention", "full_attention"],
 }  # fmt: skip
+_TIMES = {
+    "head_dim": 32, "rope_parameters": {
+        "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25, "mrope_section": [2, 1, 1],
+        "mrope_interleaved": True,
+    },
+}  # fmt: skip
 _IMAGES = {"depth": 1, "hidden_size": 16, "num_heads": 2, "intermediate_size": 16, "out_hidden_size": 64}
 _SHARED = {**_EXPERTS, "shared_expert_intermediate_size": 32}
 _CONV = {"layer_types": ["conv", "full_attention"], "conv_L_cache": 3}
 
 CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("Llama", {}),
-    "mistral": ("Mistral", {**_HEAD, "sliding_window": 8}),
+    "mistral": ("Mistral", {**_HEAD, "sliding_window": None}),
     "qwen2": ("Qwen2", {}),
     "qwen3": ("Qwen3", _HEAD),
     "gemma": ("Gemma", _HEAD),
@@ -56,8 +62,8 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "gptoss": ("GptOss", {**_HEAD, **_WINDOW, "num_local_experts": 4, "num_experts_per_tok": 2}),
     "mixtral": ("Mixtral", {"num_local_experts": 4, "num_experts_per_tok": 2}),
     "qwen3moe": ("Qwen3Moe", {**_HEAD, **_EXPERTS}),
-    "qwen35": ("Qwen3_5", {**_HEAD, **_DELTA}),
-    "qwen35moe": ("Qwen3_5Moe", {**_HEAD, **_DELTA, **_SHARED}),
+    "qwen35": ("Qwen3_5", {**_TIMES, **_DELTA}),
+    "qwen35moe": ("Qwen3_5Moe", {**_TIMES, **_DELTA, **_SHARED}),
     "lfm2": ("Lfm2", _CONV),
     "lfm2moe": ("Lfm2Moe", {**_CONV, **_EXPERTS, "num_dense_layers": 1}),
     "gpt2": ("GPT2", {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 128}),
@@ -100,6 +106,7 @@ def with_builder(name: str, precision: str, folder: Path, **options: Any) -> Pat
     spec = importlib.util.find_spec("onnxruntime_genai")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("onnxruntime_genai")
+    module_of(name).save_pretrained(folder / "hf")
     beside = str(Path(spec.origin).parent / "models")
     if beside not in sys.path:
         sys.path.insert(0, beside)
@@ -120,7 +127,6 @@ def with_builder(name: str, precision: str, folder: Path, **options: Any) -> Pat
 
     builder.AutoTokenizer = base.AutoTokenizer = NoTokenizer
     base.Model.save_processing = lambda *args: None
-    module_of(name).save_pretrained(folder / "hf")
     target = options.pop("provider", "cpu")
     words = [f"{key}={value}" for key, value in options.items()]
     where = (None, str(folder / "hf"), str(folder / "onnx"), precision, target, str(folder / "cache"))

@@ -104,6 +104,8 @@ class ExportedModel:
         known = [a if isinstance(a, int) else b for a, b in zip(shape, other, strict=True)]
         if len(known) == _HEADS and not isinstance(known[-1], int):
             known[-1] = self._head_size(port)
+        if len(known) == _HEADS and "block_table" in self._names and not isinstance(known[1], int):
+            known[1] = _BLOCK
         return tuple(size if isinstance(size, int) else int(i == 0) for i, size in enumerate(known))
 
     def _head_size(self, port: Port) -> int:
@@ -190,7 +192,7 @@ class ExportedModel:
     def _blocks_axes(self, port: Port) -> int:
         """The axis with the tokens of a block of a cache; 0 for a cache that is not in blocks."""
         if "block_table" in self._names:
-            return 1 if len(self._shapes[port.name]) == 4 else 0
+            return 1 if len(self._shapes[port.name]) == _HEADS else 0
         return 2 if "block_indices" in self._names else 0
 
     def feeds(self, tokens: Sequence[int], past: int, caches: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

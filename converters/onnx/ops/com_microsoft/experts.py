@@ -116,7 +116,9 @@ def _mixed(
     if given.k < 1 or (isinstance(count, int) and given.k > count):
         raise OpError(f"k is {given.k}, expected 1 to the number of experts, {count}")
     tokens = x if ctx.rank(x) == 2 else ctx.emit("Reshape", x, [-1, _width(ctx, x)], special_zero=False)
-    row = ctx.unsqueeze(tokens, [0])
+    # OpenVINO's CPU plugin does not broadcast one sample to constant weights of several.
+    experts = ctx.unsqueeze(ctx.size(products[0].weights, 0), [0])
+    row = ctx.emit("Tile", ctx.unsqueeze(tokens, [0]), ctx.emit("Concat", experts, [1, 1], axis=0))
     hidden = given.activated(ctx, products[0].of(ctx, row), None if third is None else third.of(ctx, row))
     outputs = Expression(ctx, products[1].of(ctx, hidden))
     weights = Expression(ctx, ctx.transpose(_routing(ctx, logits, mixing, given), [1, 0])).unsqueeze(2)
