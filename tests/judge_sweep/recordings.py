@@ -4,8 +4,10 @@ Sound: all tensors of each network, recorded in irexec; stored as float16; with 
 with functions as far off as OpenCL C allows; and in another runtime. An accusation fails. Powerful: one tensor of the
 recording is changed by a thousandth of its largest value or more, and the readers of the tensor are not: the verdict
 must name the layer of this tensor, and may say that nothing explains it; every other verdict fails. Changed recordings
-are those of irexec in f32, or of the reference kernels in f16 or bf16 (``--arithmetic``). An outcome counts under its
-size, such as "named, 0.1 %".
+are those of irexec in f32, or of the reference kernels in f16 or bf16 (``--arithmetic``), rounded to it. An outcome
+counts under its size, such as "named, 0.1 %". A fault that moves no value by more than a unit of the arithmetic is
+"below a unit", and may agree; one below the size that the verdict calls hidden is "hidden" if it agrees. Clean
+recordings in f16 and bf16 have inner tensors rounded, as they were computed, and f32 inside, rounded or cut when stored.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.constant_layers import constant_layers
-from irexec.bounds import FUNCTIONS
+from irexec.bounds import ARITHMETICS, FUNCTIONS
 from irexec.ir.graph import Value
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.engines.runtimes import open_runtime
@@ -78,6 +80,17 @@ def _without_ones(array: np.ndarray) -> np.ndarray:
     return array.reshape([size for size in array.shape if size != 1] or [1])
 
 
+def _as_f32(round_: Callable[[np.ndarray], np.ndarray], array: np.ndarray) -> np.ndarray:
+    """A tensor of f32 after a function; any other one as it is."""
+    with np.errstate(over="ignore"):
+        return round_(array).astype(np.float32) if array.dtype == np.float32 else array
+
+
+def _cut(array: np.ndarray) -> np.ndarray:
+    """The 16 bits of bf16 alone."""
+    return (np.ascontiguousarray(array).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32).reshape(array.shape)
+
+
 LAYOUTS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
     "float16": lambda x: x.astype(np.float16) if x.dtype == np.float32 and _largest(x) < 6e4 else x,
     "channels last": lambda x: np.ascontiguousarray(np.moveaxis(x, 1, -1)) if x.ndim == 4 else x,
@@ -88,7 +101,8 @@ LAYOUTS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Row:
-    """One judgement; ``outcome``: "clean", "accused"; "named", "unexplained", "missed" or "another"."""
+    """One judgement; ``outcome``: "clean", "accused"; "named", "unexplained", "hidden", "missed", "another", or
+    "below a unit"."""
 
     network: str
     recording: str
@@ -138,6 +152,18 @@ class Recordings:
         runtime = Numpy(self.sweep.model, f"numpy-{arithmetic}", 0)
         return dict(zip(self.values, runtime.run(self.sweep.inputs, self.values), strict=True))
 
+    def clean_in(self, arithmetic: str) -> Iterator[Row]:
+        """Recordings in f16 or bf16 without a fault."""
+        rounded, finer = ARITHMETICS[arithmetic].nearest, self.of("irexec")
+        clean = {"rounded inside": self.of_arithmetic(arithmetic)}
+        clean["rounded when stored"] = {value: _as_f32(rounded, array) for value, array in finer.items()}
+        if arithmetic == "bf16":
+            clean["cut when stored"] = {value: _as_f32(_cut, array) for value, array in finer.items()}
+        for kind, tensors in clean.items():
+            found = self.judged(tensors, **{"irexec.arithmetic": arithmetic})
+            outcome = "accused" if found.is_bug else "unexplained" if found.verdict == "unexplained" else "clean"
+            yield self._row(kind, outcome, "", found)
+
     def clean(self, runtimes: Sequence[str]) -> Iterator[Row]:
         """Recordings without a fault."""
         own = self.of("irexec")
@@ -152,8 +178,6 @@ class Recordings:
     def changed(self, plants: int, arithmetic: str) -> Iterator[Row]:
         """Recordings in one of whose tensors there is a fault."""
         own, texts = self.of_arithmetic(arithmetic), {"irexec.arithmetic": arithmetic}
-        found = self.judged(own, **texts)
-        yield self._row(arithmetic, "accused" if found.is_bug else "clean", "", found)
         fitting = [v for v, a in own.items() if a.dtype == np.float32 and a.size > 1 and _largest(a) > 0]
         fitting = [value for value in fitting if np.isfinite(own[value]).all()]
         results = [v for node in self.sweep.model.results for v in node.inputs if v in fitting]
@@ -170,11 +194,17 @@ class Recordings:
                 changed = np.asarray(change(own[value], self.sweep.rng), np.float32)
             if np.abs(changed - own[value]).max() < 9e-4 * _largest(own[value]):
                 continue
+            changed = _as_f32(ARITHMETICS[arithmetic].nearest, changed)
+            distance = np.abs(changed.astype(np.float64) - own[value])
             found = self.judged({**own, value: changed}, **texts)
             if found.is_bug:
                 outcome = "named" if any(one.layer.tensor == value.name for one in found.at) else "another"
+            elif found.verdict in ("unexplained", "no-bound"):
+                outcome = "unexplained"
+            elif (distance <= ARITHMETICS[arithmetic].unit * np.abs(own[value])).all():
+                outcome = "below a unit"
             else:
-                outcome = "unexplained" if found.verdict in ("unexplained", "no-bound") else "missed"
+                outcome = "hidden" if distance.max() < found.hidden * _largest(own[value]) else "missed"
             yield self._row(kind, outcome, f"{value.name} ({value.node.type})", found, size)
 
     def _row(self, kind: str, outcome: str, layer: str, found: Judgement, size: str = "") -> Row:
@@ -205,10 +235,12 @@ class Sweep(Kind):
     def _rows(self, recordings: Recordings) -> Iterator[Row]:
         if self.options.arithmetic == "f32" and not self.options.open:
             yield from recordings.clean(self.options.runtime)
+        elif self.options.arithmetic != "f32":
+            yield from recordings.clean_in(self.options.arithmetic)
         yield from recordings.changed(self.options.plants, self.options.arithmetic)
 
 
 def _outcome(row: Row) -> Outcome:
-    fails = row.outcome in ("accused", "missed", "another")
+    fails = row.outcome in ("accused", "missed", "another") or (row.outcome == "unexplained" and not row.layer)
     kind = f"{row.outcome}, {row.size}" if row.size else row.outcome
     return Outcome(kind, f"{row.recording} {row.layer}: {row.sentence}", fails, asdict(row))

@@ -19,11 +19,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from irexec.bounds import Interval, Unbounded
+from irexec.bounds import Arithmetic, Interval, Unbounded
+from irexec.bounds.interval import floats
 from irexec.ir.graph import Value
+from irexec.schema.shape_rules import MOVES
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.compare.options import RTOL
-from irexec.tools.judge.evidence import Beside, Evidence
+from irexec.tools.judge.evidence import AT_EDGES, Beside, Evidence
 from irexec.tools.judge.judgement import JudgedLayer
 from irexec.tools.judge.opponent import Tensors
 
@@ -39,6 +41,16 @@ _FAR, _NEAR_READING = 8.0, 2.0
 """Distance of a wrong tensor from the exact results, beside the distances of these from each other; the smaller one
 where it is known how the runtime reads its weights."""
 
+_COARSE, _ROUGHEST = 2.0**-11, 2.0**-8
+"""Units of roundoff of f16 and bf16, whose recorded tensors are judged beside errors at random."""
+_ERRORS, _DEVIATIONS, _CELLS = 8, 6.0, 32
+"""Number of runs with errors, standard deviations that are too many, and different numbers that a mean needs."""
+_ROUNDED_ONCE = frozenset({
+    "Add", "Subtract", "Multiply", "MatMul", "Convolution", "GroupConvolution", "Relu", "Clamp", "Maximum", "Minimum",
+    "MaxPool", *MOVES,
+})  # fmt: skip
+"""Layers without inner steps, whose errors could be common to all elements."""
+
 
 def judged(evidence: Evidence, given: Tensors, values: Sequence[Value]) -> list[JudgedLayer]:
     """The judgements of values, in their order; ``given``: observed tensors and inputs."""
@@ -53,6 +65,9 @@ def judged(evidence: Evidence, given: Tensors, values: Sequence[Value]) -> list[
     for value in suspects:
         if value not in confirmed:
             found[value] = _together(evidence, weighed[value][0], given, value in was_run)
+    if evidence.opponent.runtime is None and _ROUGHEST >= evidence.arithmetic.unit >= _COARSE:
+        for value, (own, _) in weighed.items():
+            found[value] = _beside_errors(evidence, own, given, found[value])
     return [_read_as_known(evidence, given, value, one) for value, one in found.items()]
 
 
@@ -101,6 +116,83 @@ def _alone(
     return confirmed, was_run
 
 
+def _beside_errors(evidence: Evidence, own: Beside, given: Tensors, one: JudgedLayer) -> JudgedLayer:
+    """The judgement of a recorded tensor of 16 bits that its intervals acquit, beside errors at random.
+
+    An interval adds up the largest errors of all terms, and errors of both signs cancel out. The tensor is judged by
+    the standard deviation of each element, and of what all elements have in common: a factor and an offset.
+    """
+    bound, actual = own.bound, own.actual
+    if isinstance(bound, Unbounded) or bound.admits is not None or one.state not in ("inside", "unconfirmed"):
+        return one
+    if bound.exact.dtype.kind != "f" or actual.dtype.kind != "f" or bound.exact.shape != actual.shape:
+        return one
+    is_far = bool(own.outside.any()) or (bool(own.nodes[1:]) and not own.is_narrow(np.ones(actual.shape, bool)))
+    is_single, jumps = own.value.node.type in _ROUNDED_ONCE, False
+    excess = _in_common(bound.exact, actual, [], evidence.arithmetic) if is_single else 0.0
+    if not (is_far or excess):
+        return one
+    for width, sources in _wider(evidence, own.value, given):
+        part = evidence.beside(own.value, sources, actual)
+        runs = evidence.moved(own.value, sources, _ERRORS) if width <= _NEAR else []
+        if isinstance(part.bound, Unbounded) or part.bound.exact.shape != actual.shape or not runs:
+            return one
+        jumps = jumps or part.has_edges
+        far = _are_far(bound, part.bound.exact, actual, runs, evidence.arithmetic.unit)
+        is_far = is_far and int(np.count_nonzero(far)) > (AT_EDGES * actual.size if part.has_edges else 0)
+        excess = min(excess, excess and _in_common(part.bound.exact, actual, runs, evidence.arithmetic))
+        if not (is_far or excess):
+            is_sure = one.state == "inside" or one.visible
+            return one if is_sure else JudgedLayer(one.layer, "inside", elements=one.elements, region=one.region)
+        if width == _NEAR:
+            break
+    if (is_far or excess > 1) and own.outside.any() and not jumps:
+        return own.judged()
+    common = "their errors have a factor or an offset in common, which rounding does not make"
+    return _unsure(one, "errors at random do not bring them so far from exact results" if is_far else common)
+
+
+def _are_far(
+    own: Interval, exact: np.ndarray, actual: np.ndarray, runs: Sequence[np.ndarray], unit: float
+) -> np.ndarray:  # fmt: skip
+    """Mask of elements farther from an exact result, beyond the rounding of their own layer, than errors at random."""
+    errors = np.stack(runs) - exact
+    squares = np.mean(errors * errors, 0)
+    deviation = np.sqrt(np.maximum(squares, np.mean(squares) / 4))
+    with np.errstate(invalid="ignore"):
+        # Numbers that are cut, and not rounded, have errors of one sign, which add up to a factor.
+        distance = np.abs(actual.astype(np.float64) - exact) - own.radius - 2 * unit * np.abs(exact)
+        return np.asarray(distance > _DEVIATIONS * deviation)
+
+
+def _in_common(exact: np.ndarray, actual: np.ndarray, runs: Sequence[np.ndarray], arithmetic: Arithmetic) -> float:
+    """The factor or the offset that all errors of a tensor have in common, in units of roundoff; 0 where rounding or
+    cutting may make it.
+
+    Args:
+        exact: the exact result.
+        actual: the tensor.
+        runs: exact results with errors at random in front of the layer.
+        arithmetic: the arithmetic, which rounds the result once.
+    """
+    known = np.isfinite(exact) & np.isfinite(actual) & (np.abs(exact) >= arithmetic.smallest)
+    unit, values = arithmetic.unit, floats(exact)[known]
+    # Elements that are rounded to the same number have one error in common.
+    cells = np.unique(arithmetic.nearest(values), return_inverse=True)[1].reshape(-1)
+    if cells.max(initial=-1) + 1 < _CELLS:
+        return 0.0
+    weights = np.linalg.pinv(np.stack([values, np.ones(values.size)], 1))
+    factor, offset = weights @ (floats(actual)[known] - values)
+    rounding = [np.bincount(cells, one * np.abs(values) * unit) for one in weights]
+    squares = np.array([np.sum(one * one) / 3 for one in rounding])
+    if runs:
+        squares += np.mean(np.stack([weights @ (floats(one)[known] - values) for one in runs]) ** 2, 0)
+    # Products of numbers of bf16 that were cut are up to two units smaller; of finer ones one unit larger.
+    excess = max(factor - unit, -2 * unit - factor, 0.0) if arithmetic.name == "bf16" else abs(factor)
+    far = np.array([excess, abs(offset)]) > _DEVIATIONS * np.sqrt(squares)
+    return float(max(far[0] * excess, far[1] * abs(offset) / np.max(np.abs(values)))) / unit
+
+
 @dataclass
 class _Regions:
     """A tensor beside the intervals of more and more layers together.
@@ -121,13 +213,15 @@ class _Regions:
     width: int = 0
     stopped: str = ""
 
-    def by_weights(self, evidence: Evidence, sources: Tensors, mask: np.ndarray | None = None) -> Beside | None:
+    def by_weights(
+        self, evidence: Evidence, sources: Tensors, mask: np.ndarray | None = None, by_edges: bool = True
+    ) -> Beside | None:
         """The reading of weights that acquits the tensor from these sources; all others are kept."""
         own, element = self.near, np.ones(self.near.actual.shape, bool) if mask is None else mask
         for weights in evidence.weights(own.value, sources):
             part = evidence.beside(own.value, {**sources, **weights}, own.actual, rough=mask is not None)
             if not isinstance(part.bound, Unbounded):
-                if not part.outside.any() and part.is_narrow(element):
+                if not part.outside.any() and part.is_narrow(element, by_edges):
                     return part
                 self.readings.append(part)
         return None
@@ -181,10 +275,17 @@ def _together(evidence: Evidence, own: Beside, given: Tensors, was_run: bool) ->
         if not part.outside.any():
             if part.is_narrow(own.outside, by_edges=width <= _NEAR):
                 return part.judged()
-            regions.wide.append(width)
-            read = regions.by_weights(evidence, sources, own.outside) if width <= _NEAR else None
-            if read is not None:
+            before = len(regions.readings)
+            if (read := regions.by_weights(evidence, sources, own.outside, width <= _NEAR)) is not None:
                 return read.judged()
+            readings = regions.readings[before:]
+            if readings and width:
+                # The weights are read in the way that gives what follows from the tensors next to this one.
+                del regions.readings[before:]
+                regions.parts[-1] = min(readings, key=lambda each: _distance(_exact(near), _exact(each)))
+            # The interval may be wide by its weights alone: each of their readings is narrow, and none has the tensor.
+            if not readings or not all(each.outside.any() and each.is_narrow(own.outside) for each in readings):
+                regions.wide.append(width)
     return _decided(regions, one, own, was_run)
 
 
@@ -209,6 +310,10 @@ def _decided(regions: _Regions, one: JudgedLayer, own: Beside, was_run: bool) ->
 
 def _unsure(one: JudgedLayer, reason: str, visible: bool = True) -> JudgedLayer:
     return replace(one, state="unconfirmed", reason=reason, visible=visible)
+
+
+def _exact(one: Beside) -> np.ndarray:
+    return np.full(one.actual.shape, np.nan) if isinstance(one.bound, Unbounded) else one.bound.exact
 
 
 def _distance(a: np.ndarray, b: np.ndarray) -> float:

@@ -35,7 +35,7 @@ _NARROW, _FEW_ROUNDINGS, _MANY_ROUNDINGS = 2.0**-12, 4.0, 2.0**12
 units of roundoff."""
 _DECOMPRESSING = MOVES | {"Constant", "Convert", "Subtract", "Multiply", "Add", "Divide"}
 """Types of the layers that make weights from their stored codes."""
-_AT_EDGES = 1 / 64
+AT_EDGES = 1 / 64
 """Share of the elements of a tensor that may be wider, where an edge decides in their region."""
 
 
@@ -94,7 +94,7 @@ class Beside:
         if isinstance(self.bound, Unbounded) or self.bound.exact.dtype.kind not in "fiub":
             return False
         wide = int(np.count_nonzero(self.bound.radius[mask] > self.limit))
-        return wide == 0 or (by_edges and self.has_edges and wide <= _AT_EDGES * self.actual.size)
+        return wide == 0 or (by_edges and self.has_edges and wide <= AT_EDGES * self.actual.size)
 
     def judged(self) -> JudgedLayer:
         """The judgement by this interval alone."""
@@ -205,6 +205,38 @@ class Evidence:
         quantised = self.groups if groups is None else groups
         return graph_bounds(nodes, sources, self.facts, self.arithmetic, roundings, readings, quantised)[value], nodes
 
+    def moved(self, value: Value, given: Tensors, runs: int) -> list[np.ndarray]:
+        """Exact results of a value while each tensor that its region reads or computes is off by up to one rounding.
+
+        The errors are uniform at random, equal for equal elements of a tensor, and the same in each process. They are
+        those of a runtime whose inner tensors are finer or coarser than the observed ones, or that rounds constants.
+        Empty where a layer has no exact result.
+        """
+        nodes, rng = self.region(value, given), np.random.default_rng(0)
+        read = {source for node in nodes for source in node.inputs if source is not None}
+        sources = {source: given[source] for source in read if source in given}
+        sources |= {one: constant_value(one.node.constant) for one in read if one.node.constant is not None}
+        ordered = sorted(sources, key=lambda one: (one.node.id, one.index))
+        kinds = {one: np.unique(sources[one], return_inverse=True)[1] for one in ordered}
+
+        def off(array: np.ndarray, kind: np.ndarray | None = None) -> np.ndarray:
+            if array.dtype.kind != "f" or not array.size:
+                return array
+            errors = rng.uniform(-1, 1, array.size if kind is None else int(kind.max()) + 1)
+            of = errors if kind is None else errors[kind.reshape(-1)]
+            return array.astype(np.float64) * (1 + self.arithmetic.unit * of.reshape(array.shape))
+
+        found: list[np.ndarray] = []
+        for _ in range(runs):
+            known = {one: off(sources[one], kinds[one]) for one in ordered}
+            for node in nodes:
+                for made, bound in graph_bounds([node], known, self.facts, self.arithmetic).items():
+                    if isinstance(bound, Unbounded):
+                        return []
+                    known.setdefault(made, bound.exact if made is value else off(bound.exact))
+            found.append(known[value])
+        return found
+
     def weights(self, value: Value, given: Container[Value]) -> list[Tensors]:
         """Readings of the weights that the region of a value computes from constants, each another one.
 
@@ -265,7 +297,9 @@ class Evidence:
     def _held(self, value: Value, array: np.ndarray, rough: bool) -> Interval:
         """The interval of an observed tensor: integers are exact, and so are inputs that are given."""
         element = self._stored(value, array)
-        one = Interval.certain(array) if element is None else unrounded(array, element)
+        # An arithmetic of this type reads what it stores.
+        is_read = element is None or self.arithmetic.name == element.name
+        one = Interval.certain(array) if is_read else unrounded(array, element)
         if not rough or value.node.type == "Parameter" or one.exact.dtype.kind != "f":
             return one
         return Algebra(self.arithmetic).rounded(one, ROUGH)

@@ -91,6 +91,8 @@ class Judgement(Report):
         notes: unexpected facts.
         bundle: the files that show the verdict; None unless they are asked for.
         step, steps: the step that the verdict is about, from 1, and the number of steps.
+        hidden: the size below which rounding may hide a fault of a single value, as a part of the largest value of its
+            tensor; 0 where it is below a thousandth.
         severity: of a bug: "minor" where no value is visibly wrong, neither of the layers nor of the results, else
             "major"; "" without a bug.
     """
@@ -109,6 +111,7 @@ class Judgement(Report):
     step: int = 1
     steps: int = 1
     severity: Severity = ""
+    hidden: float = 0.0
 
     @property
     def is_bug(self) -> bool:

@@ -26,6 +26,9 @@ from irexec.tools.judge.step import Case, Step
 
 _WHOLE = 2.0**53
 """Largest whole number that is written with all digits."""
+_HIDDEN, _TINY = 12.0, 1e-3
+"""Units of roundoff by which a single value may be off in a right runtime whose inner tensors are not those that are
+observed, and a size that is not worth a word."""
 _AMPLIFIES = 2.0
 """Smallest condition of a layer that amplifies."""
 
@@ -59,7 +62,7 @@ def _judgement(step: Step) -> Judgement:
         runs.side.label, runs.options.runtime, version, step.arithmetic,
         found.verdict, f"{small}{found.sentence}", tuple(found.at), step.judged,
         tuple(value.name for value in step.differing), _notes(step),
-        step=step.index + 1, steps=len(runs.steps), severity=severity,
+        step=step.index + 1, steps=len(runs.steps), severity=severity, hidden=_hidden(step),
     )  # fmt: skip
 
 
@@ -70,6 +73,12 @@ def _severity(step: Step, found: Found) -> Severity:
     visible = RTOL.get(step.arithmetic.partition("-")[0], RTOL["f32"])
     is_small = all(one.relative is not None and one.relative < visible for one in found.at)
     return "minor" if is_small and not step.differing else "major"
+
+
+def _hidden(step: Step) -> float:
+    """The size below which rounding may hide a fault of a single value; 0 where it is below a thousandth."""
+    size = _HIDDEN * step.evidence.arithmetic.unit
+    return size if size > _TINY else 0.0
 
 
 def _notes(step: Step) -> tuple[str, ...]:
@@ -173,7 +182,7 @@ def _unconfirmed(step: Step) -> Found | None:
     if not found:
         return None
     first = next(value for value in step.seen if value.name == found[0].layer.tensor)
-    return Found("unexplained", f"not explained: {_between(step, first)}; {found[0].reason}", found)
+    return Found("unexplained", f"not explained: {_between(step, first)}, values differ; {found[0].reason}", found)
 
 
 def _agreeing(step: Step) -> Found | None:
@@ -187,6 +196,8 @@ def _agreeing(step: Step) -> Found | None:
     inside, count = sum(one.state == "inside" for one in step.judged), len(step.judged)
     rest = f", {count - inside} without a bound" if count > inside else ""
     text = f"agrees: {inside} of {counted(count, 'tensor')} inside the intervals of {step.arithmetic}{rest}"
+    if hidden := _hidden(step):
+        text += f"; a single value that is off by less than {hidden:.1%} of the largest of its tensor cannot be seen"
     return Found("agrees", text)
 
 
@@ -273,7 +284,7 @@ def _measured(step: Step) -> Found | None:
 
 def _unexplained(step: Step) -> Found:
     """Results that differ visibly, and nothing that explains it."""
-    return Found("unexplained", f"not explained: {_between(step, step.differing[0])}")
+    return Found("unexplained", f"not explained: {_between(step, step.differing[0])}, values differ visibly")
 
 
 def _between(step: Step, result: Value) -> str:
@@ -289,7 +300,7 @@ def _between(step: Step, result: Value) -> str:
     region = step.evidence.region(first, others)
     sources = [value for node in region for value in node.inputs if value is not None and value in others]
     begin = " and ".join(dict.fromkeys(repr(value.name) for value in sources[:2])) or "the inputs"
-    return f"between {begin} and {compared_layer(first)}, values differ visibly"
+    return f"between {begin} and {compared_layer(first)}"
 
 
 TESTS: tuple[Callable[[Step], Found | None], ...] = (
