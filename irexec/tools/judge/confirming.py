@@ -41,8 +41,8 @@ _FAR, _NEAR_READING = 8.0, 2.0
 """Distance of a wrong tensor from the exact results, beside the distances of these from each other; the smaller one
 where it is known how the runtime reads its weights."""
 
-_COARSE, _ROUGHEST = 2.0**-11, 2.0**-8
-"""Units of roundoff of f16 and bf16, whose recorded tensors are judged beside errors at random."""
+_COARSE = ("f16", "bf16")
+"""Arithmetics whose recorded tensors are judged beside errors at random."""
 _ERRORS, _DEVIATIONS, _CELLS = 8, 6.0, 32
 """Number of runs with errors, standard deviations that are too many, and different numbers that a mean needs."""
 _ROUNDED_ONCE = frozenset({
@@ -65,7 +65,7 @@ def judged(evidence: Evidence, given: Tensors, values: Sequence[Value]) -> list[
     for value in suspects:
         if value not in confirmed:
             found[value] = _together(evidence, weighed[value][0], given, value in was_run)
-    if evidence.opponent.runtime is None and _ROUGHEST >= evidence.arithmetic.unit >= _COARSE:
+    if evidence.opponent.runtime is None and evidence.arithmetic.name in _COARSE:
         for value, (own, _) in weighed.items():
             found[value] = _beside_errors(evidence, own, given, found[value])
     return [_read_as_known(evidence, given, value, one) for value, one in found.items()]
