@@ -41,6 +41,7 @@ _FAR, _NEAR_READING = 8.0, 2.0
 """Distance of a wrong tensor from the exact results, beside the distances of these from each other; the smaller one
 where it is known how the runtime reads its weights."""
 
+_IN_32_BITS = "IR987"
 _COARSE = ("f16", "bf16")
 """Arithmetics whose recorded tensors are judged beside errors at random."""
 _ERRORS, _DEVIATIONS, _CELLS = 8, 6.0, 32
@@ -342,6 +343,12 @@ def _read_as_known(evidence: Evidence, given: Tensors, value: Value, one: Judged
         return one
     nodes = evidence.region(value, given)
     codes = tuple(dict.fromkeys(code for node in nodes for code in evidence.readings.get(node, ())))
+    if evidence.opponent.is_openvino and _IN_32_BITS not in codes and given[value].dtype.kind in "iu":
+        bound = evidence.bound(value, given)[0]
+        read = [given[source] for node in nodes for source in node.inputs if source in given]
+        wide = [*read, *([] if isinstance(bound, Unbounded) else [bound.exact])]
+        if any(one.dtype in (np.int64, np.uint64) and (one != one.astype(np.int32)).any() for one in wide):
+            codes = (*codes, _IN_32_BITS)
     if not codes:
         return one
     for rough in (False, True):

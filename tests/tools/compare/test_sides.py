@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec import Builder, InputError, Model, ModelError
+from irexec import Builder, InputError, Model, ModelError, NodeError
 from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.run.input_sources import InputSource
+from tests.support.networks import unpacked
 from tests.tools.compare.models import RNG, W1, W2, chain, changed
 
 
@@ -267,6 +268,22 @@ def images() -> Model:
         x = b.emit("Convolution", x, kernel, name=name, strides=(1, 1), dilations=(1, 1), **pads)
     b.result(b.emit("ReduceMean", x, np.array([2, 3]), keep_dims=True, name="mean"))
     return b.model()
+
+
+def test_a_model_that_fails_in_a_later_step_is_named(tmp_path: Path) -> None:
+    """Queries and keys are exchanged in a model with a cache, which is longer than the queries from the second step on."""
+    path, notes = unpacked("gpt2_sdpa", tmp_path), list[str]()
+    faulty = irexec.read_model(path)
+    attention = next(node for node in faulty.nodes if node.type == "ScaledDotProductAttention")
+    attention.ports[0].source, attention.ports[1].source = attention.ports[1].source, attention.ports[0].source
+    irexec.save_model(faulty, tmp_path / "faulty.xml")
+    with pytest.raises(
+        NodeError, match=r"faulty.xml runs 1 step \(--steps 1\), and not step 2 .*length of key and value"
+    ):
+        compare(path, tmp_path / "faulty.xml", notify=notes.append)
+    found = compare(path, tmp_path / "faulty.xml", options=CompareOptions(runs=1), notify=notes.append)
+    assert found.first is not None
+    assert found.first.row.b.name == attention.name
 
 
 def test_recordings_in_another_layout_are_arranged(tmp_path: Path) -> None:

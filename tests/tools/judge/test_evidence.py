@@ -10,6 +10,7 @@ import pytest
 
 import irexec
 from irexec.analysis.model import Model
+from irexec.bounds import ARITHMETICS
 from irexec.ir.order import find_value
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.judge import Judgement, judge
@@ -171,6 +172,47 @@ def test_integers_of_64_bits_that_a_runtime_computes_in_32_are_a_bug(monkeypatch
     wrapped = plant(monkeypatch, change=lambda value, array: array.astype(np.int32).astype(np.int64))
     found = judge(b.model(), {"x": np.array([2**40, 3])}, runtime=wrapped)
     assert (found.verdict, found.at[0].layer.name) == ("bug", "sum")
+
+
+@pytest.mark.parametrize(("type", "value"), [("Abs", -(2**40)), ("Sign", 2**33), ("Negative", 2**32 + 1)])
+def test_integers_of_64_bits_name_what_is_known_of_openvino(type: str, value: int) -> None:
+    """The values are those of the input, which no table knows: the verdict names the code all the same."""
+    b = irexec.Builder("wide")
+    b.result(b.emit(type, b.parameter("i64", (2,), "x"), name="y"))
+    found = judge(b.model(), {"x": np.array([value, 3])}, runtime="openvino")
+    assert (found.verdict, found.at[0].codes) == ("bug", ("IR987",)), found.sentence
+    assert judge(b.model(), {"x": np.array([-7, 3])}, runtime="openvino").verdict == "agrees"
+
+
+@pytest.mark.parametrize("type", ["f16", "bf16"])
+def test_what_all_values_of_16_bits_have_in_common_is_no_rounding(type: str, tmp_path: Path) -> None:
+    """A factor and an offset below the largest rounding of a value are seen in their mean; numbers that are cut have a
+    factor, which accuses nobody; and a verdict says what it cannot see."""
+    rng, b, of = np.random.default_rng(5), irexec.Builder("common"), ARITHMETICS[type]
+    x = b.parameter("f32", (16, 64), "x")
+    held = b.emit("MatMul", x, b.constant(rng.standard_normal((64, 64)).astype(np.float32)), name="product")
+    b.result(
+        b.emit(
+            "Relu", b.emit("Add", held, b.constant(rng.standard_normal(64).astype(np.float32)), name="sum"), name="y"
+        )
+    )
+    model, inputs = b.model(), {"x": rng.standard_normal((16, 64)).astype(np.float32)}
+    exact = recorded(model, inputs)
+
+    def judged(change: Callable[[np.ndarray], np.ndarray] = lambda array: array, is_cut: bool = False) -> Judgement:
+        tensors = {name: array.astype(np.float64) for name, array in exact.items()}
+        tensors["sum"] = change(tensors["sum"])
+        held = {n: (a * (1 - of.unit) if is_cut else of.nearest(a)).astype(np.float32) for n, a in tensors.items()}
+        return of_recording(model, inputs, held, tmp_path, arithmetic=type)
+
+    clean = judged()
+    assert (clean.verdict, clean.hidden) == ("agrees", 12 * of.unit), clean.sentence
+    assert f"less than {clean.hidden:.1%} of the largest of its tensor cannot be seen" in clean.sentence
+    for change in (lambda a: a * (1 + 3 * of.unit), lambda a: a + of.unit / 2 * np.abs(a).max()):
+        found = judged(change)
+        assert (found.verdict, found.at[0].layer.tensor) in (("bug", "sum"), ("unexplained", "sum")), found.sentence
+    assert judged(lambda a: np.where(a == a.max(), a * (1 + 20 * of.unit), a)).verdict == "bug"
+    assert type != "bf16" or judged(is_cut=True).verdict == "agrees"
 
 
 def test_a_small_bug_is_told_apart_from_one_that_matters(tmp_path: Path) -> None:

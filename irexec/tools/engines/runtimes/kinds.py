@@ -28,7 +28,7 @@ from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import save_model
 from irexec.dtypes.elements import Element
-from irexec.errors import ConversionError, EngineError, InputError, RunTimeoutError, UnsupportedError
+from irexec.errors import ConversionError, EngineError, InputError, NodeError, RunTimeoutError, UnsupportedError
 from irexec.io.onnx_bytes import is_onnx_file
 from irexec.ir.graph import Value
 from irexec.messages import counted
@@ -85,8 +85,17 @@ class OwnRuntime(Runtime):
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
         self._compiled.require([self._compiled.program.own(value) for value in values])
-        session = self._compiled.session()
-        return [session.values(dict(arrays), values, timeout=self._timeout) for arrays in runs]
+        session, found = self._compiled.session(), list[list[np.ndarray]]()
+        for arrays in runs:
+            try:
+                found.append(session.values(dict(arrays), values, timeout=self._timeout))
+            except NodeError as error:
+                if not found:
+                    raise
+                text = f"{self.model.path or self.model.name} runs {counted(len(found), 'step')} (--steps {len(found)})"
+                text += f", and not step {len(found) + 1} with the state that it then has: {error}"
+                raise NodeError(text, node=error.node, reason=error.reason) from error
+        return found
 
 
 # As written, as far as the CPU plugin can: no bf16, no quantisation of its own, FakeQuantize not in 8 bits.
