@@ -51,6 +51,8 @@ _ROUNDED_ONCE = frozenset({
     "MaxPool", *MOVES,
 })  # fmt: skip
 """Layers without inner steps, whose errors could be common to all elements."""
+_SLACK = 8.0
+"""Units of roundoff that inner steps of other layers may have in common."""
 
 
 def judged(evidence: Evidence, given: Tensors, values: Sequence[Value]) -> list[JudgedLayer]:
@@ -129,8 +131,8 @@ def _beside_errors(evidence: Evidence, own: Beside, given: Tensors, one: JudgedL
     if bound.exact.dtype.kind != "f" or actual.dtype.kind != "f" or bound.exact.shape != actual.shape:
         return one
     is_far = bool(own.outside.any()) or (bool(own.nodes[1:]) and not own.is_narrow(np.ones(actual.shape, bool)))
-    is_single, jumps = own.value.node.type in _ROUNDED_ONCE, False
-    excess = _in_common(bound.exact, actual, [], evidence.arithmetic) if is_single else 0.0
+    slack, jumps = 0.0 if own.value.node.type in _ROUNDED_ONCE else _SLACK, False
+    excess = _in_common(bound.exact, actual, [], evidence.arithmetic, slack)
     if not (is_far or excess):
         return one
     for width, sources in _wider(evidence, own.value, given):
@@ -141,13 +143,13 @@ def _beside_errors(evidence: Evidence, own: Beside, given: Tensors, one: JudgedL
         jumps = jumps or part.has_edges
         far = _are_far(bound, part.bound.exact, actual, runs, evidence.arithmetic.unit)
         is_far = is_far and int(np.count_nonzero(far)) > (AT_EDGES * actual.size if part.has_edges else 0)
-        excess = min(excess, excess and _in_common(part.bound.exact, actual, runs, evidence.arithmetic))
+        excess = min(excess, excess and _in_common(part.bound.exact, actual, runs, evidence.arithmetic, slack))
         if not (is_far or excess):
             is_sure = one.state == "inside" or one.visible
             return one if is_sure else JudgedLayer(one.layer, "inside", elements=one.elements, region=one.region)
         if width == _NEAR:
             break
-    if (is_far or excess > 1) and own.outside.any() and not jumps:
+    if (is_far or (excess > 1 and not slack)) and own.outside.any() and not jumps:
         return own.judged()
     common = "their errors have a factor or an offset in common, which rounding does not make"
     return _unsure(one, "errors at random do not bring them so far from exact results" if is_far else common)
@@ -166,7 +168,9 @@ def _are_far(
         return np.asarray(distance > _DEVIATIONS * deviation)
 
 
-def _in_common(exact: np.ndarray, actual: np.ndarray, runs: Sequence[np.ndarray], arithmetic: Arithmetic) -> float:
+def _in_common(
+    exact: np.ndarray, actual: np.ndarray, runs: Sequence[np.ndarray], arithmetic: Arithmetic, slack: float
+) -> float:  # fmt: skip
     """The factor or the offset that all errors of a tensor have in common, in units of roundoff; 0 where rounding or
     cutting may make it.
 
@@ -175,6 +179,7 @@ def _in_common(exact: np.ndarray, actual: np.ndarray, runs: Sequence[np.ndarray]
         actual: the tensor.
         runs: exact results with errors at random in front of the layer.
         arithmetic: the arithmetic, which rounds the result once.
+        slack: units of roundoff that inner steps of the layer may add to both.
     """
     known = np.isfinite(exact) & np.isfinite(actual) & (np.abs(exact) >= arithmetic.smallest)
     unit, values = arithmetic.unit, floats(exact)[known]
@@ -190,8 +195,9 @@ def _in_common(exact: np.ndarray, actual: np.ndarray, runs: Sequence[np.ndarray]
         squares += np.mean(np.stack([weights @ (floats(one)[known] - values) for one in runs]) ** 2, 0)
     # Products of numbers of bf16 that were cut are up to two units smaller; of finer ones one unit larger.
     excess = max(factor - unit, -2 * unit - factor, 0.0) if arithmetic.name == "bf16" else abs(factor)
-    far = np.array([excess, abs(offset)]) > _DEVIATIONS * np.sqrt(squares)
-    return float(max(far[0] * excess, far[1] * abs(offset) / np.max(np.abs(values)))) / unit
+    largest = float(np.max(np.abs(values)))
+    common = np.array([excess - slack * unit, abs(offset) - slack * unit * largest])
+    return float(np.max(common / [unit, unit * largest], where=common > _DEVIATIONS * np.sqrt(squares), initial=0.0))
 
 
 @dataclass

@@ -15,7 +15,7 @@ import numpy as np
 from irexec.analysis.evaluate import rounded
 from irexec.bounds import EDGES, Arithmetic, Interval, Unbounded, graph_bounds, stored_in, unrounded
 from irexec.bounds.interval import Algebra
-from irexec.dtypes.elements import F16, F32, F64, Element
+from irexec.dtypes.elements import BF16, F16, F32, F64, Element
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
@@ -311,7 +311,9 @@ class Evidence:
             return None
         if array.dtype == np.float16:
             return F16
-        return self.stored if array.dtype.kind == "f" and value.node.type != "Parameter" else None
+        # Numbers of bf16 are cut as well as rounded.
+        of = BF16 if self.arithmetic.name == "bf16" and self.opponent.runtime is None else self.stored
+        return of if array.dtype.kind == "f" and value.node.type != "Parameter" else None
 
 
 def with_worst(one: JudgedLayer, bound: Interval, actual: np.ndarray) -> JudgedLayer:
