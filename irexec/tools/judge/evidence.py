@@ -208,9 +208,9 @@ class Evidence:
     def moved(self, value: Value, given: Tensors, runs: int) -> list[np.ndarray]:
         """Exact results of a value while each tensor that its region reads or computes is off by up to one rounding.
 
-        The errors are uniform at random, equal for equal elements of a tensor, and the same in each process. They are
-        those of a runtime whose inner tensors are finer or coarser than the observed ones, or that rounds constants.
-        Empty where a layer has no exact result.
+        The errors are uniform at random, equal for equal elements of a tensor, and the same in each process. Runtimes
+        with finer inner tensors, and with constants rounded to the arithmetic, have such errors. Empty where a layer
+        has no exact result.
         """
         nodes, rng = self.region(value, given), np.random.default_rng(0)
         read = {source for node in nodes for source in node.inputs if source is not None}

@@ -27,8 +27,7 @@ from irexec.tools.judge.step import Case, Step
 _WHOLE = 2.0**53
 """Largest whole number that is written with all digits."""
 _HIDDEN, _TINY = 16.0, 1e-3
-"""Units of roundoff by which a single value may be off in a right runtime whose inner tensors are not those that are
-observed, and a size that is not worth a word."""
+"""Units of roundoff by which finer inner tensors may move a single value, and a size that is not worth a word."""
 _AMPLIFIES = 2.0
 """Smallest condition of a layer that amplifies."""
 
