@@ -236,8 +236,14 @@ _FAMILIES = {
     "transforms": ("DFT", "IDFT", "RDFT", "IRDFT", "STFT", "ISTFT"),
     "gathering": ("Einsum", "EmbeddingBagOffsetsSum", "EmbeddingSegmentsSum", "EmbeddingBagPacked", "SegmentMax",
                   "ScatterUpdate", "ScatterElementsUpdate", "ScatterNDUpdate"),
+    "detections": (
+        "DetectionOutput", "MulticlassNms", "GenerateProposals", "ExperimentalDetectronDetectionOutput",
+        "ExperimentalDetectronGenerateProposalsSingleImage",
+    ),
     "functions": ("Swish", "Power", "Tan", "Cosh", "ErfInv", "Mod", "FloorMod", "Round", "ReduceL2", "ReduceProd"),
 }  # fmt: skip
+_SHARES = {"detections": 0.55}
+"""Share of faults outside; rows of detections are a set, so that other rows of it are right."""
 
 
 @pytest.mark.parametrize("family", _FAMILIES)
@@ -248,7 +254,8 @@ def test_planted_faults_are_outside_and_other_arithmetics_inside(family: str) ->
     for row in cases(pairs, 100, 6):
         judge(row, Opponents(["reference", "emulated", "half"]), tally)
     assert not [verdict for verdict in tally.verdicts if "outside" in verdict]
-    assert tally.found.total() >= 0.95 * tally.planted.total() > 20
+    assert tally.found.total() >= _SHARES.get(family, 0.95) * tally.planted.total() > 20
+    assert tally.found["wrong scale"] >= 0.95 * tally.planted["wrong scale"]
 
 
 # Readings of known differences: each contains what OpenVINO gives, and nothing else.

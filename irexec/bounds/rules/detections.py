@@ -14,9 +14,17 @@ import numpy as np
 from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, floats, joined
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.elementwise import by_exp
+from irexec.reference.detection import MAX_LOG_SCALE
 
 
-def one_of(exact: np.ndarray, columns: Sequence[Interval], mask: np.ndarray, *, end: bool = False) -> Interval | None:
+def one_of(
+    exact: np.ndarray,
+    columns: Sequence[Interval],
+    mask: np.ndarray,
+    *,
+    end: bool = False,
+    more: Sequence[Sequence[float]] = (),
+) -> Interval | None:
     """The rows of a tensor, of which each is one of several candidates.
 
     Args:
@@ -24,11 +32,14 @@ def one_of(exact: np.ndarray, columns: Sequence[Interval], mask: np.ndarray, *, 
         columns: an interval of each column of a row, in the shape of the candidates.
         mask: the candidates that may be selected, of this shape.
         end: whether -1 in the first column ends the rows, behind which anything may be.
+        more: further candidates, such as the zeros of unused rows; NaN is anything.
 
     Returns:
         None where there is no candidate.
     """
     low, high = (np.stack([floats(getattr(one, side))[mask] for one in columns], -1) for side in ("low", "high"))
+    unused = np.array(more, np.float64).reshape(-1, len(columns))
+    low, high = np.concatenate([low, unused]), np.concatenate([high, unused])
     if not len(low):
         return None
     is_open = np.isnan(low) | np.isnan(high) | (np.isneginf(low) & np.isposinf(high))
@@ -104,3 +115,93 @@ def _decoded(of: Algebra, logits: Interval, proposals: Interval, attributes: Any
     if attributes.clip_before_nms or attributes.clip_after_nms:
         boxes = joined(lambda end: np.clip(end, 0, 1), boxes)
     return boxes
+
+
+def _values(exact: np.ndarray, candidates: Interval, mask: np.ndarray, is_padded: bool) -> Bound:
+    """A vector, of which each element is one of several candidates, or the zero of an unused row."""
+    found = one_of(exact[:, None], (candidates,), mask, more=[[0.0]] if is_padded else [])
+    if found is None or found.admits is None:
+        return Unbounded("no candidates")
+    admits = found.admits
+    return Interval(exact, found.low[:, 0], found.high[:, 0], admits=lambda array: admits(array[:, None])[:, 0])
+
+
+def _placed(of: Algebra, boxes: Interval, deltas: Interval, offset: float, limit: float | None) -> Interval:
+    """Boxes moved and scaled by deltas; see irexec.reference.detection.placed, of pixels where ``limit`` is given."""
+    first, last = (joined(lambda end, part=part: end[..., part], boxes) for part in (slice(0, 2), slice(2, 4)))
+    moved, scale = (joined(lambda end, part=part: end[..., part], deltas) for part in (slice(0, 2), slice(2, 4)))
+    pixel = Interval.certain(np.asarray(offset, np.float64))
+    sides = of.add(of.subtract(last, first), pixel)
+    centre = of.add(of.multiply(moved, sides), of.add(first, joined(lambda end: end / 2, sides)))
+    if limit is not None:
+        scale = joined(lambda end: np.minimum(end, limit), scale)
+    half = joined(lambda end: end / 2, of.multiply(of.increasing(np.exp, scale, by_exp), sides))
+    upper = of.add(centre, half)
+    ends = of.subtract(centre, half), upper if limit is None else of.subtract(upper, pixel)
+    return joined(lambda one, two: np.concatenate([one, two], -1), *ends)
+
+
+def _inside(boxes: Interval, width: np.ndarray | float, height: np.ndarray | float) -> Interval:
+    """Boxes clipped to an image; a limit is an array of the other axes."""
+    limits = np.stack(np.broadcast_arrays(width, height, width, height), -1)
+    return joined(lambda end: np.maximum(np.minimum(end, limits), 0), boxes)
+
+
+def _corners(boxes: Interval) -> list[Interval]:
+    return [joined(lambda end, i=i: end[..., i], boxes) for i in range(4)]
+
+
+@rule("GenerateProposals")
+def generate_proposals(
+    layer: Layer, info: Interval, anchors: Interval, deltas: Interval, scores: Interval
+) -> tuple[Bound, ...]:
+    """Each row is one of the anchors, moved; each score one of all. How many belong to an image is open."""
+    attributes, shape = layer.attributes["attributes"], scores.exact.shape
+    outputs = layer.run(info.exact, anchors.exact, deltas.exact, scores.exact)
+    offset = 0.0 if attributes.normalized else 1.0
+    changes = deltas.moved(lambda array: array.reshape(*shape[:2], 4, *shape[2:]).transpose(0, 3, 4, 1, 2))
+    boxes = _placed(layer.algebra, anchors, changes, offset, MAX_LOG_SCALE)
+    height, width = (floats(info.exact)[:, i, None, None, None] - offset for i in range(2))
+    mask = np.ones(boxes.exact.shape[:-1], bool)
+    rated = scores.moved(lambda array: array.transpose(0, 2, 3, 1))
+    reason = Unbounded("the number of boxes follows from overlaps near a threshold")
+    rows = one_of(outputs[0], _corners(_inside(boxes, width, height)), mask)
+    return Unbounded("no anchors") if rows is None else rows, _values(outputs[1], rated, mask, False), reason
+
+
+@rule("ExperimentalDetectronGenerateProposalsSingleImage")
+def generate_proposals_of_an_image(
+    layer: Layer, info: Interval, anchors: Interval, deltas: Interval, scores: Interval
+) -> tuple[Bound, ...]:
+    """Each row is one of the anchors, moved, or zeros; each score one of all, or 0."""
+    count, *grid = scores.exact.shape
+    outputs = layer.run(info.exact, anchors.exact, deltas.exact, scores.exact)
+    start = anchors.moved(lambda array: array.reshape(*grid, count, 4))
+    changes = deltas.moved(lambda array: array.reshape(count, 4, *grid).transpose(2, 3, 0, 1))
+    height, width = floats(info.exact)[:2] - 1
+    boxes = _inside(_placed(layer.algebra, start, changes, 1.0, MAX_LOG_SCALE), width, height)
+    mask = np.ones(boxes.exact.shape[:-1], bool)
+    rows = one_of(outputs[0], _corners(boxes), mask, more=np.zeros((1, 4)).tolist())
+    rated = scores.moved(lambda array: array.transpose(1, 2, 0))
+    return Unbounded("no anchors") if rows is None else rows, _values(outputs[1], rated, mask, True)
+
+
+@rule("ExperimentalDetectronDetectionOutput")
+def detectron_detection_output(
+    layer: Layer, rois: Interval, deltas: Interval, scores: Interval, info: Interval
+) -> tuple[Bound, ...]:
+    """Each row is one of the regions, moved for one of the classes, or zeros; likewise its class and its score."""
+    attributes, of = layer.attributes["attributes"], layer.algebra
+    outputs = layer.run(rois.exact, deltas.exact, scores.exact, info.exact)
+    shape = len(rois.exact), attributes.num_classes
+    weights = Interval.certain(np.array(attributes.deltas_weights, np.float64))
+    changes = of.divide(deltas.moved(lambda array: array.reshape(*shape, 4)), weights)
+    start = rois.moved(lambda array: array[:, None])
+    limit = float(np.float32(attributes.max_delta_log_wh))
+    boxes = joined(lambda end: np.maximum(end, 0), _placed(of, start, changes, 1.0, limit))
+    slack = 2 * of.arithmetic.unit * abs(attributes.score_threshold)
+    label = numbered(1, shape)
+    mask = (floats(scores.high) >= attributes.score_threshold - slack) & (label.exact > 0)
+    rows = one_of(outputs[0], _corners(boxes), mask, more=np.zeros((1, 4)).tolist())
+    assert rows is not None
+    return rows, _values(outputs[1], label, mask, True), _values(outputs[2], scores, mask, True)

@@ -209,7 +209,7 @@ def matrix_nms(layer: Layer, boxes: Interval, scores: Interval) -> tuple[Bound, 
 def _of_candidates(
     layer: Layer, outputs: tuple[np.ndarray, ...], boxes: Interval, scores: Interval, is_own: bool, reason: str
 ) -> tuple[Bound, ...]:
-    """The outputs where a decision is open: each row is one of the boxes, and nothing is known of the numbers of rows.
+    """The outputs where a decision is open: each row is one of the boxes, and an image has at most as many as are kept.
 
     Args:
         is_own: whether each class has boxes of its own [classes, boxes, 4], else [images, boxes, 4] are those of all.
@@ -224,4 +224,6 @@ def _of_candidates(
     box = numbered(len(shape) - 1, shape).exact
     flat = box * shape[0] + label.exact if is_own else numbered(0, shape).exact * shape[2] + box
     rows = one_of(outputs[0], (label, scores, *corners), mask), one_of(outputs[1], (Interval.certain(flat),), mask)
-    return (*(Unbounded(reason) if one is None else one for one in rows), Unbounded(reason))
+    limit = attributes.keep_top_k if attributes.keep_top_k >= 0 else int(np.count_nonzero(mask))
+    counts = Interval(outputs[2], np.zeros_like(outputs[2]), np.full_like(outputs[2], limit))
+    return (*(Unbounded(reason) if one is None else one for one in rows), counts)
