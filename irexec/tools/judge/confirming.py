@@ -351,7 +351,7 @@ def _read_as_known(evidence: Evidence, given: Tensors, value: Value, one: Judged
     codes = tuple(dict.fromkeys(code for node in nodes for code in evidence.readings.get(node, ())))
     if evidence.opponent.is_openvino and _IN_32_BITS not in codes and given[value].dtype.kind in "iu":
         bound = evidence.bound(value, given)[0]
-        read = [given[source] for node in nodes for source in node.inputs if source in given]
+        read = [given[source] for node in nodes for source in node.inputs if source is not None and source in given]
         wide = [*read, *([] if isinstance(bound, Unbounded) else [bound.exact])]
         if any(one.dtype in (np.int64, np.uint64) and (one != one.astype(np.int32)).any() for one in wide):
             codes = (*codes, _IN_32_BITS)

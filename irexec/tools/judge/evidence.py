@@ -298,8 +298,10 @@ class Evidence:
         """The interval of an observed tensor: integers are exact, and so are inputs that are given."""
         element = self._stored(value, array)
         # An arithmetic of this type reads what it stores.
-        is_read = element is None or self.arithmetic.name == element.name
-        one = Interval.certain(array) if is_read else unrounded(array, element)
+        if element is None or element.name == self.arithmetic.name:
+            one = Interval.certain(array)
+        else:
+            one = unrounded(array, element)
         if not rough or value.node.type == "Parameter" or one.exact.dtype.kind != "f":
             return one
         return Algebra(self.arithmetic).rounded(one, ROUGH)
