@@ -196,7 +196,7 @@ def _agreeing(step: Step) -> Found | None:
     rest = f", {count - inside} without a bound" if count > inside else ""
     text = f"agrees: {inside} of {counted(count, 'tensor')} inside the intervals of {step.arithmetic}{rest}"
     if hidden := _hidden(step):
-        text += f"; a single value that is off by less than {hidden:.1%} of the largest of its tensor cannot be seen"
+        text += f"; a value that is off by less than {hidden:.1%} of the largest of its tensor cannot be seen"
     return Found("agrees", text)
 
 
