@@ -277,7 +277,14 @@ def _checked(name: str, configuration: str, path: Path, number: int) -> Iterator
     )
     prompt = np.random.default_rng(number).integers(3, 90, 7).tolist()
     own = generate(str(target), prompt, GenerateOptions(max_new_tokens=STEPS))
-    loose = 0.05 if "16" in name or "int" in name or "nncf" in name or "paged" in name else 5e-4
+    # ONNX Runtime rounds the data of MatMulNBits to 8 bits where accuracy_level is 4, as the model builder writes it.
+    loose = (
+        0.25
+        if "builder-int" in name
+        else 0.05
+        if "16" in name or "int" in name or "nncf" in name or "paged" in name
+        else 5e-4
+    )
     others = ["onnxruntime"] if path.suffix == ".onnx" else []
     others += ["openvino"] if "IR110" not in codes else []
     for runtime in others:

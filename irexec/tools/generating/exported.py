@@ -12,7 +12,7 @@ import numpy as np
 from irexec.analysis.model import Model, Port
 from irexec.errors import InputError, ModelError
 from irexec.io.reading import read_json
-from irexec.ir.dims import ANY, PartialShape
+from irexec.ir.dims import ANY, PartialShape, Size
 from irexec.ir.graph import Node, Value
 from irexec.ops.paged import paged_attention_extension
 from irexec.reading import read_model
@@ -272,8 +272,8 @@ def _blocks(port: Port, attention: Node, index: int) -> PartialShape:
     size = value.fact.shape[-1] if value is not None and value.fact is not None and value.fact.shape else ANY
     if not isinstance(size, int) or not isinstance(columns, int):
         raise InputError(f"the cache {port} leaves its heads open, and layer {attention.name!r} does not show them")
-    own = port.shape or (ANY,) * 4
-    expected = (ANY, columns // size, _BLOCK, size)
+    own = port.shape or (ANY,) * _HEADS
+    expected: tuple[Size, ...] = (ANY, columns // size, _BLOCK, size)
     return tuple(a if isinstance(a, int) else b for a, b in zip(own, expected, strict=True))
 
 

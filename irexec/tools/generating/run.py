@@ -322,7 +322,7 @@ class _Step:
     def of(cls, exported: ExportedModel, arrays: Sequence[np.ndarray]) -> _Step:
         """The step of the logits and the caches that the model returned."""
         logits = np.asarray(arrays[0])
-        caches = dict(zip(exported.returned, map(np.asarray, arrays[1:]), strict=True))
+        caches = dict(zip(exported.returned, map(np.asarray, arrays[1:]), strict=False))
         return cls(logits.reshape(-1, logits.shape[-1])[-1], caches)
 
     def farthest(self, other: _Step) -> tuple[str, float] | tuple[None, None]:
@@ -426,7 +426,12 @@ class _Generating:
                 return self._each(lambda feeds: _Step.of(exported, runtime.run(feeds, asked)))
             # Variables go from run to run of one call.
             runs: list[dict[str, np.ndarray]] = []
-            self._each(lambda feeds: runs.append(feeds) or self._steps[len(runs) - 1])
+
+            def kept(feeds: dict[str, np.ndarray]) -> _Step:
+                runs.append(feeds)
+                return self._steps[len(runs) - 1]
+
+            self._each(kept)
             return [_Step.of(exported, arrays) for arrays in runtime.run_all(runs, asked)]
 
     def found(self, source: str, beside: Sequence[_Step] | None, f32: Sequence[_Step] | None) -> Generation:
@@ -436,7 +441,9 @@ class _Generating:
             folder=source,
             prompt=Records(self._start),
             text=self._exported.text_after(self._start, *self._tokens[count:]),
-            tokens=Records(self._row(i, beside and beside[i], f32 and f32[i]) for i in range(len(self._steps))),
+            tokens=Records(
+                self._row(i, beside[i] if beside else None, f32[i] if f32 else None) for i in range(len(self._steps))
+            ),
             ended=self._tokens[-1] in self._exported.ends,
             runtime=self._options.runtime,
         )
