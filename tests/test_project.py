@@ -65,6 +65,7 @@ _METADATA = [
 
 def test_contents_of_packages() -> None:
     assert _CONTENTS.wheel_problems([*_SOURCES, *_METADATA], _SOURCES) == []
+    assert _CONTENTS.wheel_problems([*_SOURCES, *_METADATA, "irexec/tools/", "irexec-1.dist-info/"], _SOURCES) == []
     assert _CONTENTS.wheel_problems(["irexec/__init__.py", "tests/x.py", *_METADATA[1:]], _SOURCES) == [
         "the wheel lacks converters/__init__.py",
         "the wheel should not have tests/x.py",

@@ -33,8 +33,10 @@ _TOP |= {"irexec", "pyproject.toml", "samples", "tests"}
 
 def wheel_problems(names: list[str], sources: set[str]) -> list[str]:
     """What is wrong with the files of a wheel; ``sources`` are those of the packages in the repository."""
-    inside = {name for name in names if not name.split("/")[0].endswith(".dist-info")}
-    metadata = {name.split("/", 1)[1] for name in set(names) - inside}
+    # A wheel that auditwheel repaired has entries of folders too.
+    files = {name for name in names if not name.endswith("/")}
+    inside = {name for name in files if not name.split("/")[0].endswith(".dist-info")}
+    metadata = {name.split("/", 1)[1] for name in files - inside}
     packed = {name for name in inside if not name.startswith(_KERNELS)}
     wanted = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
     return [

@@ -238,7 +238,7 @@ def test_judge_holds_a_runtime_to_it(element: str, tmp_path: Path) -> None:
         return found.verdict, [one.layer.type for one in found.at]
 
     assert verdict(product) == ("agrees", [])
-    # A processor without instructions for it quantises nothing, and other results are no bug.
+    # A processor without instructions for it quantises nothing, and rounding in another way is not accused.
     plain = (x.astype(np.float64) @ weights[:, :-1].T).astype(np.float32)
     assert verdict(plain)[0] == "precision"
     assert verdict(product, None) == ("bug", ["MatMul"])

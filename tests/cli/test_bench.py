@@ -45,6 +45,7 @@ class _Request:
         return self
     def to_tuple(self): return (np.zeros(1),)
     def create_infer_request(self): return self
+    def get_property(self, name): return []
 class Core:
     def read_model(self, *files):
         print("a runtime that prints on stdout")

@@ -74,8 +74,10 @@ class Model:
         return ["INFERENCE_PRECISION_HINT"] if name == "SUPPORTED_PROPERTIES" else Precision()
     def create_infer_request(self):
         return self
-    def infer(self, feeds):
+    def start_async(self, feeds):
         self.found = {layer.get("id"): feeds[i] for i, layer in enumerate(self.of("Parameter"))}
+    def wait(self):
+        pass
     def value(self, layer):
         if layer not in self.found:
             inputs = [self.value(source) for source in self.sources[layer]]
