@@ -177,6 +177,7 @@ def test_integers_of_64_bits_that_a_runtime_computes_in_32_are_a_bug(monkeypatch
 @pytest.mark.parametrize(("type", "value"), [("Abs", -(2**40)), ("Sign", 2**33), ("Negative", 2**32 + 1)])
 def test_integers_of_64_bits_name_what_is_known_of_openvino(type: str, value: int) -> None:
     """The values are those of the input, which no table knows: the verdict names the code all the same."""
+    pytest.importorskip("openvino")
     b = irexec.Builder("wide")
     b.result(b.emit(type, b.parameter("i64", (2,), "x"), name="y"))
     found = judge(b.model(), {"x": np.array([value, 3])}, runtime="openvino")
