@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,8 +78,8 @@ def rows_of(count: int, depth: int) -> np.ndarray:
     return x
 
 
-def run(model: irexec.Model, x: np.ndarray, group: int | None, **options: object) -> np.ndarray:
-    return next(iter(irexec.compile_model(model, dynamic_quantization=group, **options)(x).values()))  # type: ignore[arg-type]
+def run(model: irexec.Model, x: np.ndarray, group: int | None, **options: Any) -> np.ndarray:
+    return next(iter(irexec.compile_model(model, dynamic_quantization=group, **options)(x).values()))
 
 
 def is_near(actual: np.ndarray, exact: np.ndarray, most: float = 2e-6) -> bool:

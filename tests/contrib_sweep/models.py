@@ -73,7 +73,8 @@ CONFIGURATIONS: dict[str, tuple[str, dict[str, Any]]] = {
 
 def transformers() -> Any:
     """The package, which imports torchvision where it is installed; models of text do not need it."""
-    sys.modules.setdefault("torchvision", None)  # type: ignore[arg-type]
+    loaded: dict[str, Any] = sys.modules
+    loaded.setdefault("torchvision", None)
     return importlib.import_module("transformers")
 
 
@@ -110,8 +111,7 @@ def with_builder(name: str, precision: str, folder: Path, **options: Any) -> Pat
     beside = str(Path(spec.origin).parent / "models")
     if beside not in sys.path:
         sys.path.insert(0, beside)
-    import builder  # type: ignore[import-not-found]
-    from builders import base  # type: ignore[import-not-found]
+    builder, base = map(importlib.import_module, ("builder", "builders.base"))
 
     class NoTokenizer:
         """In place of a tokenizer, which a model of random weights does not have."""
