@@ -290,22 +290,22 @@ def _image(both: Sequence[np.ndarray], gap: np.ndarray) -> dict[str, Any]:
     planes = gap.reshape(-1, *gap.shape[-2:])
     chosen = int(np.argmax(planes.max(axis=(1, 2))))
     height, width = (min(_SIDE, size) for size in gap.shape[-2:])
-    values = [_pooled(array.reshape(planes.shape)[chosen], height, width, np.nanmean) for array in both]
+    values = [_pooled(array.reshape(planes.shape)[chosen], height, width) for array in both]
     finite = np.concatenate([array[np.isfinite(array)] for array in values])
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    difference = _pooled(planes[chosen], height, width, np.nanmax)
+    difference = _pooled(planes[chosen], height, width, of_largest=True)
     largest = float(difference.max())
     place = f" of plane {[int(i) for i in np.unravel_index(chosen, gap.shape[:-2])]}" if gap.ndim > 2 else ""
     scaled = [*(_bytes(array, low, high) for array in values), _bytes(difference, 0.0, largest)]
     return {"w": width, "h": height, "planes": scaled, "title": f"difference{place}, at most {largest:.3g}"}
 
 
-def _pooled(plane: np.ndarray, height: int, width: int, pool: Any) -> np.ndarray:
-    """A plane in fewer pixels, each the ``pool`` of its elements."""
+def _pooled(plane: np.ndarray, height: int, width: int, *, of_largest: bool = False) -> np.ndarray:
+    """A plane in fewer pixels, each the mean or the largest of its elements."""
     rows, columns = (np.arange(n) * size // n for n, size in ((height, plane.shape[0]), (width, plane.shape[1])))
     if (height, width) == plane.shape:
         return plane
-    if pool is np.nanmax:
+    if of_largest:
         return np.maximum.reduceat(np.maximum.reduceat(plane, rows, axis=0), columns, axis=1)
     sums = np.add.reduceat(np.add.reduceat(plane, rows, axis=0), columns, axis=1)
     sizes = np.diff([*rows, plane.shape[0]])[:, None] * np.diff([*columns, plane.shape[1]])[None, :]
@@ -359,11 +359,8 @@ def _around_first(beside: Beside, side: int, drawing: Drawing, model: ModelGraph
     outer = next((one for one in model.nodes if one is node), None)
     if outer is None:
         return drawing
-    states = {(one.line.path, one.line.id, one.line.name): one for one in drawing.layers}
+    marks = {(one.line.path, one.line.id, one.line.name): (one.state, one.badge) for one in drawing.layers}
     part = draw(model, around=[outer.name], hops=_SVG_HOPS, cluster=False)
-    layers = [
-        replace(one, state=marked.state, badge=marked.badge)
-        for one in part.layers
-        if (marked := states[one.line.path, one.line.id, one.line.name])
-    ]
-    return replace(part, name=drawing.name, layers=tuple(layers), states=drawing.states)
+    marked = [(one, *marks[one.line.path, one.line.id, one.line.name]) for one in part.layers]
+    layers = tuple(replace(one, state=state, badge=badge) for one, state, badge in marked)
+    return replace(part, name=drawing.name, layers=layers, states=drawing.states)
