@@ -313,16 +313,16 @@ def _check_saved(path: str, model: str) -> None:
 
 @dataclass(frozen=True)
 class _Step:
-    """The logits [vocabulary] of a step, and the caches after it."""
+    """The logits [vocabulary] of a step, and the caches after it, of those that are asked for."""
 
     logits: np.ndarray
     caches: Mapping[str, np.ndarray]
 
     @classmethod
-    def of(cls, exported: ExportedModel, arrays: Sequence[np.ndarray]) -> _Step:
-        """The step of the logits and the caches that the model returned."""
+    def of(cls, names: Iterable[str], arrays: Sequence[np.ndarray]) -> _Step:
+        """The step of the logits and of caches, with their names."""
         logits = np.asarray(arrays[0])
-        caches = dict(zip(exported.returned, map(np.asarray, arrays[1:]), strict=False))
+        caches = dict(zip(names, map(np.asarray, arrays[1:]), strict=True))
         return cls(logits.reshape(-1, logits.shape[-1])[-1], caches)
 
     def farthest(self, other: _Step) -> tuple[str, float] | tuple[None, None]:
@@ -350,6 +350,8 @@ class _Generating:
         # The random number of each step is the same for both runtimes.
         self._draws = np.random.default_rng(options.seed).random(options.max_new_tokens)
         self._steps: list[_Step] = []
+        # Else nobody reads the caches of earlier steps, and variables stay in the session.
+        self._is_compared = options.runtime is not None or options.precision == "as-written"
 
     def run(self, advance: Callable[[], object]) -> None:
         """Choose tokens in irexec until an end token, or until there are enough."""
@@ -361,9 +363,10 @@ class _Generating:
             if options.save_inputs is not None:
                 path = options.save_inputs.replace(STEP, str(len(self._steps) + 1))
                 write_results(path, feeds, ImageOptions(), lambda text: None)
-            self._steps.append(self._own_step(session, feeds))
-            caches, past = self._after(self._steps[-1], caches), len(self._tokens)
-            self._tokens.append(next_token(self._steps[-1].logits, options, draw))
+            step = self._own_step(session, feeds)
+            self._steps.append(step if self._is_compared else _Step(step.logits, {}))
+            caches, past = self._after(step, caches), len(self._tokens)
+            self._tokens.append(next_token(step.logits, options, draw))
             advance()
             if self._tokens[-1] in exported.ends:
                 return
@@ -379,9 +382,11 @@ class _Generating:
         ).session()
 
     def _own_step(self, session: Session, feeds: Mapping[str, np.ndarray]) -> _Step:
-        asked = [self._exported.logits, *self._exported.returned.values()]
-        step = _Step.of(self._exported, session.values(dict(feeds), asked, timeout=self._options.timeout))
-        return _Step(step.logits, {**session.variables, **step.caches})
+        exported = self._exported
+        names = [name for name in exported.returned if self._is_compared or name in exported.caches]
+        asked = [exported.logits, *(exported.returned[name] for name in names)]
+        step = _Step.of(names, session.values(dict(feeds), asked, timeout=self._options.timeout))
+        return _Step(step.logits, {**session.variables, **step.caches}) if self._is_compared else step
 
     def _first_caches(self) -> dict[str, np.ndarray]:
         return self._exported.start(len(self._start) + self._options.max_new_tokens)
@@ -419,11 +424,10 @@ class _Generating:
             timeout=options.timeout,
             environments=options.environments,
         ) as runtime:
-            asked = [exported.logits, *(value for value in exported.returned.values() if runtime.gives(value))]
-            if len(asked) <= len(exported.returned):
-                asked = asked[:1]
+            returned = {name: value for name, value in exported.returned.items() if runtime.gives(value)}
+            asked = [exported.logits, *returned.values()]
             if any(name in exported.returned for name in exported.caches):
-                return self._each(lambda feeds: _Step.of(exported, runtime.run(feeds, asked)))
+                return self._each(lambda feeds: _Step.of(returned, runtime.run(feeds, asked)))
             # Variables go from run to run of one call.
             runs: list[dict[str, np.ndarray]] = []
 
@@ -432,7 +436,7 @@ class _Generating:
                 return self._steps[len(runs) - 1]
 
             self._each(kept)
-            return [_Step.of(exported, arrays) for arrays in runtime.run_all(runs, asked)]
+            return [_Step.of(returned, arrays) for arrays in runtime.run_all(runs, asked)]
 
     def found(self, source: str, beside: Sequence[_Step] | None, f32: Sequence[_Step] | None) -> Generation:
         """The result, with the choices of the other runtime and of f32."""

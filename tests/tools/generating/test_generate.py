@@ -13,6 +13,7 @@ import pytest
 import irexec
 from irexec.cli.main import run
 from irexec.errors import InputError, ModelError
+from irexec.runtime.session import Session
 from irexec.tools.engines.runtimes import open_runtime
 from irexec.tools.generating import GenerateOptions, generate
 from irexec.tools.generating import run as running
@@ -70,6 +71,21 @@ def test_caches_of_inputs_go_from_step_to_step(tmp_path: Path, capsys: pytest.Ca
     words = ["-p", PROMPT, "--max-new-tokens", "2", "--trace", "--runtime", "reference", "--precision", "as-written"]
     assert run(["generate", str(folder / "openvino_model.xml"), *words]) == 0
     assert capsys.readouterr().out.count("caches differ by") == 2
+
+
+def test_caches_are_read_only_where_they_are_compared(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that reads them copies as much as there are tokens, and nothing else would free them."""
+    asked, values = list[int](), Session.values
+
+    def counted(self: Session, inputs: Any, names: Sequence[Any], **options: Any) -> list[np.ndarray]:
+        asked.append(len(names))
+        return values(self, inputs, names, **options)
+
+    monkeypatch.setattr(Session, "values", counted)
+    generate(folder, PROMPT, GenerateOptions(max_new_tokens=2))
+    assert asked == [1, 1]
+    generate(folder, PROMPT, GenerateOptions(max_new_tokens=1, precision="as-written"))
+    assert asked[2:] == [3, 3]
 
 
 def test_caches_in_blocks_give_the_tokens_of_the_stateful_original(tmp_path: Path) -> None:
