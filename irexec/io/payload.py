@@ -226,13 +226,18 @@ def _child(parent: XmlElement, name: str) -> XmlElement:
 
 def layout_of(value: Value) -> str | None:
     """The layout that a file declares for a tensor, one character for each axis such as "NHWC"; None without one."""
-    payload = value.payload
-    if not isinstance(payload, PortPayload):
+    entry = info_entry(value, _LAYOUT)
+    return None if entry is None else parse_layout(entry.get("layout", ""))
+
+
+def info_entry(of: Node | Value, name: str) -> Attributes | None:
+    """The attributes of an entry in the rt_info of a layer or an output, such as "fused_names"; None without it."""
+    if not isinstance(of.payload, LayerPayload | PortPayload):
         return None
-    for element in parsed_elements(payload.elements):
-        for attribute in element.all("attribute") if element.tag == _RT_INFO else ():
-            if attribute.attributes.get("name") == _LAYOUT:
-                return parse_layout(attribute.attributes.get("layout", ""))
+    for element in parsed_elements(of.payload.elements):
+        for entry in element.all("attribute") if element.tag == _RT_INFO else ():
+            if entry.attributes.get("name") == name:
+                return entry.attributes
     return None
 
 

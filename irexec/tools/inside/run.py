@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +14,8 @@ from irexec.analysis.model import Model
 from irexec.api import as_model
 from irexec.display import Column, Content, Table
 from irexec.errors import InputError
+from irexec.io.payload import info_entry
+from irexec.ir.graph import Graph
 from irexec.messages import counted, listed, silent
 from irexec.records import Report
 from irexec.tools.compare import CompareOptions, Comparison, compare
@@ -94,22 +94,16 @@ def inside(path: str | Path, options: InsideOptions | None = None) -> Inside:
     rewritten = Counter(node.type for node in graph.walk() if not is_published(node))
     before = Counter(node.type for node in source.walk())
     model = published(graph, graph.name).model()
-    return Inside(model, made.version, before, after, rewritten, _fused(made.xml))
+    return Inside(model, made.version, before, after, rewritten, _fused(graph))
 
 
-_LAYER = re.compile(rb'<layer [^>]*?\bname="([^"]*)"|name="fused_names" version="0" value="([^"]*)"')
-
-
-def _fused(xml: bytes) -> dict[str, tuple[str, ...]]:
+def _fused(graph: Graph) -> dict[str, tuple[str, ...]]:
     """The fused names of each layer of a transformed model; a layer alone stands for itself."""
     found: dict[str, tuple[str, ...]] = {}
-    layer = ""
-    for match in _LAYER.finditer(xml):
-        name, fused = (html.unescape((part or b"").decode()) for part in match.groups())
-        if match[1] is not None:
-            layer = name
-        elif fused not in ("", layer):
-            found[layer] = tuple(fused.split(","))
+    for node in graph.walk():
+        names = (info_entry(node, "fused_names") or {}).get("value", "")
+        if names not in ("", node.name):
+            found[node.name] = tuple(names.split(","))
     return found
 
 
