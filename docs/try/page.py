@@ -164,7 +164,7 @@ def run(
     notes: list[str] = []
     sources = [InputSource(one["name"], one["source"]) for one in inputs] or [InputSource(None, "random")]
     shapes = {one["name"]: parse_shape(one["shape"]) for one in inputs if one.get("shape")}
-    image = ImageOptions(scale=tuple(scale), mean=tuple(mean), bgr=bgr, resize=resize or None)  # type: ignore[arg-type]
+    image = ImageOptions(scale=tuple(scale), mean=tuple(mean), bgr=bgr, resize=resize or None)
     model = opened.model
     if model is None or shapes:
         model = read_with_shapes(opened.path, None, shapes, given=GivenInputs(sources, image=image))
