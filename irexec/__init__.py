@@ -130,7 +130,7 @@ if TYPE_CHECKING:
         check_against,
         reduce,
     )
-    from irexec.tools.reduce.checks.check import Files as CheckFiles
+    from irexec.tools.reduce.checks import Files as CheckFiles
     from irexec.tools.reduce.reduction import ReducedLayer
     from irexec.tools.reduce.search import Step as ReduceStep
     from irexec.tools.report import ReportOptions, WrittenReport, report
@@ -424,7 +424,7 @@ _MODULES: dict[str, str] = {
         "Blame, Candidate, Check, CommandCheck, DoesNotFail, Failure, FindingCheck, OtherModelCheck, "
         "ReduceOptions, Reduction, RuntimeCheck, ValuesCheck, check_against, reduce"
     ),
-    "irexec.tools.reduce.checks.check": "Files as CheckFiles",
+    "irexec.tools.reduce.checks": "Files as CheckFiles",
     "irexec.tools.reduce.reduction": "ReducedLayer",
     "irexec.tools.reduce.search": "Step as ReduceStep",
     "irexec.tools.report": "ReportOptions, WrittenReport, page_of as report_page, report",

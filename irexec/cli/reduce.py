@@ -16,10 +16,7 @@ from irexec.cli.render import Advance, progress_bar
 from irexec.cli.run_options import COMPUTE, ComputeOptions, precision_as
 from irexec.cli.values import FilePath, Parsed
 from irexec.tools.engines.runtimes import OWN, precision_beside
-from irexec.tools.reduce.checks.check import Check
-from irexec.tools.reduce.checks.command import CommandCheck
-from irexec.tools.reduce.checks.finding import FindingCheck
-from irexec.tools.reduce.checks.values import KINDS, ValuesCheck
+from irexec.tools.reduce.checks import KINDS, Check, CommandCheck, FindingCheck, ValuesCheck
 from irexec.tools.reduce.reduction import DoesNotFail, ReduceOptions, Reduction
 from irexec.tools.reduce.reduction import reduce as run_reduction
 from irexec.tools.reduce.search import Step
@@ -60,7 +57,7 @@ class _Failure:
             return FindingCheck(self.finding, self.release)
         if self.trap is not None:
             return ValuesCheck(self.trap, timeout, precision)
-        from irexec.tools.reduce.checks.against import check_against
+        from irexec.tools.reduce.against import check_against
 
         return check_against(
             self.against or "",

@@ -39,7 +39,7 @@ from irexec.tools.judge.step import Case
 from irexec.tools.observing.alone import Alone
 from irexec.tools.observing.sides import ModelSide
 from irexec.tools.reduce import Candidate, Check, DoesNotFail, reduce
-from irexec.tools.reduce.checks.check import Failure, Files
+from irexec.tools.reduce.checks import Failure, Files
 from irexec.tools.reduce.recording import BOUNDARY
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.run.result_files import with_state

@@ -11,7 +11,7 @@ from irexec.errors import InputError
 from irexec.ir.graph import Node
 from irexec.ir.order import ancestors, find_layer, find_node, topological
 from irexec.tools.reduce.candidate import Candidate, Whole
-from irexec.tools.reduce.checks.check import Files
+from irexec.tools.reduce.checks import Files
 from irexec.tools.reduce.output import ReductionFiles
 from irexec.tools.reduce.recording import BOUNDARY, RecordedRun
 from irexec.tools.run.input_sources import GivenInputs, InputSource, external_files, files_read, sample_inputs

@@ -30,8 +30,8 @@ from irexec.tools.engines.inference_engine import VARIABLE, InferenceEngine, env
 from irexec.tools.engines.releases import program
 from irexec.tools.engines.releases.program import OpenVINO, layer_outputs, precision_of
 from irexec.tools.engines.runtimes import RUNTIMES, Worker, open_runtime
-from irexec.tools.reduce.checks.against import check_against
-from irexec.tools.reduce.checks.check import Files
+from irexec.tools.reduce.against import check_against
+from irexec.tools.reduce.checks import Files
 from tests.legacy_sweep.network import Network
 from tests.support.paths import ROOT
 

@@ -1,15 +1,10 @@
 """The smallest part of a model that still fails, as a model of its own."""
 
 from irexec.tools.reduce import sections  # noqa: F401 - it registers them
+from irexec.tools.reduce.against import OtherModelCheck, RuntimeCheck, check_against
 from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.candidate import Candidate
-from irexec.tools.reduce.checks.against import check_against
-from irexec.tools.reduce.checks.check import Check, Failure
-from irexec.tools.reduce.checks.command import CommandCheck
-from irexec.tools.reduce.checks.finding import FindingCheck
-from irexec.tools.reduce.checks.other_model import OtherModelCheck
-from irexec.tools.reduce.checks.runtime import RuntimeCheck
-from irexec.tools.reduce.checks.values import ValuesCheck
+from irexec.tools.reduce.checks import Check, CommandCheck, Failure, FindingCheck, ValuesCheck
 from irexec.tools.reduce.reduction import DoesNotFail, ReduceOptions, Reduction, reduce
 
 __all__ = [

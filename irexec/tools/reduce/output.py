@@ -24,7 +24,7 @@ from irexec.io.reading import open_regular, parse_json
 from irexec.io.writer import check_beside, check_file, check_model_files
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.reduce.candidate import Candidate
-from irexec.tools.reduce.checks.check import Files
+from irexec.tools.reduce.checks import Files
 
 FORMAT = "irexec reduce 1"
 """Name of the format in the first line of the file."""

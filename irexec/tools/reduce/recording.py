@@ -1,4 +1,4 @@
-"""Values of a run of a model: inputs of the parts that are cut out of it."""
+"""Values of a run of a model: inputs of the parts that are cut out of it, and the states after a run."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.ir.order import topological
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.run.input_sources import generated_array
+from irexec.tools.run.result_files import with_state
 
 BOUNDARY = ("Parameter", "Constant", "Result")
 """Types that do not count as layers of a part."""
@@ -220,3 +221,29 @@ def _shapes(node: Node, inputs: Collection[Fact]) -> list[Fact] | None:
 def _plain(size: Size) -> Size:
     """The size without a symbol: files have no symbols."""
     return size if isinstance(size, int) else Dim(size.lo, size.hi)
+
+
+RUNS = 8
+"""Maximum number of runs of a model with variables."""
+
+
+def after_run(
+    model: Model, inputs: Mapping[str, np.ndarray], precision: Precision, timeout: float | None
+) -> Model | None:
+    """The model with the state after a run as the initial values of its variables; None without variables, or if the
+    run fails.
+
+    Args:
+        model: the model, which is not changed.
+        inputs: the inputs of the run, by name.
+        precision: precision of f16 and bf16.
+        timeout: maximum time of the run in seconds.
+    """
+    if not any(node.type == "Assign" for node in model.walk()):
+        return None
+    try:
+        session = CompiledModel(model, precision=precision).session()
+        session.run(inputs, timeout=timeout)
+    except (IrexecError, MemoryError):
+        return None
+    return with_state(model, session.variables)

@@ -22,14 +22,12 @@ from irexec.messages import counted, listed, silent
 from irexec.records import Record
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.engines.runtimes import OWN, precision_beside
+from irexec.tools.reduce.against import RUNTIMES, check_against
 from irexec.tools.reduce.blame import Blame
-from irexec.tools.reduce.bodies import inner_wholes
-from irexec.tools.reduce.candidate import Candidate, Part, Whole, named_inputs, named_results
-from irexec.tools.reduce.checks.against import RUNTIMES, check_against
-from irexec.tools.reduce.checks.check import Check
-from irexec.tools.reduce.later_runs import RUNS
+from irexec.tools.reduce.candidate import Candidate, Part, Whole, inner_wholes, named_inputs, named_results
+from irexec.tools.reduce.checks import Check
 from irexec.tools.reduce.output import Answers, ReductionFiles, arrays_digest, model_digest
-from irexec.tools.reduce.recording import BOUNDARY, RecordedRun
+from irexec.tools.reduce.recording import BOUNDARY, RUNS, RecordedRun
 from irexec.tools.reduce.search import Step, Trials, smallest
 from irexec.tools.run.input_sources import (
     STEP_SEED,

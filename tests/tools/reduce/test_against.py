@@ -11,8 +11,7 @@ import irexec
 from irexec.errors import InputError
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.compare import CompareOptions, compare
-from irexec.tools.reduce import DoesNotFail, Reduction, check_against, reduce
-from irexec.tools.reduce.checks import other_model
+from irexec.tools.reduce import DoesNotFail, Reduction, against, check_against, reduce
 from tests.support.networks import feeds, unpacked
 from tests.support.paths import DATA
 from tests.tools.compare.models import W2, chain, changed
@@ -92,7 +91,7 @@ def test_what_is_said_of_the_layer() -> None:
 
 def test_tensors_that_do_not_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what the layer reads and gives is held."""
-    monkeypatch.setattr(other_model, "_PART_OF_MEMORY", 1 << 60)
+    monkeypatch.setattr(against, "_PART_OF_MEMORY", 1 << 60)
     check = check_against(chain())
     report = reduce(chain(w2=changed(W2)), check, _arrays())
     assert [layer.name for layer in report.layers] == ["two"]

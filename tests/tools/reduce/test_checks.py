@@ -18,12 +18,11 @@ from irexec.backend import registry
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
 from irexec.errors import EngineError, RunTimeoutError
-from irexec.tools.reduce import Candidate, CommandCheck, DoesNotFail, ReduceOptions, ValuesCheck, reduce
-from irexec.tools.reduce.checks import runtime
-from irexec.tools.reduce.checks.check import Files
-from irexec.tools.reduce.checks.runtime import RuntimeCheck, essence
-from irexec.tools.reduce.later_runs import after_run
-from irexec.tools.reduce.minimize import ddmin, shortest_prefix, shortest_suffix
+from irexec.tools.reduce import Candidate, CommandCheck, DoesNotFail, ReduceOptions, ValuesCheck, against, reduce
+from irexec.tools.reduce.against import RuntimeCheck, essence
+from irexec.tools.reduce.checks import Files
+from irexec.tools.reduce.recording import after_run
+from irexec.tools.reduce.search import ddmin, shortest_prefix, shortest_suffix
 
 
 @pytest.mark.parametrize(
@@ -89,8 +88,8 @@ def crashed(code: int) -> EngineError:
     ],
 )
 def test_a_runtime_that_ends_or_hangs(errors: dict[str, Exception], left: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime, "open_runtime", Fake)
-    monkeypatch.setattr(runtime, "require_runtime", lambda name: None)
+    monkeypatch.setattr(against, "open_runtime", Fake)
+    monkeypatch.setattr(against, "require_runtime", lambda name: None)
     # The first layer of the graph that fails is what the model fails with.
     monkeypatch.setattr(Fake, "errors", errors)
     order = ["Relu", left, *(type for type in errors if type != left), "Exp"]
@@ -126,7 +125,7 @@ def test_other_values_that_become_another_shape_are_one_failure(monkeypatch: pyt
             arrays = made.values(inputs, values)
             return [array - 2 if value is tanh else array[..., :0] for value, array in zip(values, arrays, strict=True)]
 
-    monkeypatch.setattr(runtime, "open_runtime", Wrong)
+    monkeypatch.setattr(against, "open_runtime", Wrong)
     builder = irexec.Builder("m")
     x = builder.emit("Tanh", builder.emit("Exp", builder.parameter("f32", (4,), "x")), name="tanh")
     builder.result(builder.emit("NonZero", builder.emit("Relu", x), output_type="i64"))

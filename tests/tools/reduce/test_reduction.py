@@ -24,7 +24,7 @@ from irexec.tools.reduce import (
     recording,
     reduce,
 )
-from irexec.tools.reduce.checks.check import Files
+from irexec.tools.reduce.checks import Files
 from tests.support.paths import ROOT
 
 
@@ -323,7 +323,7 @@ def test_a_fault_that_openvino_shows(plant: str, tmp_path: Path) -> None:
 
 def test_onnx_runtime_gives_the_tensors(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    from irexec.tools.reduce.checks.against import check_against
+    from irexec.tools.reduce.against import check_against
 
     model = irexec.read_model(ROOT / "samples" / "digits" / "denoiser.onnx")
     next(node for node in model.nodes if node.name == "conv2").type = "Subtract"

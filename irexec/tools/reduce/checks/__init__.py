@@ -1,1 +1,0 @@
-"""Checks, which decide whether a candidate fails."""
