@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 import onnx
-from onnx import GraphProto, ModelProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from converters.ir_to_onnx.graph import Names, Tensor, onnx_element, value_info
 from converters.ir_to_onnx.graph_writer import ExportError, ExportState, GraphWriter, RefusedLayer, WrittenLayer
@@ -94,13 +95,23 @@ def _move(tensor: TensorProto, data: IO[bytes], location: str) -> None:
         entry.key, entry.value = key, value
 
 
-def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
-    """The initializers of a graph and of the graphs in its nodes."""
-    yield from graph.initializer
+def _graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    """A graph and the graphs in its nodes."""
+    yield graph
     for node in graph.node:
         for attribute in node.attribute:
             for inner in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else ())):
-                yield from _tensors(inner)
+                yield from _graphs(inner)
+
+
+def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    """The initializers of a graph and of the graphs in its nodes."""
+    return (tensor for one in _graphs(graph) for tensor in one.initializer)
+
+
+def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    """The nodes of a graph and of the graphs in its nodes."""
+    return (node for one in _graphs(graph) for node in one.node)
 
 
 _TENSOR_NAMES = "irexec.tensor_names"
@@ -185,7 +196,7 @@ class _ModelWriter:
         given = {port.node: Fact(port.element, _with_symbols(port)) for port in self.inputs}
         inference = infer_shapes(model, given, tolerant=True)
         names = Names(name for node in model.walk() for value in node.outputs for name in value.names)
-        used = {value for node in model.walk() for value in node.inputs if value is not None}
+        used = Counter(value for node in model.walk() for value in node.inputs if value is not None)
         node_names = Names(node.name for node in model.walk())
         self.state = ExportState(opset, inference.facts, inference.failures, used, names, node_names)
         self.writer = GraphWriter(self.state, model)
@@ -200,7 +211,12 @@ class _ModelWriter:
         states = tuple(self._state(variable) for variable in self.state.variables)
         proto = self._model()
         names = [tuple(tensor.name for tensor in tensors) for tensors in (inputs, outputs)]
-        return Exported(proto, names[0], names[1], tuple(self.state.remarks), tuple(self.state.written), states)
+        kept = {node.name for node in _nodes(proto.graph)}
+        layers = tuple(
+            WrittenLayer.of(node, [one.op_type for one in protos if one.name in kept])
+            for node, protos in self.state.written
+        )
+        return Exported(proto, names[0], names[1], tuple(self.state.remarks), layers, states)
 
     def _parameter(self, port: Port) -> Tensor:
         value = port.node.outputs[0]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from onnx import NodeProto
 
 from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.graph import Names, OnnxGraph, Tensor, onnx_element
@@ -53,7 +56,7 @@ class WrittenLayer(Record):
     Attributes:
         name, type, version: of the layer.
         line: of the .xml; None for a layer that was not read from a file.
-        operators: the operators of its nodes, in order; one is exact.
+        operators: the operators of its nodes, in order; one is exact, none where a node of another layer computes it.
     """
 
     name: str
@@ -121,11 +124,11 @@ class ExportState:
         opset: of ai.onnx.
         facts: of every value, those of bodies included.
         failures: the layers that shape inference objects to, with the reasons.
-        used: the values that a layer reads.
+        used: the values that layers read, with the number of inputs.
         names: of tensors.
         node_names: of nodes.
         refused: the layers that cannot be written.
-        written: the layers that are written, with the operators of their nodes.
+        written: the layers that are written, with their nodes, of which some may be left out in the end.
         domains: the domains other than ai.onnx of the operators that are written, with their versions.
         variables: the tensors that ReadValue reads and Assign writes, by variable_id.
         remarks: the layers whose nodes may give other values, with the reasons.
@@ -135,12 +138,12 @@ class ExportState:
     opset: int
     facts: Mapping[Value, Fact]
     failures: Mapping[Node, IrexecError]
-    used: Collection[Value]
+    used: Counter[Value]
     names: Names
     node_names: Names
     refused: list[RefusedLayer] = field(default_factory=list)
     remarks: list[RefusedLayer] = field(default_factory=list)
-    written: list[WrittenLayer] = field(default_factory=list)
+    written: list[tuple[Node, list[NodeProto]]] = field(default_factory=list)
     variables: dict[str, VariableTensors] = field(default_factory=dict)
     domains: dict[str, int] = field(default_factory=dict)
     operators: set[str] = field(default_factory=set)
@@ -278,7 +281,7 @@ class GraphWriter:
             self.values[value] = Tensor(name, tensor.element, fact.shape, known, tensor.constant)
         self.onnx.rename(first, renamed)
         self._name_nodes(node, first)
-        self.state.written.append(WrittenLayer.of(node, [proto.op_type for proto in self.onnx.nodes[first:]]))
+        self.state.written.append((node, self.onnx.nodes[first:]))
 
     def _claimed(self, value: Value) -> str:
         """The name of the tensor of a value: its first tensor name, else that of its layer."""

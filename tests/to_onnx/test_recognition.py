@@ -34,6 +34,8 @@ SCALE, U8, I8 = np.float32(0.02), np.uint8(120), np.int8(3)
 SCALES, ZEROS = _floats(3) / 50, np.array([1, 2, 3], np.int8)
 FILTER, BIAS = _RNG.integers(-99, 99, (6, 2, 3, 3), np.int8), _RNG.integers(-99, 99, 6, np.int32)
 OF_FILTER, NO_ZEROS = _floats(6) / 50, np.zeros(6, np.int8)
+KERNEL, LINE, OFFSET, PAIR = _floats(6, 2, 3, 3), _floats(6, 2, 3), _floats(6), _floats(2)
+WEIGHTS, ROW = _floats(3, 8), _floats(1, 8)
 MATRIX = _RNG.integers(0, 255, (8, 3), np.uint8)
 
 GRAPHS = [
@@ -66,6 +68,14 @@ GRAPHS = [
     ("(float[N,8] x) => (float[N,8] y) { y = Elu (x) }", ""),
     ("(float[N,8] x) => (float[N,8] y) { y = Softmax (x) }", ""),
     ("(float[N,8] x) => (int64[N,1] y) { y = ArgMax <axis = 1> (x) }", ""),
+    ("(float[N,2,H,6] x) => (float[N,6,V,6] y) { y = Conv <pads = [1, 1, 1, 1]> (x, KERNEL, OFFSET) }",
+     "KERNEL OFFSET"),
+    ('(float[N,4,6] x) => (float[N,6,3] y) { y = Conv <group = 2, strides = [2], auto_pad = "SAME_LOWER">'
+     " (x, LINE, OFFSET) }", "LINE OFFSET"),
+    ("(float[N,6,6,6] x) => (float[N,2,13,13] y) { y = ConvTranspose <strides = [2, 2]> (x, KERNEL, PAIR) }",
+     "KERNEL PAIR"),
+    ("(float[N,8] x) => (float[N,3] y) { y = Gemm <transB = 1> (x, WEIGHTS, C) }", "WEIGHTS C"),
+    ("(float[N,3] x) => (float[N,8] y) { y = Gemm (x, WEIGHTS, ROW) }", "WEIGHTS ROW"),
     ("(float[N,3,8] x) => (uint8[N,3,8] y) { y = QuantizeLinear (x, SCALE, U8) }", "SCALE U8"),
     ("(float[N,3,8] x) => (int8[N,3,8] y) { y = QuantizeLinear <axis = 1> (x, SCALES, ZEROS) }", "SCALES ZEROS"),
     ("(uint8[N,4,6,6] x) => (uint8[N,6,2,2] y) { y = QLinearConv <group = 2, strides = [2, 2]>"
@@ -102,6 +112,29 @@ def test_operator_survives(graph: str, constants: str) -> None:
     inputs = [_input(info.type.tensor_type) for info in before.graph.input]
     (old,), (new,) = (run_onnx(model, inputs)[0] for model in (before, after))
     np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        "(float[2,2,8,8] x) => (float[2,6,6,6] y) { p = Conv (x, KERNEL) y = Add (p, OFFSET) }",
+        "(float[2,2,8,8] x) => (float[2,6,6,6] p, float[2,6,6,6] y) { p = Conv (x, KERNEL) y = Add (p, TALL) }",
+        "(float[2,2,8,8] x) => (float[2,6,6,6] y) { p = Conv (x, KERNEL) q = Add (p, TALL) y = Mul (p, q) }",
+        "(float[1,2,8,8] x) => (float[2,6,6,6] y) { p = Conv (x, KERNEL) y = Add (p, BATCH) }",
+        "(float[2,2,8,8] x, float[6,1,1] b) => (float[2,6,6,6] y) { p = Conv (x, KERNEL) y = Add (b, p) }",
+        "(float[2,3] x) => (float[2,8] y) { p = MatMul (x, WEIGHTS) y = Add (p, PAIR) }",
+    ],
+)
+def test_another_sum_is_no_bias(graph: str) -> None:
+    tall, pair = OFFSET.reshape(6, 1, 1), PAIR.reshape(2, 1)
+    batch = _floats(2, 6, 1, 1)
+    given = {"KERNEL": KERNEL, "OFFSET": OFFSET, "TALL": tall, "BATCH": batch, "WEIGHTS": WEIGHTS, "PAIR": pair}
+    before = model_of(graph, 24, **{name: array for name, array in given.items() if f" {name})" in graph})
+    after = converters.to_onnx(converters.convert(before))
+    assert "Add" in [node.op_type for node in after.graph.node]
+    inputs = [_input(info.type.tensor_type) for info in before.graph.input]
+    for new, old in zip(*(run_onnx(model, inputs)[0] for model in (after, before)), strict=True):
+        np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-5)
 
 
 def _input(kind: onnx.TypeProto.Tensor) -> np.ndarray:
