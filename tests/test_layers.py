@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.statements import statements
 
 _LAYERS: dict[str, set[str]] = {
     "startup": set(),
@@ -171,16 +172,13 @@ _FILES = sorted([*(ROOT / "irexec").rglob("*.py"), *(ROOT / "converters").rglob(
 
 def _imports(source: str) -> Iterator[tuple[str, tuple[str, ...], bool]]:
     """Every module imported, the names taken from it, and whether a function imports it when it is called."""
-    tree = ast.parse(source)
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    late = {id(node) for function in functions for node in ast.walk(function)}
-    for node in ast.walk(tree):
+    for node, late in statements(source):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield alias.name, (), id(node) in late
+                yield alias.name, (), late
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
-            yield module, tuple(alias.name for alias in node.names), id(node) in late
+            yield module, tuple(alias.name for alias in node.names), late
 
 
 def _layer(module: str) -> str:

@@ -9,12 +9,14 @@ import shutil
 import subprocess
 import tomllib
 from pathlib import Path
+from symtable import symtable
 from types import ModuleType
 
 import pytest
 
 import irexec
 from tests.support.paths import ROOT
+from tests.support.statements import statements
 
 _PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 _WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
@@ -98,36 +100,26 @@ def test_the_wheel_has_the_samples_of_the_demo() -> None:
     assert "irexec/samples/classifier.xml" in _CONTENTS.sources_of(ROOT)
 
 
-def _bound(tree: ast.Module) -> set[str]:
-    """Names that a module binds outside of its functions and classes, also under `if` and `try`."""
-    names: set[str] = set()
-    waiting: list[ast.AST] = list(tree.body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names.add(node.id)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            names.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-        waiting.extend(ast.iter_child_nodes(node))
-    return names
-
-
 def test_tests_import_names_that_exist() -> None:
     """An import in a function fails only when it runs, which for a slow test is once a night."""
-    trees = {
-        path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): ast.parse(path.read_text("utf-8"))
+    sources = {
+        path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): path.read_text("utf-8")
         for folder in ("irexec", "converters", "tests")
         for path in (ROOT / folder).rglob("*.py")
     }
-    modules = {name.removesuffix(".__init__"): _bound(tree) for name, tree in trees.items()}
+    modules = {
+        name.removesuffix(".__init__"): {
+            symbol.get_name()
+            for symbol in symtable(source, name, "exec").get_symbols()
+            if symbol.is_assigned() or symbol.is_imported()
+        }
+        for name, source in sources.items()
+    }
     missing = [
         f"{importer}:{node.lineno}: {node.module}.{alias.name}"
-        for importer, tree in trees.items()
+        for importer, source in sources.items()
         if importer.startswith("tests.")
-        for node in ast.walk(tree)
+        for node, _ in statements(source)
         if isinstance(node, ast.ImportFrom) and node.module and not node.level
         for alias in node.names
         if node.module.partition(".")[0] in ("irexec", "converters", "tests")

@@ -29,7 +29,7 @@ SIZES = [
 
 
 @pytest.fixture(params=[24, 512], autouse=True)
-def columns_of_blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The C kernel computes the same whatever the columns of a block."""
     monkeypatch.setattr(native_attention, "_COLUMNS", request.param)
 
@@ -116,11 +116,10 @@ def test_small_blocks(monkeypatch: pytest.MonkeyPatch, scores: int, causal: bool
 
 
 @pytest.mark.parametrize("mask", [None, "boolean", "infinite", "finite", "boolean columns", "infinite columns"])
-@pytest.mark.parametrize("columns", [1, 100])
+@pytest.mark.parametrize("columns", [1, 100], indirect=True)
 @pytest.mark.covering(2)
-def test_blocks_of_columns(monkeypatch: pytest.MonkeyPatch, mask: str | None, columns: int) -> None:
+def test_blocks_of_columns(mask: str | None) -> None:
     """Rows whose first columns are all hidden, and rows with a larger score in each block."""
-    monkeypatch.setattr(native_attention, "_COLUMNS", columns)
     for sizes, sink in product(SIZES, (False, True)):
         inputs = given(sizes, mask, sink, False)
         if sizes[3] > 60 and mask is not None and "columns" not in mask:

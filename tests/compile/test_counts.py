@@ -234,8 +234,8 @@ def test_calls_for_each_layer(build: Callable[[int], irexec.Model], everything: 
         names = [node.name for node in compiled.model.nodes if node.type not in ("Constant", "Result")]
         compiled.session().run(inputs, outputs=names if everything else None)
 
-    work(100)
-    few, many = _calls(lambda: work(200)), _calls(lambda: work(800))
+    work(50)
+    few, many = _calls(lambda: work(100)), _calls(lambda: work(400))
     assert many < 5 * few
 
 

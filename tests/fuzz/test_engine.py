@@ -103,7 +103,7 @@ def test_findings_do_not_depend_on_the_number_of_workers(tmp_path: Path, capsys:
             "--target",
             "inputs",
             "--cases",
-            "120",
+            "60",
             "--workers",
             workers,
             "--minimise",
@@ -185,7 +185,7 @@ def test_nothing_is_found_any_more(path: Path, pool: Pool) -> None:
 # them.
 
 
-_INPUTS_CASES = 250
+_INPUTS_CASES = 120
 
 
 def test_odd_inputs_end_in_a_result_or_in_a_sentence() -> None:

@@ -9,6 +9,8 @@ import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tests.support.statements import statements
+
 _BEGINNING = re.compile(
     r"(What|Of|As|Those|Which|Whose|Whoever|Whatever|How many|How often|How much|Is|For each|For every|"
     r"(?:On|In|By|To|From|At) (?:which|what|whose))\b"
@@ -59,12 +61,10 @@ class Text:
 
 def texts(source: str) -> Iterator[Text]:
     """Docstrings of modules, classes, functions and constants, and comments; comments of consecutive lines are one text."""
-    for node in ast.walk(ast.parse(source)):
-        body = getattr(node, "body", None)
-        for statement in body if isinstance(body, list) else ():
-            value = statement.value if isinstance(statement, ast.Expr) else None
-            if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                yield Text(statement.lineno, value.value.strip())
+    for statement, _ in statements(source):
+        value = statement.value if isinstance(statement, ast.Expr) else None
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            yield Text(value.lineno, value.value.strip())
     yield from _comments(source)
 
 
