@@ -76,9 +76,8 @@ if TYPE_CHECKING:
     from irexec.reading import convert, read_model
     from irexec.runtime.compiled_model import CompiledModel
     from irexec.runtime.inputs import Outputs
-    from irexec.runtime.observation import StepRun
     from irexec.runtime.profile import Profile, ProfileRow
-    from irexec.runtime.session import Session
+    from irexec.runtime.session import Session, StepRun
     from irexec.schema.extension import Operation, operation, translates
     from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
     from irexec.tools.arrays.statistics import Histogram, Statistics, constant_histogram, histogram
@@ -395,10 +394,9 @@ _MODULES: dict[str, str] = {
     "irexec.ir.constants": "Constant",
     "irexec.ir.graph": "Body, Graph, Node, Value",
     "irexec.runtime.compiled_model": "CompiledModel",
-    "irexec.runtime.observation": "StepRun",
     "irexec.runtime.inputs": "Outputs",
     "irexec.runtime.profile": "Profile, ProfileRow",
-    "irexec.runtime.session": "Session",
+    "irexec.runtime.session": "Session, StepRun",
     "irexec.schema.extension": "Operation, operation, translates",
     "irexec.tools.arrays.agreement": "Agreement, Tolerance, agreement_of",
     "irexec.tools.arrays.statistics": "Histogram, Statistics, constant_histogram, histogram",

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from irexec import io
+from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision
 from irexec.analysis.model import Model
-from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import Inference
 from irexec.errors import InputError
 from irexec.io.writer import check_target

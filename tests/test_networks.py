@@ -12,7 +12,7 @@ import pytest
 
 import irexec
 from irexec import io
-from irexec.analysis.precision import Precision
+from irexec.analysis.evaluate import Precision
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.runtime.compiled_model import CompiledModel
 from tests.support.networks import NAMES, difference, feeds, unpacked

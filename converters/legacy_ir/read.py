@@ -28,9 +28,9 @@ from irexec.ir import codes, legacy_codes
 from irexec.ir.dims import contradict
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding, in_model
-from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
+from irexec.ir.process import collection_paused
 from irexec.messages import counted
 
 # When Model Optimizer wrote each version, for files that do not name the one that wrote them.

@@ -16,7 +16,7 @@ from onnx import AttributeProto
 
 from converters.onnx.graphs import domain_of, every_node
 from irexec.errors import ConversionError, EngineError, RunTimeoutError
-from irexec.io.line_process import LineProcess
+from irexec.io.processes import LineProcess
 
 # onnx 1.23.2 hangs on any other character before the arrow.
 _READABLE = re.compile(rb"([A-Za-z0-9, ]|\.\.\.)*")

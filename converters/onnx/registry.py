@@ -27,9 +27,8 @@ from irexec.errors import PluginError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.schema.extension import TRANSLATORS
-from irexec.schema.loader import Loader
 from irexec.schema.opdef import InputSpec, input_spec
-from irexec.schema.plugins import plugins
+from irexec.schema.plugins import Loader, plugins
 
 AI_ONNX_ML, COM_MICROSOFT = "ai.onnx.ml", "com.microsoft"
 OPENVINO = "org.openvinotoolkit"

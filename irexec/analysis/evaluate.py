@@ -1,14 +1,14 @@
-"""One operation on known inputs: the kernel, and the rounding that the element types ask for."""
+"""One operation on known inputs: the kernel, the precision, and the rounding that the element types ask for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from irexec.dtypes.elements import Element, round_to
-from irexec.errors import OpError
+from irexec.errors import InputError, OpError
 from irexec.ir.dims import Dim, Size, at_least, count, high, is_static, low
 from irexec.ir.facts import Fact
 from irexec.reference.limits import limited
@@ -150,3 +150,20 @@ def _holds(element: Element, value: Size) -> bool:
     minimum, maximum = -(1 << (element.bits - 1)) if signed else 0, (1 << (element.bits - signed)) - 1
     top = high(value)
     return minimum <= low(value) <= maximum and (element.bits >= 32 if top is None else top <= maximum)
+
+
+Precision = Literal["as-written", "f32"]
+"""Arithmetic as the model is written, each result rounded to its element type; or f16 and bf16 computed in f32."""
+
+DEFAULT_PRECISION: Precision = "f32"
+
+
+def check_precision(precision: str) -> None:
+    """Raise InputError for what is not a Precision."""
+    if precision not in get_args(Precision):
+        raise InputError(f"precision is {precision!r}, expected 'as-written' or 'f32'")
+
+
+def precision_argument(precision: Precision) -> list[str]:
+    """The option of a command that computes so, if that is not its default."""
+    return [] if precision == DEFAULT_PRECISION else [f"--precision={precision}"]

@@ -19,9 +19,9 @@ from irexec.analysis.evaluate import as_tuple, with_values
 from irexec.errors import IrexecError, ModelError, NodeError, OpError, UnsupportedError, check
 from irexec.ir.constants import Constant
 from irexec.ir.facts import EveryOutput, Fact
-from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
+from irexec.ir.process import collection_paused
 from irexec.messages import counted
 from irexec.schema.attributes import ElementTypes, Runner
 from irexec.schema.opdef import OpDef

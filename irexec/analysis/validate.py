@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from irexec.analysis.checks.graph import body_findings, graph_findings, variable_findings
+from irexec.analysis.checks.graph import body_findings, graph_findings, stored_weight_findings, variable_findings
 from irexec.analysis.checks.layers import (
     constant_findings,
     layer_findings,
@@ -28,7 +28,6 @@ from irexec.analysis.checks.layers import (
     refused_findings,
     value_findings,
 )
-from irexec.analysis.checks.stored_weights import stored_weight_findings
 from irexec.analysis.execution_graph import description, is_execution_graph
 from irexec.analysis.model import check_model
 from irexec.analysis.open_sizes import frozen_findings
@@ -37,8 +36,8 @@ from irexec.errors import PluginError
 from irexec.ir import codes
 from irexec.ir.codes import Severity
 from irexec.ir.findings import Finding, Findings, in_model
-from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import ModelGraph, Node, graphs
+from irexec.ir.process import collection_paused
 from irexec.ir.writable import unwritable
 from irexec.schema.extension import guarded, origin_of
 from irexec.schema.plugins import IN_MAIN, plugins

@@ -13,7 +13,7 @@ import numpy as np
 from irexec.dtypes.elements import Element
 from irexec.ir.constants import Constant, release
 from irexec.ir.facts import Fact
-from irexec.ir.forks import new_lock
+from irexec.ir.process import new_lock
 
 T = TypeVar("T")
 

@@ -30,8 +30,8 @@ from irexec.backend.system import available_memory
 from irexec.errors import OpError
 from irexec.native.library import library
 from irexec.schema.extension import guarded
-from irexec.schema.loader import Loader
 from irexec.schema.opdef import OpDef
+from irexec.schema.plugins import Loader
 
 Candidates = Callable[[Task], Iterable[Candidate]]
 

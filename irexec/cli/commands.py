@@ -8,7 +8,7 @@ import importlib
 import click
 
 from irexec.cli.streams import raise_on_signals
-from irexec.ir.garbage import collection_paused
+from irexec.ir.process import collection_paused
 from irexec.startup import is_command_line
 
 GROUPS = {

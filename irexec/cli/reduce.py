@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from irexec.analysis.precision import Precision
+from irexec.analysis.evaluate import Precision
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, command, flag, is_given, json_option, option, refuse_without, settings
 from irexec.cli.options import INPUTS, LIMITS, LOAD_STATE, STEPS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from irexec.analysis.precision import DEFAULT_PRECISION, Precision
+from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, flag, is_given, option, refuse_without
 from irexec.cli.options import DYNAMIC_QUANTIZATION

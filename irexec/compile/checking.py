@@ -13,7 +13,7 @@ from irexec.compile.memory_limit import check_addresses
 from irexec.compile.steps import Allocation
 from irexec.dtypes.elements import Element, element_of
 from irexec.ir.facts import EveryOutput, Fact
-from irexec.ir.forks import new_lock
+from irexec.ir.process import new_lock
 from irexec.schema.opdef import OpDef, check_inputs
 
 Known = Element | Fact | None

@@ -16,8 +16,8 @@ from irexec.compile.graph import CompileGraph, CompileValue, LoweredBody, Operat
 from irexec.compile.pattern import Match, Pattern
 from irexec.dtypes.elements import F32, F64, I64, Element
 from irexec.errors import OpError
-from irexec.ir.forks import new_lock
 from irexec.ir.graph import Node
+from irexec.ir.process import new_lock
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import resolve
 

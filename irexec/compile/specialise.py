@@ -19,7 +19,7 @@ from irexec.backend.scratch import Scratch
 from irexec.compile.graph import Operation
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
-from irexec.ir.forks import new_lock
+from irexec.ir.process import new_lock
 from irexec.schema.shape_rules import MOVES
 
 KEPT = 16

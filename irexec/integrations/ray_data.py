@@ -25,7 +25,7 @@ import numpy as np
 
 from irexec.errors import InputError, IrexecError, ModelError
 from irexec.integrations.tensors import not_importable
-from irexec.io.stderr import silenced_stderr
+from irexec.io.processes import silenced_stderr
 from irexec.tools.batch.parts import BatchJob, PartResult, PartRunner, PartTask
 
 _TASK, _RESULT = "task", "result"

@@ -27,8 +27,8 @@ from irexec.io.reading import RECORD_ATTRIBUTES, BinRecord
 from irexec.io.sources import ModelSource, Source, Weights, WeightsSource, read_source, weights_of
 from irexec.io.xml import READ_TYPES, Progress, XmlElement, attributes_by_tag, body_tags, element_texts
 from irexec.ir import codes
-from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import BackEdge, Body, Graph, ModelGraph, Node, PortMap
+from irexec.ir.process import collection_paused
 
 _MAP_IDS = ("external_port_id", "internal_layer_id")
 _EDGE_IDS = ("from-layer", "to-layer")

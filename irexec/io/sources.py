@@ -15,7 +15,7 @@ import numpy as np
 from irexec.errors import InputError, ModelError
 from irexec.io.reading import BinRecord, NotRegularFileError, open_regular, reading, record_of
 from irexec.io.xml import Progress, Reader, XmlElement, parse
-from irexec.ir.forks import new_lock
+from irexec.ir.process import new_lock
 
 if TYPE_CHECKING:
     import mmap

@@ -22,7 +22,7 @@ from irexec.compile.memory_limit import MemoryLimit, arena_error, check_arena
 from irexec.compile.steps import Plan, Step
 from irexec.compile.storage.planned import ALIGNMENT
 from irexec.errors import RunTimeoutError
-from irexec.ir.forks import new_lock
+from irexec.ir.process import new_lock
 
 
 class Segment:

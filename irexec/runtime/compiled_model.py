@@ -7,8 +7,8 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision
 from irexec.analysis.model import Model, Port, brief, find_port
-from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import Inference
 from irexec.backend.kernel import NanHasNoLevelError
 from irexec.backend.threads import one_blas_thread
@@ -17,9 +17,8 @@ from irexec.ir import graph as ir
 from irexec.ir.graph import Value
 from irexec.runtime.execute import Observer, RunLimits, run
 from irexec.runtime.inputs import Inputs, Outputs, bind_inputs, bind_shapes
-from irexec.runtime.observation import RunProgress
 from irexec.runtime.program import Program, WeightsMode
-from irexec.runtime.session import Session
+from irexec.runtime.session import RunProgress, Session
 
 if TYPE_CHECKING:
     from irexec.compile.plan_report import PlanReport

@@ -22,8 +22,8 @@ from irexec.dtypes.codecs import check_code_points, encoded
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, OpError
 from irexec.ir.dims import Dim, PartialShape, Size, admits, high, is_static, low, shape_text
-from irexec.ir.forks import new_lock
 from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.process import new_lock
 from irexec.messages import counted
 from irexec.ops.conversion import converted
 from irexec.records import Shown

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
 from irexec.analysis import version_10
+from irexec.analysis.evaluate import Precision, check_precision
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.f32_arithmetic import compute_in_f32
 from irexec.analysis.model import Model, Port, check_model, find_port, input_ports, output_ports
-from irexec.analysis.precision import Precision, check_precision
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.backend.constants import Holding
 from irexec.backend.kernel import KernelOptions
@@ -28,9 +28,9 @@ from irexec.dtypes.elements import I4, U4, Element
 from irexec.errors import InputError, NodeError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
-from irexec.ir.forks import new_lock
 from irexec.ir.graph import ModelGraph, Value
 from irexec.ir.order import find_value
+from irexec.ir.process import new_lock
 from irexec.ir.writable import refuse_damage
 from irexec.native.library import description
 from irexec.reference.limits import limited

@@ -24,9 +24,8 @@ from collections.abc import Callable
 from typing import Any
 
 from irexec.errors import UnsupportedError
-from irexec.schema import loader
 from irexec.schema.opdef import OpDef
-from irexec.schema.plugins import plugins
+from irexec.schema.plugins import operations, plugins
 
 NEWEST_OPSET = 17
 """The newest opset whose operations are known; what a later one means by a name cannot be known."""
@@ -139,9 +138,9 @@ def _of_extension(type: str, version: str, versions: dict[int | str, OpDef]) -> 
 
 def _versions(type: str) -> dict[int | str, OpDef] | None:
     """The definitions of a type; None if there are none."""
-    loader.operations.load_for(type)
+    operations.load_for(type)
     if type not in _REGISTRY:
-        loader.operations.load()
+        operations.load()
     if type not in _REGISTRY:
         plugins.load(operations=True)
     return _REGISTRY.get(type)
@@ -164,14 +163,14 @@ def is_known_type(type: str) -> bool:
 
 def is_own_type(type: str) -> bool:
     """Whether irexec or an opset of OpenVINO has the type; operations of plug-ins are not looked at."""
-    loader.operations.load_for(type)
+    operations.load_for(type)
     own = any(not definition.plugin for definition in _REGISTRY.get(type, {}).values())
     return own or any(type == known for known, _ in opset_versions())
 
 
 def definitions() -> list[OpDef]:
     """Every definition, by type and then by version."""
-    loader.operations.load()
+    operations.load()
     plugins.load(operations=True)
     return [
         d

@@ -23,7 +23,7 @@ from irexec.errors import InputError
 from irexec.ir import codes
 from irexec.ir.facts import Fact
 from irexec.reading import convert
-from irexec.runtime.observation import StepRun
+from irexec.runtime.session import StepRun
 from irexec.testing.kernels import check_kernels
 from irexec.testing.laws import LAWS, Arrays, assert_same, can_run, every_law, inferred, refusal, refused_when_it_runs
 from irexec.testing.rows import Case, FactsCase, Row, Typed, model_of, read_attributes

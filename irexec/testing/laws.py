@@ -12,10 +12,9 @@ import numpy as np
 
 from irexec import io
 from irexec.analysis.builder import Builder
-from irexec.analysis.evaluate import as_tuple, rounded, with_values
+from irexec.analysis.evaluate import Precision, as_tuple, rounded, with_values
 from irexec.analysis.f32_arithmetic import HALVES
 from irexec.analysis.model import Model
-from irexec.analysis.precision import Precision
 from irexec.api import compile_model, validate
 from irexec.errors import NodeError, OpError
 from irexec.ir.dims import shape_text

@@ -6,6 +6,6 @@ begins and ends of its rows in a flat tensor of values or strings before these.
 Source: openvinotoolkit/openvino_tokenizers.
 """
 
-from irexec.tokenizers import encodings, models, normalization, packed, sentencepieces, strings
+from irexec.tokenizers import encodings, models, normalization, packed, strings
 
-__all__ = ["encodings", "models", "normalization", "packed", "sentencepieces", "strings"]
+__all__ = ["encodings", "models", "normalization", "packed", "strings"]

@@ -1,20 +1,25 @@
-"""Bytes and characters: the alphabet of byte-level tokenizers, byte tokens, and the check of UTF-8."""
+"""Bytes, characters and pieces: byte-level alphabets, byte tokens, UTF-8, and SentencePiece by its own library."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from typing import Annotated
+import re
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from itertools import chain, pairwise
+from typing import Annotated, Any
 
 import numpy as np
 
-from irexec.dtypes.elements import BOOLEAN
-from irexec.errors import OpError
-from irexec.ir.dims import meet_shapes
+from irexec.dtypes.codecs import encoded
+from irexec.dtypes.elements import BOOLEAN, I32, I64, STRING, U8
+from irexec.errors import OpError, UnsupportedError, check
+from irexec.ir.dims import ANY, meet_shapes
 from irexec.ir.facts import Fact
 from irexec.plugins import operation
 from irexec.reference.limits import Growth
-from irexec.schema.opdef import VECTOR
+from irexec.schema.opdef import VECTOR, AnyTensor, Rank
+from irexec.tokenizers.isolated import Isolated
 from irexec.tokenizers.packed import (
     Bytes,
     Flags,
@@ -24,10 +29,13 @@ from irexec.tokenizers.packed import (
     converted,
     pack,
     ragged_string_facts,
+    raw_bytes,
     rows,
     string_facts,
+    text,
     unpack,
 )
+from irexec.tokenizers.patterns import compile_pattern
 
 REPLACEMENT = "\ufffd".encode()
 
@@ -170,3 +178,174 @@ def _is_shortest(character: bytes) -> bool:
 @utf8_validate.shape_rule
 def _utf8_validate_facts(begins: Fact, ends: Fact, chars: Fact) -> StringFacts:
     return string_facts(meet_shapes(begins.shape, ends.shape))
+
+
+Ids = Annotated[Offsets, Rank(2)]
+
+_PACKED, _SPECIAL = [I32, I32, U8], [I32, I32, U8, I32]
+_INPUTS = {len(kinds): kinds for kinds in ([STRING], _PACKED, [STRING, *_SPECIAL], [*_PACKED, *_SPECIAL])}
+"""Element types of the inputs after the model, by their number."""
+_META = re.compile(rb"[.^$*+?()\[\]{}|\\]")
+
+
+@functools.lru_cache(maxsize=8)
+def _processor(model: bytes) -> Isolated:
+    """The model, in processes of its own: the library trusts its bytes, and a damaged one ends the process."""
+    return Isolated("model", model, "the first input")
+
+
+def _ask(processor: Isolated, method: str, *arguments: Any) -> tuple[np.ndarray, bytes]:
+    """The answer about a model; raises UnsupportedError if sentencepiece cannot be imported."""
+    try:
+        if find_spec("sentencepiece") is None:
+            raise UnsupportedError("it is not installed")
+        return processor.ask(method, *arguments)
+    except UnsupportedError as error:
+        raise UnsupportedError(
+            f"this needs sentencepiece, which cannot be imported ({error}): "
+            "pip install 'irexec[tokenizers-sentencepiece]'"
+        ) from None
+
+
+@operation("SentencepieceTokenizer", domain="extension")
+def sentencepiece_tokenizer(
+    model: Bytes,
+    *strings_and_special: AnyTensor,
+    nbest_size: int = 0,
+    alpha: float = 1.0,
+    add_bos: bool = False,
+    add_eos: bool = False,
+    reverse: bool = False,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Token ids of strings by a model of SentencePiece, as a sparse matrix: indices, values and shape.
+
+    The strings are a tensor of strings, or begins, ends and chars. Begins, ends, chars and ids of special tokens may
+    follow: these are split off first, and each part between them has its own begin of sequence. ``alpha`` is for
+    sampling, which other values of ``nbest_size`` than 0 and 1 ask for, and which is not supported.
+    """
+    if nbest_size not in (0, 1):
+        raise UnsupportedError(f"nbest_size is {nbest_size}: tokens that are sampled at random are not supported")
+    processor = _processor(model.tobytes())
+    begin, end, _ = _ask(processor, "model")[0].tolist()
+    has_special = len(strings_and_special) > 3
+    first = strings_and_special[: -4 if has_special else None]
+    strings = encoded(first[0]) if len(first) == 1 else unpack(*first)
+    bos = _ends(begin, "begin") if add_bos else []
+    eos = [] if not add_eos else [end] if has_special else _ends(end, "end")
+    split = _special(*strings_and_special[-4:]) if has_special else None
+    parts: list[list[bytes | int]] = [[string] if split is None else split(string) for string in strings]
+    tokens = _encoded(processor, [part for row in parts for part in row if isinstance(part, bytes)])
+    found = [
+        [*(id for part in row for id in ([part] if isinstance(part, int) else [*bos, *next(tokens)])), *eos]
+        for row in parts
+    ]
+    return _sparse([ids[::-1] for ids in found] if reverse else found)
+
+
+def _encoded(processor: Isolated, strings: Sequence[bytes]) -> Iterator[list[int]]:
+    """The token ids of each string."""
+    answer, _ = _ask(processor, "encode", strings)
+    counts, ids = answer[: len(strings)].tolist(), answer[len(strings) :].tolist()
+    at = 0
+    for count in counts:
+        yield ids[at : at + count]
+        at += count
+
+
+def _ends(token: int, name: str) -> list[int]:
+    check(token >= 0, f"the model has no token for the {name} of a sequence")
+    return [token]
+
+
+def _special(
+    begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, ids: np.ndarray
+) -> Callable[[bytes], list[bytes | int]]:
+    """A function that splits a string at special tokens, of which it returns the ids.
+
+    A token of letters alone is found at the begin or end of a word only.
+    """
+    tokens = unpack(begins, ends, chars)
+    check(len(tokens) == ids.size, f"there are {len(tokens)} special tokens and {ids.size} ids of them")
+    known = dict(zip(reversed(tokens), reversed(ids.ravel().tolist()), strict=True))
+    quoted = [_META.sub(rb"\\\g<0>", token) for token in tokens]
+    choices = [
+        rb"\b%b|%b\b" % (one, one) if token.isalpha() or not token else one
+        for token, one in zip(tokens, quoted, strict=True)
+    ]
+    pattern = compile_pattern(b"|".join(choices))
+
+    def split(string: bytes) -> list[bytes | int]:
+        whole, at = text(string), 0
+        found: list[bytes | int] = []
+        for match in pattern.matches(whole):
+            start, end = match.span()
+            if start == end:
+                break
+            if at < start:
+                found.append(raw_bytes(whole[at:start]))
+            found.append(known[raw_bytes(whole[start:end])])
+            at = end
+        return [*found, raw_bytes(whole[at:])] if at < len(whole) else found
+
+    return split
+
+
+def _sparse(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Indices, values and shape of the matrix of rows of different lengths."""
+    lengths = np.array([len(row) for row in rows], np.intp)
+    row = np.repeat(np.arange(lengths.size), lengths)
+    column = np.arange(row.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    values = np.fromiter(chain.from_iterable(rows), np.int32, row.size)
+    return np.stack([row, column], 1).astype(np.int64), values, np.array([len(rows), lengths.max(initial=0)], np.int64)
+
+
+@sentencepiece_tokenizer.shape_rule
+def _sentencepiece_tokenizer_facts(model: Fact, *strings_and_special: Fact) -> tuple[Fact, Fact, Fact]:
+    expected = _INPUTS.get(len(strings_and_special))
+    check(expected is not None, f"has {1 + len(strings_and_special)} inputs, expected 2, 4, 6 or 8")
+    for number, (fact, element) in enumerate(zip(strings_and_special, expected or [], strict=True), 1):
+        check(fact.element in (None, element), f"input {number} has element type {fact.element}, expected {element}")
+    return Fact(I64, (ANY, 2)), Fact(I32, (ANY,)), Fact(I64, (2,))
+
+
+@operation("SentencepieceDetokenizer", domain="extension")
+def sentencepiece_detokenizer(model: Bytes, ids: Ids) -> Packed:
+    """The text of the token ids of each row; ids from the size of the vocabulary on are left out."""
+    processor = _processor(model.tobytes())
+    lengths, data = _ask(processor, "decode", [_known(processor, row) for row in ids])
+    return pack(_split(lengths, data), ids.shape[:1])
+
+
+@operation("SentencepieceStreamDetokenizer", domain="extension")
+def sentencepiece_stream_detokenizer(model: Bytes, ids: Ids) -> Packed:
+    """The pieces of the token ids of each row, bytes for tokens such as "<0x0A>", and U+2581 for spaces."""
+    processor = _processor(model.tobytes())
+    rows = [_known(processor, row) for row in ids]
+    tokens = sorted({token for row in rows for token in row})
+    pieces = dict(zip(tokens, map(_piece, _split(*_ask(processor, "pieces", tokens))), strict=True))
+    return pack([b"".join(pieces[token] for token in row) for row in rows], ids.shape[:1])
+
+
+def _split(lengths: np.ndarray, data: bytes) -> list[bytes]:
+    ends = np.cumsum(lengths).tolist()
+    return [data[start:end] for start, end in pairwise([0, *ends])]
+
+
+def _piece(piece: bytes) -> bytes:
+    return of_byte_token(piece) if piece.startswith(b"<0x") else piece
+
+
+def _known(processor: Isolated, row: np.ndarray) -> list[int]:
+    """The ids of a row that are in the vocabulary."""
+    check(not (row < 0).any(), f"there is a negative token id: {row.min(initial=0)}")
+    found: list[int] = row[row < _ask(processor, "model")[0][2]].tolist()
+    return found
+
+
+def _text_facts(model: Fact, ids: Fact) -> StringFacts:
+    """The shape rule of detokenizers: a string for each row."""
+    return string_facts((ANY,) if ids.shape is None else ids.shape[:1])
+
+
+sentencepiece_detokenizer.shape_rule(_text_facts)
+sentencepiece_stream_detokenizer.shape_rule(_text_facts)

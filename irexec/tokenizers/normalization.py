@@ -14,10 +14,9 @@ from irexec.ir.dims import meet_shapes
 from irexec.ir.facts import Fact
 from irexec.plugins import operation
 from irexec.schema.opdef import Tensor
-from irexec.tokenizers.charsmap import Spaces, normalized, precompiled
 from irexec.tokenizers.packed import Bytes, Flags, Offsets, converted, raw_bytes, string_facts, text
 from irexec.tokenizers.patterns import Pattern, compile_pattern, expand
-from irexec.tokenizers.unicode_forms import form_rules
+from irexec.tokenizers.unicode_forms import Spaces, form_rules, normalized, precompiled
 
 _T = TypeVar("_T")
 # Patterns of earlier converters, which OpenVINO replaces.

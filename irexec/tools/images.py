@@ -16,8 +16,8 @@ import numpy as np
 from irexec.analysis.model import Port
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError, OpError, UnsupportedError
+from irexec.io.processes import silenced_stderr
 from irexec.io.reading import NotRegularFileError, open_regular
-from irexec.io.stderr import silenced_stderr
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.messages import counted
 

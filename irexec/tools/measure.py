@@ -27,8 +27,8 @@ from irexec.ir.dims import shape_text
 from irexec.messages import amount, counted, silent
 from irexec.native.library import description
 from irexec.records import Record, Report
-from irexec.runtime.observation import RunProgress
 from irexec.runtime.profile import Profile, ProfileRow
+from irexec.runtime.session import RunProgress
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.engines.engine import EngineJob, EngineProcess, ProcessMeasurement, take_turns
 from irexec.tools.engines.runtimes import DYNAMIC_QUANTIZATION

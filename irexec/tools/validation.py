@@ -20,7 +20,7 @@ from irexec.analysis.model import Model, blocking_constant
 from irexec.analysis.validate import validate
 from irexec.display import Content, Text
 from irexec.errors import ConversionError, InputError, ModelError, UnsupportedError
-from irexec.io.worker_process import begin_worker
+from irexec.io.processes import begin_worker
 from irexec.ir import codes
 from irexec.ir.findings import Finding, count_text, counts_of
 from irexec.ir.graph import ModelGraph

@@ -28,7 +28,7 @@ _FORBIDDEN = (
     "webbrowser.",
 )
 # Other runtimes run in processes of their own, and so do patterns, models of SentencePiece and the engines of bench.
-_STARTS_PROCESSES = ("irexec/io/line_process.py:__init__", "irexec/tokenizers/isolated.py:__init__")
+_STARTS_PROCESSES = ("irexec/io/processes.py:__init__", "irexec/tokenizers/isolated.py:__init__")
 # Events whose first arguments are paths that are changed.
 _CHANGES = {
     "os.chmod": 1, "os.chown": 1, "os.link": 2, "os.mkdir": 1, "os.remove": 1, "os.rename": 2, "os.rmdir": 1, "os.symlink": 2, "os.truncate": 1,

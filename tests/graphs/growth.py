@@ -20,7 +20,7 @@ from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.attributes import ElementTypes
 from irexec.schema.registry import resolve
 from irexec.testing import typed
-from irexec.testing.case_generator import CaseGenerator
+from irexec.testing.random_cases import CaseGenerator
 
 LARGEST = 4096
 """Elements of a tensor."""

@@ -10,8 +10,8 @@ from unittest import mock
 import numpy as np
 
 import irexec
+from irexec.analysis.evaluate import Precision
 from irexec.analysis.model import Model
-from irexec.analysis.precision import Precision
 from irexec.compile.passes import PASSES
 from irexec.compile.steps import SlotArray
 from irexec.native.library import library

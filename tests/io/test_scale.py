@@ -17,7 +17,7 @@ import pytest
 import irexec
 from irexec import io
 from irexec.backend.recording import CHECK_PASSES
-from irexec.ir.garbage import collection_paused
+from irexec.ir.process import collection_paused
 from irexec.tools.inspect.summary import summarize
 from tests.benchmarks import large_files
 from tests.support.memory import traced_peak

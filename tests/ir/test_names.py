@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-from irexec.ir import forks
+from irexec.ir import process
 from irexec.ir.graph import Input, Node, Value
 from irexec.ir.order import Names, unique_names
 from tests.support.paths import ROOT
 
 HELD = """
 import os, signal, threading
-from irexec.ir import forks
+from irexec.ir import process
 
 class Value:
     @functools.cached_property
@@ -25,8 +25,8 @@ class Value:
             release.wait()
         return 1
 
-forks._PACKAGES = ("__main__",)
-lock, rlock, inside, release = forks.new_lock(), forks.new_rlock(), threading.Event(), threading.Event()
+process._PACKAGES = ("__main__",)
+lock, rlock, inside, release = process.new_lock(), process.new_rlock(), threading.Event(), threading.Event()
 
 def hold():
     with lock, rlock:
@@ -60,10 +60,10 @@ def test_locks_are_free_in_a_child() -> None:
 
 
 def test_locks_that_are_gone_are_forgotten() -> None:
-    lock = forks.new_lock()
-    count = len(forks._locks)
+    lock = process.new_lock()
+    count = len(process._locks)
     del lock
-    assert len(forks._locks) == count - 1
+    assert len(process._locks) == count - 1
 
 
 # What values are called, in messages and in files.

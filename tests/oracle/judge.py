@@ -17,8 +17,8 @@ from irexec.errors import IrexecError, OpError
 from irexec.ir.dims import ANY, Dim, PartialShape, high, low, shape_text, span
 from irexec.ir.shape_text import parse_shape
 from irexec.testing import Case
-from irexec.testing.case_generator import CaseGenerator
 from irexec.testing.laws import assert_same, infer, kernel, read_only
+from irexec.testing.random_cases import CaseGenerator
 from irexec.testing.rows import COUNTED_BY_LENGTH, exact_facts
 from tests.oracle import openvino_runner as openvino
 from tests.oracle.explained import reason

@@ -31,8 +31,7 @@ class Sweep(Kind):
     @contextmanager
     def opened(self, name: str) -> Iterator[Case]:
         """A model for each number."""
-        from irexec.testing.case_generator import CaseGenerator
-        from irexec.testing.random_cases import random_cases, seeded
+        from irexec.testing.random_cases import CaseGenerator, random_cases, seeded
         from tests.oracle import judge, written_bodies
         from tests.oracle import written as by_api
 

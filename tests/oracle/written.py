@@ -27,7 +27,7 @@ from irexec.ir import codes
 from irexec.schema.attributes import Attribute, write_attribute
 from irexec.schema.registry import NEWEST_OPSET, opset_versions
 from irexec.testing import Case, Typed
-from irexec.testing.case_generator import CaseGenerator
+from irexec.testing.random_cases import CaseGenerator
 from tests.oracle import openvino_runner as openvino
 from tests.oracle.explained import reason
 from tests.oracle.judge import (

@@ -19,7 +19,7 @@ import irexec
 from irexec.analysis.portability import DIFFERENCES
 from irexec.errors import IrexecError
 from irexec.ir import codes
-from irexec.testing.case_generator import CaseGenerator
+from irexec.testing.random_cases import CaseGenerator
 from tests.oracle.judge import AGREED, BOTH_REFUSE, CANNOT, DIFFERS, EXPLAINED, THEY_REFUSE, Verdict
 
 Calls = list[list[np.ndarray]]

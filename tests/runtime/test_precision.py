@@ -8,7 +8,7 @@ import pytest
 import irexec
 from irexec import io
 from irexec.analysis.builder import Builder
-from irexec.analysis.precision import Precision
+from irexec.analysis.evaluate import Precision
 from irexec.dtypes.elements import BF16, F8E4M3, F8E5M2, F16, F32, I8, I64, NF4, Element
 from irexec.errors import InputError
 from irexec.runtime.compiled_model import CompiledModel

@@ -11,7 +11,7 @@ import pytest
 import irexec
 from irexec.analysis.builder import Builder
 from irexec.runtime import compiled_model
-from irexec.runtime.observation import StepRun
+from irexec.runtime.session import StepRun
 from tests.support.paths import DIGITS, IRS
 
 MODEL = DIGITS / "classifier.xml"

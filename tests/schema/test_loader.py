@@ -23,7 +23,7 @@ from irexec.testing.kernels import check_kernels
 _SCRIPT = """
 import importlib, json, sys
 import irexec.ops, irexec.backend
-from irexec.schema import loader
+from irexec.schema import plugins
 from irexec.schema import registry as operations
 from irexec.backend import registry as kernels
 
@@ -35,7 +35,7 @@ def keys():
     }
 
 missing = []
-for modules in (loader.operations, kernels.loader):
+for modules in (plugins.operations, kernels.loader):
     modules.modules_for("")
     for module in list(modules._pending):
         before, known = keys(), set(sys.modules)

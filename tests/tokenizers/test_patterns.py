@@ -12,10 +12,9 @@ import pytest
 import irexec
 from irexec import opset
 from irexec.errors import NodeError, OpError, UnsupportedError
-from irexec.tokenizers.charsmap import precompiled
 from irexec.tokenizers.models import fingerprint
 from irexec.tokenizers.patterns import compile_pattern, expand
-from irexec.tokenizers.unicode_forms import form_rules, of_property
+from irexec.tokenizers.unicode_forms import form_rules, of_property, precompiled
 from tests.cases.tokenizers import SP, WITHOUT_ENDS
 
 

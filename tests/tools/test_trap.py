@@ -11,10 +11,9 @@ import pytest
 import irexec
 from irexec.errors import InputError, ModelError
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.watched import watched_values
 from irexec.tools.trapping.options import TrapOptions
 from irexec.tools.trapping.report import Trap, read_ranges
-from irexec.tools.trapping.trap import TrapWatcher, record_ranges, trap
+from irexec.tools.trapping.trap import TrapWatcher, record_ranges, trap, watched_values
 from tests.support.paths import IRS
 
 NAN, INF = np.nan, np.inf

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from irexec.analysis.matching.keys import NO_KEY, Assignment, Numbers, Side, SideKeys, Source, joined, keys_of
-from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.process import collection_paused
 from irexec.messages import counted
 
 _STEPS = 4_000_000

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from irexec.testing import Case, Typed, case, typed
-from irexec.testing.case_generator import INTEGERS, MOVED, CaseGenerator, Table, model
+from irexec.testing.random_cases import INTEGERS, MOVED, CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irexec.testing import Case, Typed, typed
-from irexec.testing.case_generator import FLOATS, INTEGERS, NUMBERS, CaseGenerator, Shape, Table, model
+from irexec.testing.random_cases import FLOATS, INTEGERS, NUMBERS, CaseGenerator, Shape, Table, model
 
 RANDOM_CASES = Table()
 _ARITHMETIC = ("Add", "Subtract", "Multiply", "Maximum", "Minimum", "SquaredDifference")

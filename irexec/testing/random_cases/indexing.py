@@ -6,7 +6,7 @@ import numpy as np
 
 from irexec.dtypes.elements import ELEMENTS
 from irexec.testing import Case, typed
-from irexec.testing.case_generator import FLOATS, INTEGERS, MOVED, NUMBERS, CaseGenerator, Table, model
+from irexec.testing.random_cases import FLOATS, INTEGERS, MOVED, NUMBERS, CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 _SORTED = ("f32", "f32", "f16", "i32", "i64", "u8")

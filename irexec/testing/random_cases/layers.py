@@ -8,7 +8,7 @@ import numpy as np
 
 from irexec.schema.convolution import ConvolutionAttributes
 from irexec.testing import Case, Typed, typed
-from irexec.testing.case_generator import FLOATS, CaseGenerator, Shape, Table, model
+from irexec.testing.random_cases import FLOATS, CaseGenerator, Shape, Table, model
 from irexec.testing.random_cases.elementwise import AXIS
 
 RANDOM_CASES = Table()

@@ -7,7 +7,7 @@ import numpy as np
 from irexec.ops.slicing import slice_8
 from irexec.schema.windows import window_count_or_zero
 from irexec.testing import Case, Typed
-from irexec.testing.case_generator import MOVED, CaseGenerator, Shape, Table, model
+from irexec.testing.random_cases import MOVED, CaseGenerator, Shape, Table, model
 
 RANDOM_CASES = Table()
 

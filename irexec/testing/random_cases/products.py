@@ -10,7 +10,7 @@ import string
 import numpy as np
 
 from irexec.testing import Case, typed
-from irexec.testing.case_generator import NUMBERS, CaseGenerator, Table, model
+from irexec.testing.random_cases import NUMBERS, CaseGenerator, Table, model
 
 RANDOM_CASES = Table()
 _FLOATS = ("f32", "f32", "f32", "f16", "bf16")

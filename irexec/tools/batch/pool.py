@@ -20,8 +20,8 @@ from typing import Any
 from irexec.backend.threads import thread_count
 from irexec.errors import InputError, ModelError
 from irexec.io.files import flush_file
+from irexec.io.processes import begin_worker
 from irexec.io.reading import writing
-from irexec.io.worker_process import begin_worker
 from irexec.tools.batch.parts import DONE, NOTHING_DONE, BatchJob, PartResult, PartRunner, PartTask
 
 _AHEAD = 2

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision
 from irexec.analysis.model import Model, Port, find_port, input_ports, result_values
-from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.errors import InputError, NodeError
 from irexec.ir.dims import shape_text

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from irexec.analysis.evaluate import Precision
 from irexec.analysis.model import Model
-from irexec.analysis.precision import Precision
 from irexec.dtypes.elements import BF16, Element
 from irexec.errors import InputError
 from irexec.ir.graph import Graph, Value

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from irexec.analysis.matching import match_graphs
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError
-from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import ModelGraph
+from irexec.ir.process import collection_paused
 from irexec.tools.diff.changes import metadata_changes
 from irexec.tools.diff.graphs import FoundChanges, GraphDiff
 from irexec.tools.diff.result import KINDS, Change, Diff, Following, LayerDiff, LayerRef

@@ -19,8 +19,8 @@ from typing import IO, Any
 import numpy as np
 
 from irexec.api import compile_model
-from irexec.io.line_process import LineProcess
 from irexec.io.onnx_bytes import text_form
+from irexec.io.processes import LineProcess
 from irexec.io.reading import open_regular
 from irexec.messages import silent
 from irexec.tools.run.shapes import Shapes, read_with_shapes, reshape

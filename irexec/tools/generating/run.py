@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from irexec.analysis.precision import Precision
+from irexec.analysis.evaluate import Precision
 from irexec.display import Column, Content, Table, Text, sections_of
 from irexec.errors import InputError
 from irexec.io.writer import check_file

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from irexec.analysis.cost import NO_COMPUTATION, Cost, LayerCosts
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.errors import InputError, IrexecError
-from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node
 from irexec.ir.order import sort_by_producers
+from irexec.ir.process import collection_paused
 from irexec.tools.graph.drawing import DrawnEdge, DrawnFrame, DrawnLayer, FrameKind, Link
 from irexec.tools.graph.names import SHAPE_ARITHMETIC, Group, group_by_scope, group_repeated, make_acyclic, scopes
 from irexec.tools.inspect.summary import LayerLine, layer_lines

@@ -20,7 +20,7 @@ from irexec.errors import InputError, ModelError, UnsupportedError
 from irexec.io.files import new_file
 from irexec.io.writer import check_file
 from irexec.ir.findings import Finding
-from irexec.ir.garbage import collection_paused
+from irexec.ir.process import collection_paused
 from irexec.messages import counted, silent
 from irexec.records import Record
 from irexec.runtime.profile import Profile

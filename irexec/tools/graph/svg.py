@@ -20,7 +20,7 @@ from typing import Any
 from irexec.display import Content, Text, sections_of
 from irexec.display.hypertext import Html, data, element, joined, page
 from irexec.ir.findings import Finding
-from irexec.ir.garbage import collection_paused
+from irexec.ir.process import collection_paused
 from irexec.messages import counted, cut, visible
 from irexec.tools.graph.drawing import (
     FAMILIES,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.cost import NO_COMPUTATION, total
+from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.model import Model
-from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import UNKNOWN, Inference, infer_shapes
 from irexec.api import ModelLike, as_model
 from irexec.compile.plan_report import PlanReport

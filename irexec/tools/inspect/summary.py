@@ -17,8 +17,8 @@ from irexec.api import ModelLike, as_model
 from irexec.display import Column, Content, Guided, Section, Table, Text, sections_of
 from irexec.errors import InputError
 from irexec.ir.facts import Fact
-from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.process import collection_paused
 from irexec.messages import amount, counted
 from irexec.records import Record, Records, Report
 from irexec.tools.inspect.cost import CostReport, LayerCost, totals

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision, precision_argument
 from irexec.analysis.model import Model
-from irexec.analysis.precision import DEFAULT_PRECISION, Precision, precision_argument
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import ModelLike, as_model
 from irexec.compile.memory_limit import MemoryLimit

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.attributes import typed_attributes
+from irexec.analysis.evaluate import Precision
 from irexec.analysis.model import Model
-from irexec.analysis.precision import Precision
 from irexec.analysis.submodel import SubModel, extract, frontier, resolved, with_shapes
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, IrexecError

@@ -13,10 +13,10 @@ import numpy as np
 
 from irexec import io
 from irexec.analysis.codes import find_code
+from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision, precision_argument
 from irexec.analysis.model import Model
 from irexec.analysis.portability import DIFFERENCES
 from irexec.analysis.portability.findings import parse_target
-from irexec.analysis.precision import DEFAULT_PRECISION, Precision, precision_argument
 from irexec.analysis.validate import validate
 from irexec.errors import InputError, IrexecError, ModelError
 from irexec.ir.findings import Finding

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 import numpy as np
 
 from irexec.analysis.constant_layers import constant_layers
+from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision
 from irexec.analysis.model import Model, Port
-from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError, NodeError, RunTimeoutError

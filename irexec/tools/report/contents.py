@@ -16,8 +16,8 @@ from irexec.display import Amount, Column, Content, Table
 from irexec.display.hypertext import Html, element, joined
 from irexec.errors import InputError, IrexecError
 from irexec.ir.findings import Finding, Findings
-from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Node, Value
+from irexec.ir.process import collection_paused
 from irexec.messages import amount, counted, cut, silent
 from irexec.runtime.profile import Profile
 from irexec.tools.arrays.statistics import Histogram, constant_histogram

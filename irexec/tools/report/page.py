@@ -15,8 +15,8 @@ from irexec.display.hypertext import Html, Markup, element, joined, page
 from irexec.io.onnx_bytes import is_onnx_file
 from irexec.ir.dims import shape_text
 from irexec.ir.findings import Finding, count_text
-from irexec.ir.garbage import collection_paused
 from irexec.ir.graph import Node
+from irexec.ir.process import collection_paused
 from irexec.messages import amount, counted, metric
 from irexec.runtime.profile import Profile
 from irexec.tools.arrays.statistics import Histogram as ConstantHistogram

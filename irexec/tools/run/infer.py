@@ -20,8 +20,8 @@ from irexec.ir.graph import Value
 from irexec.ir.order import find_value, unique_names, values_by_name
 from irexec.messages import listed, silent
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.runtime.observation import RunProgress
 from irexec.runtime.program import WeightsMode
+from irexec.runtime.session import RunProgress
 from irexec.tools.arrays.files import STDIN, open_arrays
 from irexec.tools.images import ImageOptions
 from irexec.tools.run.infer_report import Assertion, InferReport

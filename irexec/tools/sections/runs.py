@@ -11,8 +11,7 @@ from irexec.display import Column, Content, Definitions, HistogramChart, Table, 
 from irexec.messages import counted
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.inputs import NamedArrays, Outputs
-from irexec.runtime.observation import StepRun
-from irexec.runtime.session import Session
+from irexec.runtime.session import Session, StepRun
 from irexec.runtime.variables import VariableStates
 from irexec.tools.sections.models import ports_table
 

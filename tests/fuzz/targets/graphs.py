@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 import irexec
-from irexec.analysis.precision import Precision
+from irexec.analysis.evaluate import Precision
 from irexec.io import write_text
 from tests.fuzz.case import Case
 from tests.fuzz.findings import NOWHERE, Observer

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import UnsupportedError
-from irexec.io.line_process import LineProcess
+from irexec.io.processes import LineProcess
 
 RELEASES = {"2020.4": "4.4.0.0", "2020.1": "4.2.0.4"}
 """The releases, each with the version of opencv-python-inference-engine that bundles it; the newest is the first."""

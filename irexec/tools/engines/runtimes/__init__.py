@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
-from irexec.analysis.precision import DEFAULT_PRECISION, Precision
+from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, UnsupportedError
 from irexec.ir.writable import refuse_damage

@@ -23,8 +23,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision
 from irexec.analysis.model import Model, Port
-from irexec.analysis.precision import DEFAULT_PRECISION, Precision
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import save_model
 from irexec.dtypes.elements import Element

@@ -17,7 +17,7 @@ from irexec.analysis.model import Model, Port
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import F32, I32, Element, round_to
 from irexec.errors import EngineError, InputError, RunTimeoutError
-from irexec.io.line_process import LineProcess
+from irexec.io.processes import LineProcess
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
 from irexec.ir.order import Names

@@ -1,12 +1,15 @@
-"""A process of irexec's own that is asked by lines of text and answers by lines of JSON."""
+"""Processes and what they inherit: a worker that answers lines, workers of a pool, and standard error."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from irexec import errors
@@ -146,3 +149,41 @@ def _close(pipe: Any) -> None:
     except BrokenPipeError:
         # Output that was still to be written no longer matters.
         return
+
+
+def begin_worker() -> None:
+    """Prepare a new worker process. Ctrl-C reaches every process of a terminal, and the parent decides about the
+    workers.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    import multiprocessing  # when a process starts: what validates one file needs none of it
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+_STDERR = 2
+
+
+@contextmanager
+def silenced_stderr() -> Iterator[None]:
+    """Write nothing to stderr in the block: some libraries print objections, which cannot be turned off."""
+    try:
+        kept = os.dup(_STDERR)
+    except OSError:
+        # It is closed.
+        yield
+        return
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), _STDERR)
+    try:
+        yield
+    finally:
+        os.dup2(kept, _STDERR)
+        os.close(kept)
