@@ -84,7 +84,8 @@ if TYPE_CHECKING:
     from irexec.tools.batch.columns import ColumnPredictor
     from irexec.tools.batch.predictor import Batching, Predictor, PredictorOptions
     from irexec.tools.batch.run import BatchReport, BatchWatch, PartDone, batch
-    from irexec.tools.bisecting import Bisection, BisectOptions, JudgedRelease, ReleaseChange, ReleaseRun, bisect
+    from irexec.tools.bisecting import Bisection, JudgedRelease, ReleaseChange, ReleaseRun, bisect
+    from irexec.tools.bisecting.releases import BisectOptions
     from irexec.tools.compare import (
         ComparedLayer,
         CompareOptions,
@@ -403,7 +404,8 @@ _MODULES: dict[str, str] = {
     "irexec.tools.batch.run": "BatchReport, BatchWatch, PartDone, batch",
     "irexec.tools.batch.columns": "ColumnPredictor",
     "irexec.tools.batch.predictor": "Batching, Predictor, PredictorOptions",
-    "irexec.tools.bisecting": "BisectOptions, Bisection, JudgedRelease, ReleaseChange, ReleaseRun, bisect",
+    "irexec.tools.bisecting": "Bisection, JudgedRelease, ReleaseChange, ReleaseRun, bisect",
+    "irexec.tools.bisecting.releases": "BisectOptions",
     "irexec.tools.compare": (
         "CompareOptions, Comparison, Divergence, InputRow, ComparedLayer, Suspect, TensorRow, Uncompared, compare"
     ),
@@ -441,7 +443,7 @@ _SUBMODULES = ("opset", "plugins", "testing")
 
 # The tools draw the displays of objects of any layer, the API writes models, and the editor changes them; no layer
 # below imports any of them.
-irexec.records.renderers = lambda: importlib.import_module("irexec.tools.sections.renderers")
+irexec.records.renderers = lambda: importlib.import_module("irexec.tools.sections")
 irexec.records.writer = lambda: importlib.import_module("irexec.api").save_model
 irexec.records.editor = lambda: importlib.import_module("irexec.authoring.editor").Editor
 

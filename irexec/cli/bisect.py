@@ -11,9 +11,9 @@ from irexec.cli.render import as_given, go_on, progress_bar, reads_stdin
 from irexec.cli.runtime_options import ENVIRONMENTS
 from irexec.cli.values import FilePath
 from irexec.errors import InputError
-from irexec.tools.bisecting import Bisection, BisectOptions
+from irexec.tools.bisecting import Bisection, bisection_sections
 from irexec.tools.bisecting import bisect as bisected
-from irexec.tools.bisecting.result import bisection_sections
+from irexec.tools.bisecting.releases import BisectOptions
 
 _RELEASES = OptionGroup(
     "Releases",

@@ -8,7 +8,7 @@ from irexec.analysis.codes import explain as explained
 from irexec.analysis.codes import findings
 from irexec.cli import render
 from irexec.cli.option_groups import command, json_option
-from irexec.tools.sections.codes import code_sections, codes_table
+from irexec.tools.sections import code_sections, codes_table
 
 
 @command()

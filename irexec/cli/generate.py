@@ -13,10 +13,9 @@ from irexec.cli.render import go_on, progress_bar
 from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.runtime_options import ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath, Parsed
-from irexec.tools.generating import GenerateOptions, Generation
+from irexec.tools.generating import GenerateOptions, Generation, generation_sections, text_sections
 from irexec.tools.generating import generate as generated
 from irexec.tools.generating.exported import model_file
-from irexec.tools.generating.run import generation_sections, text_sections
 
 
 def _ids(text: str) -> tuple[int, ...]:

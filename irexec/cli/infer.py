@@ -32,7 +32,7 @@ from irexec.tools.run.infer import InferOptions, Notifier
 from irexec.tools.run.infer import infer as run_once
 from irexec.tools.run.infer_report import InferReport
 from irexec.tools.run.input_sources import InputSource
-from irexec.tools.trapping.options import TrapOptions
+from irexec.tools.trapping import TrapOptions
 
 
 def _results(**values: Any) -> InferOptions:

@@ -258,9 +258,8 @@ def _sensitivity(
         "output",
     )
     _refuse(f"--{'against' if 'against' in changed else 'sensitivity'} judges no runtime", names)
-    from irexec.tools.sensitivity import SensitivityOptions
+    from irexec.tools.sensitivity import SensitivityOptions, sensitivity_sections
     from irexec.tools.sensitivity import sensitivity as measured
-    from irexec.tools.sensitivity.result import sensitivity_sections
 
     options = settings(SensitivityOptions, request, **changed)
     with progress_bar(f"measuring {model}", 1.0) as advance:

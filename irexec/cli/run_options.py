@@ -14,7 +14,7 @@ from irexec.cli.options import DYNAMIC_QUANTIZATION
 from irexec.cli.values import FilePath, Parsed, finite_values
 from irexec.messages import counted
 from irexec.tools.images import ImageOptions
-from irexec.tools.trapping.options import KINDS, MARGIN, Kind, TrapOptions
+from irexec.tools.trapping import KINDS, MARGIN, Kind, TrapOptions
 
 if TYPE_CHECKING:
     from irexec.tools.trapping.report import TrapReport

@@ -17,7 +17,7 @@ from irexec.cli.option_groups import OptionGroup, command, flag, is_given, optio
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.render import progress_bar
 from irexec.cli.values import FilePath
-from irexec.tools.sections.codes import code_sections
+from irexec.tools.sections import code_sections
 from irexec.tools.validation import (
     Baseline,
     FileReport,

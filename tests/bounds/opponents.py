@@ -26,7 +26,7 @@ import numpy as np
 from irexec.api import to_onnx
 from irexec.bounds import ARITHMETICS, Bound, Interval
 from irexec.bounds.registry import rule_of
-from irexec.conformance.running import OPEN, OUTSIDE, Verdict, cases, chosen, left_open
+from irexec.conformance import OPEN, OUTSIDE, Verdict, cases, chosen, left_open
 from irexec.dtypes.elements import F32
 from irexec.errors import IrexecError
 from irexec.testing import Case, Typed, model_of

@@ -1,5 +1,5 @@
 """Bounds of rows."""
 
-from irexec.conformance.running import case_bounds as row_bounds
+from irexec.conformance import case_bounds as row_bounds
 
 __all__ = ["row_bounds"]

@@ -12,7 +12,7 @@ import pytest
 from irexec.analysis.portability import DIFFERENCES
 from irexec.bounds import ARITHMETICS, FUNCTIONS, Interval, arithmetic
 from irexec.bounds.readings import READINGS
-from irexec.conformance.running import case_bounds, cases
+from irexec.conformance import case_bounds, cases
 from irexec.testing import Case, Typed, case
 from irexec.testing.laws import kernel, read_only
 from irexec.testing.random_cases import random_cases

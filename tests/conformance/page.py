@@ -16,8 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from irexec.conformance import CaseResult, Conformance
-from irexec.conformance.running import VERDICTS
+from irexec.conformance import VERDICTS, CaseResult, Conformance
 from irexec.records import Records
 
 ROOT = Path(__file__).parents[2]

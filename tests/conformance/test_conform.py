@@ -16,8 +16,7 @@ import irexec
 from irexec.bounds import ARITHMETICS
 from irexec.cli.main import run
 from irexec.cli.runtime_options import ARITHMETIC_NAMES
-from irexec.conformance import ConformOptions, conform, running
-from irexec.conformance.running import VERDICTS, cases, chosen
+from irexec.conformance import VERDICTS, ConformOptions, cases, chosen, conform
 from irexec.errors import ConversionError, InputError
 from tests.support.fake_releases import fake_releases
 
@@ -109,7 +108,7 @@ def test_what_is_not_expressible_in_onnx_is_no_refusal(monkeypatch: pytest.Monke
     def refuse(model: object) -> None:
         raise ConversionError("no operator")
 
-    monkeypatch.setattr(running, "to_onnx", refuse)
+    monkeypatch.setattr("irexec.conformance.to_onnx", refuse)
     assert conform("onnxruntime", ConformOptions(ops=("Relu",), cases=1)).counts["inexpressible"] == 1
 
 

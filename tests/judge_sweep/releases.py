@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from irexec.errors import EngineError, IrexecError
-from irexec.tools.engines.releases.environments import Release, installed
+from irexec.tools.engines.releases import Release, installed
 from irexec.tools.judge import judge
 from tests.judge_sweep.public import FAULTS, PublicFault
 

@@ -1,6 +1,6 @@
 """Models written for old releases of OpenVINO and run there.
 
-Each release has an environment of its Python, see irexec.tools.engines.releases.environments. A model that is written
+Each release has an environment of its Python, see irexec.tools.engines.releases. A model that is written
 must be loaded there, and give the values that irexec gives for the original, unless a remark says other values of a
 layer on which an output depends; a model that is refused must be refused by the release too, when it is written all the
 same.
@@ -29,7 +29,7 @@ from irexec.ir.graph import Graph, Node
 from irexec.ir.order import needed
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.engines.engine import EngineJob
-from irexec.tools.engines.releases.environments import Release, environments_folder, installed
+from irexec.tools.engines.releases import Release, environments_folder, installed
 from irexec.tools.engines.runtimes.runtime import Worker
 from tests.release_sweep.sample import Sample, forms, network_names, operations
 from tests.sweep.kind import Case, Kind, Outcome

@@ -12,7 +12,7 @@ import irexec
 from irexec import io
 from irexec.analysis.builder import Builder, packed
 from irexec.errors import ModelError, UnsupportedError
-from irexec.tools.inside.cache import parts
+from irexec.tools.inside import parts
 from irexec.tools.inside.published import published
 from tests.support.networks import difference, feeds, unpacked
 from tests.support.paths import DIGITS

@@ -11,7 +11,7 @@ import pytest
 import irexec
 from irexec.errors import InputError, ModelError
 from irexec.runtime.compiled_model import CompiledModel
-from irexec.tools.trapping.options import TrapOptions
+from irexec.tools.trapping import TrapOptions
 from irexec.tools.trapping.report import Trap, read_ranges
 from irexec.tools.trapping.trap import TrapWatcher, record_ranges, trap, watched_values
 from tests.support.paths import IRS

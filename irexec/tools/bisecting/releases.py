@@ -18,7 +18,7 @@ from typing import Literal
 
 from irexec.errors import InputError, UnsupportedError
 from irexec.tools.commands import last_line, run_command
-from irexec.tools.engines.releases.environments import (
+from irexec.tools.engines.releases import (
     PACKAGES,
     Release,
     clean_environment,

@@ -39,7 +39,7 @@ from irexec.tools.run.input_sources import (
 from irexec.tools.run.result_files import check_outputs, check_saved_inputs, write_dump, write_results
 from irexec.tools.run.results import Prediction, predictions, read_labels
 from irexec.tools.run.shapes import SessionOptions, read_with_shapes, refused, reshape
-from irexec.tools.trapping.options import TrapOptions
+from irexec.tools.trapping import TrapOptions
 
 if TYPE_CHECKING:
     from irexec.tools.trapping.report import TrapReport

@@ -19,7 +19,7 @@ from irexec.ir.dims import shape_text
 from irexec.messages import counted, listed
 from irexec.records import Record, Report
 from irexec.tools.arrays.statistics import Statistics
-from irexec.tools.trapping.options import Kind
+from irexec.tools.trapping import Kind
 
 Origin = Literal["layer", "input", "constant"]
 _KINDS = {

@@ -28,7 +28,7 @@ from irexec.runtime.inputs import Inputs, bind_inputs
 from irexec.runtime.session import RunProgress, progress_observer
 from irexec.runtime.variables import State
 from irexec.tools.arrays.statistics import Statistics, blocks_of, constant_statistics, statistics
-from irexec.tools.trapping.options import KINDS, MARGIN, Kind, TrapOptions
+from irexec.tools.trapping import KINDS, MARGIN, Kind, TrapOptions
 from irexec.tools.trapping.report import (
     Origin,
     Ranges,

@@ -11,10 +11,9 @@ import pytest
 import irexec
 from irexec.errors import InputError, UnsupportedError
 from irexec.opset import add, parameter, relu
-from irexec.tools.bisecting import BisectOptions, bisect
+from irexec.tools.bisecting import BisectOptions, bisect, bisecting
 from irexec.tools.bisecting.releases import InstalledReleases
-from irexec.tools.bisecting.run import bisecting
-from irexec.tools.engines.releases.environments import Release
+from irexec.tools.engines.releases import Release
 from tests.support.fake_releases import fake_releases
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the fake releases are shell scripts")

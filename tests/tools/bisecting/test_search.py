@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from irexec.errors import InputError
-from irexec.tools.bisecting import BisectOptions
+from irexec.tools.bisecting import BisectOptions, Boundary, boundary, ends
 from irexec.tools.bisecting.releases import parse_range, range_of
-from irexec.tools.bisecting.run import Boundary, boundary, ends
-from irexec.tools.engines.releases.environments import Release
+from irexec.tools.engines.releases import Release
 
 
 def _verdict(text: str, asked: list[int] | None = None):

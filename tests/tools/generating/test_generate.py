@@ -14,10 +14,9 @@ import irexec
 from irexec.cli.main import run
 from irexec.errors import InputError, ModelError
 from irexec.runtime.session import Session
+from irexec.tools import generating
 from irexec.tools.engines.runtimes import open_runtime
-from irexec.tools.generating import GenerateOptions, generate
-from irexec.tools.generating import run as running
-from irexec.tools.generating.run import next_token
+from irexec.tools.generating import GenerateOptions, generate, next_token
 from tests.support.language_model import language_model
 from tests.support.paths import DATA, NETWORKS
 
@@ -129,7 +128,7 @@ def test_the_step_in_which_a_runtime_parts(
         monkeypatch.setattr(runtime, "run_all", run_all)
         return runtime
 
-    monkeypatch.setattr(running, "open_runtime", opened)
+    monkeypatch.setattr(generating, "open_runtime", opened)
     monkeypatch.chdir(tmp_path)
     words = ["--max-new-tokens", "5", "--trace", "--runtime", "reference", "--save-inputs", "s{}.npz"]
     assert run(["generate", folder, "-p", PROMPT, *words]) == 1

@@ -25,7 +25,7 @@ from irexec.messages import counted
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.arrays.files import open_arrays, write_npz
 from irexec.tools.engines.engine import EngineJob
-from irexec.tools.engines.releases.environments import (
+from irexec.tools.engines.releases import (
     PACKAGES,
     Release,
     clean_environment,
