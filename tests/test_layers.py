@@ -67,7 +67,6 @@ _TOOLS: dict[str, set[str]] = {
     "commands": set(),
     "sections": set(),
     "operations": set(),
-    "demo": set(),
     "arrays": set(),
     "images": set(),
     "trapping": {"arrays"},

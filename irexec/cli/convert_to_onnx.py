@@ -14,8 +14,7 @@ from irexec.analysis.f32_arithmetic import compute_in_f32, computed_in_halves
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.cli import render
-from irexec.cli.option_groups import OptionGroup, flag, is_given, option, refuse_without
-from irexec.cli.options import tolerance
+from irexec.cli.options import OptionGroup, flag, is_given, option, refuse_without, tolerance
 from irexec.cli.render import as_given, go_on
 from irexec.cli.values import SHAPES_GIVEN, FilePath, ShapeOptions, beside_model, shapes_by_name
 from irexec.errors import ConversionError, EngineError, InputError

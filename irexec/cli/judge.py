@@ -9,16 +9,6 @@ from typing import Any
 import click
 
 from irexec.cli import render
-from irexec.cli.option_groups import (
-    Option,
-    OptionGroup,
-    command,
-    flag,
-    given_flags,
-    option,
-    refuse_without,
-    settings,
-)
 from irexec.cli.options import (
     DYNAMIC_QUANTIZATION,
     INPUTS,
@@ -28,7 +18,15 @@ from irexec.cli.options import (
     WEIGHTS,
     InputOptions,
     LimitOptions,
+    Option,
+    OptionGroup,
     WeightsOptions,
+    command,
+    flag,
+    given_flags,
+    option,
+    refuse_without,
+    settings,
 )
 from irexec.cli.render import progress_bar
 from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, FUNCTION_NAMES, PROPERTIES, RUNTIME_NAMES

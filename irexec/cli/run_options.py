@@ -9,8 +9,7 @@ import click
 
 from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision
 from irexec.cli import render
-from irexec.cli.option_groups import OptionGroup, flag, is_given, option, refuse_without
-from irexec.cli.options import DYNAMIC_QUANTIZATION
+from irexec.cli.options import DYNAMIC_QUANTIZATION, OptionGroup, flag, is_given, option, refuse_without
 from irexec.cli.values import FilePath, Parsed, finite_values
 from irexec.messages import counted
 from irexec.tools.images import ImageOptions

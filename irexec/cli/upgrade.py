@@ -10,8 +10,7 @@ import click
 
 from irexec.api import save_model
 from irexec.cli import render
-from irexec.cli.option_groups import OVERWRITE, OptionGroup, command, flag, json_option, option, refuse_without
-from irexec.cli.options import tolerance
+from irexec.cli.options import OVERWRITE, OptionGroup, command, flag, json_option, option, refuse_without, tolerance
 from irexec.cli.values import FilePath
 from irexec.errors import EngineError
 from irexec.io.writer import check_model_files

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 import irexec
-from irexec.cli import demo as command
+from irexec.cli import demo
 from irexec.cli.main import run
-from irexec.tools import demo
 from tests.cli.calling import Capture, stderr, stdout
 from tests.support.paths import DIGITS, ROOT
 
@@ -37,7 +36,7 @@ def test_it_runs_three_commands_and_names_others(folder: Path, capsys: Capture) 
 
 
 def test_without_pillow_inputs_are_random(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    monkeypatch.setattr(demo, "find_spec", lambda name: None)
     document = json.loads(stdout(capsys, "demo", "--json"))
     assert any("infer" in line and "-i random" in line for line in document["commands"])
     assert not any(".png" in line for line in document["commands"])
@@ -68,8 +67,8 @@ def test_the_wheel_has_the_samples_where_the_package_looks_for_them(
 ) -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
     package = folder / "site" / "irexec"
-    (package / "tools").mkdir(parents=True)
-    monkeypatch.setattr(demo, "__file__", str(package / "tools" / "demo.py"))
+    (package / "cli").mkdir(parents=True)
+    monkeypatch.setattr(demo, "__file__", str(package / "cli" / "demo.py"))
     for source, target in settings["force-include"].items():
         (folder / "site" / target).parent.mkdir(exist_ok=True)
         (folder / "site" / target).write_bytes((ROOT / source).read_bytes())

@@ -99,7 +99,7 @@ def test_the_list_of_packages_is_complete() -> None:
     inits = [path for name in ("irexec", "converters") for path in (ROOT / name).rglob("__init__.py")]
     folders = [path.parent.relative_to(ROOT).as_posix() for path in inits]
     assert {name for name in listed if not name.endswith(".py")} == {name for name in folders if name.count("/") < 3}
-    assert {"irexec/api.py", "irexec/tools/demo.py", "irexec/analysis/portability"} <= set(listed)
+    assert {"irexec/api.py", "irexec/tools/images.py", "irexec/analysis/portability"} <= set(listed)
     assert max(map(len, lines)) <= 100
 
 
