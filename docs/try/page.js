@@ -151,7 +151,7 @@ function open(slot, file, files) {
     }
     models.b = null;
     shown.clear();
-    for (const into of document.querySelectorAll(".results, .values, #graph .frame")) into.replaceChildren();
+    for (const into of document.querySelectorAll(".results, .values, .frame")) into.replaceChildren();
     $("#graph .values").append(create("p", { className: "hint", textContent: "No layer is selected." }));
     $("#opened").replaceChildren(create("strong", {}, opened.name), `: ${Object.entries(opened.counts).map(([name, count]) => `${count} ${name}${count > 1 && name !== "info" ? "s" : ""}`).join(", ") || "no findings"}. Drop another model here.`);
     $("#work").hidden = false;
@@ -217,7 +217,11 @@ function select(name) {
     work("drawing", async () => frame($("#graph .frame"), (await python.call("graph", { slot: "a" })).html, "graph", true));
   } else if (name === "compare" && models.b?.opened) {
     shown.add(name);
-    work(`comparing ${models.a.opened.name} with ${models.b.opened.name}`, async () => frame($("#compare .results"), (await python.call("compare", { a: "a", b: "b" })).html, "comparison"));
+    work(`comparing ${models.a.opened.name} with ${models.b.opened.name}`, async () => {
+      const { html, picture } = await python.call("compare", { a: "a", b: "b" });
+      frame($("#compare .frame"), picture, "both graphs", true);
+      frame($("#compare .results"), html, "comparison");
+    });
   }
 }
 

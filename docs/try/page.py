@@ -201,14 +201,20 @@ def values(slot: str, tensor: str) -> dict[str, Any]:
 
 
 def compare(a: str, b: str) -> dict[str, Any]:
-    """Compare two models on the same random inputs, as ``irexec compare`` does."""
+    """Compare two models on the same random inputs, as ``irexec compare -o`` does: the picture, and the tables."""
     from irexec.tools.compare import CompareOptions
     from irexec.tools.compare import compare as compared
 
     notes: list[str] = []
     random = [InputSource(None, "random")]
-    found = compared(_opened[a].read, _opened[b].read, None, CompareOptions(), sources=random, notify=notes.append)
-    return {"html": _page("compare", [*notes, *sections_of(found)]), "agrees": found.agrees}
+    OUT.mkdir(exist_ok=True)
+    picture = OUT / "compare.html"
+    found = compared(
+        _opened[a].read, _opened[b].read, None, CompareOptions(), sources=random, notify=notes.append,
+        output=str(picture),
+    )  # fmt: skip
+    html = _page("compare", [*notes, *sections_of(found)])
+    return {"html": html, "picture": picture.read_text("utf-8"), "agrees": found.agrees}
 
 
 def _formats(opened: _Opened) -> list[tuple[str, str]]:

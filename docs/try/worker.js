@@ -48,7 +48,9 @@ async function start() {
 async function load(packages) {
   for (const name of packages) {
     say(`loading ${name.split("/").pop()}`);
-    await pyodide.loadPackage(name, { messageCallback: () => {}, errorCallback: (text) => { throw new Error(text); } });
+    const problems = [];
+    await pyodide.loadPackage(name, { messageCallback: () => {}, errorCallback: (text) => problems.push(text) });
+    if (problems.length) throw new Error(problems.join(" ").replace(/\s+/g, " "));
   }
 }
 

@@ -105,6 +105,7 @@ def test_comparison_of_the_page_names_the_layer(page: ModuleType, tmp_path: Path
     compared = _call(page, "compare", a="a", b="b")
     assert not compared["agrees"]
     assert "first divergence: &#x27;conv3/Convolution&#x27;" in compared["html"].replace("&#39;", "&#x27;")
+    assert "beside-data" in compared["picture"]
 
 
 @pytest.mark.parametrize("format", ["ir", "optimize", "f16", "int8", "for"])
@@ -253,8 +254,9 @@ def test_a_click_on_a_layer_shows_its_values(browser: Browser) -> None:
 def test_two_models_are_compared(browser: Browser, tmp_path: Path) -> None:
     browser.run("document.querySelector('[data-sample*=changed]').click()")
     _wait(browser)
-    browser.wait("document.querySelector('#compare iframe')?.srcdoc.includes('first divergence')")
-    assert "conv3/Convolution" in _html(browser, "#compare")
+    browser.wait("document.querySelector('#compare .results iframe')?.srcdoc.includes('first divergence')")
+    assert "conv3/Convolution" in _html(browser, "#compare .results")
+    assert "the first difference is at" in _html(browser, "#compare .frame")
 
 
 def test_large_and_other_files_are_refused_in_words(browser: Browser, tmp_path: Path) -> None:

@@ -34,6 +34,12 @@ class Page {
   listen() {
     const { canvas, root } = this;
     new ResizeObserver(() => this.resize()).observe(canvas);
+    // The middle stays in the middle when the window gets narrower, as a phone that is turned. Linked graphs move each other.
+    addEventListener("resize", () => {
+      const before = this.width;
+      this.resize();
+      if (before && this.width && !this.linked) this.pan((this.width - before) / 2, 0);
+    });
     this.dark.addEventListener("change", () => { this.legend(); this.draw(); });
     canvas.addEventListener("pointerdown", (event) => this.press(event));
     canvas.addEventListener("pointermove", (event) => this.move(event));

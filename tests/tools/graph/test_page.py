@@ -101,6 +101,14 @@ def test_a_click_shows_a_layer(page: Page, tmp_path: Path, is_phone: bool, is_da
     assert page.problems == []
 
 
+def test_a_window_that_gets_narrower_keeps_the_graph_in_sight(page: Page, tmp_path: Path) -> None:
+    show(page, draw(digits()), tmp_path)
+    before, width = box(page, "relu1"), page.run("innerWidth")
+    page.send("Emulation.setDeviceMetricsOverride", width=390, height=760, deviceScaleFactor=1, mobile=False)
+    page.run("new Promise((done) => setTimeout(done, 200))")
+    assert abs(box(page, "relu1")[0] - (before[0] - (width - 390) / 2)) < 2
+
+
 def test_a_click_beside_all_boxes_closes_the_panel(page: Page, tmp_path: Path) -> None:
     show(page, draw(digits()), tmp_path)
     page.click(*box(page, "relu1"))
