@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from irexec.ir.garbage import collection_paused
+from irexec.ir.process import collection_paused
 
 
 def statements(source: str) -> Iterator[tuple[ast.AST, bool]]:
