@@ -92,7 +92,7 @@ class Interval:
             raise ValueError(f"the array has shape {found.shape}, expected {np.shape(self.exact)}")
         if self.admits is not None:
             return np.asarray(~self.admits(found), bool)
-        if self.low.dtype.kind in "biuO" and self.high.dtype.kind in "biuO":
+        if not {self.low.dtype.kind, self.high.dtype.kind} - set("biuOU"):
             return np.asarray((found < self.low) | (found > self.high), bool)
         return self._float_outside(found)
 
@@ -115,9 +115,9 @@ class Interval:
     def excess(self, actual: np.ndarray) -> np.ndarray:
         """Distance of each element from the interval, in radii of the interval: 0 inside, infinite for a wrong NaN."""
         outside = self.outside(actual)
-        values = np.asarray(actual, np.float64) if self.low.dtype.kind != "O" else outside.astype(np.float64)
-        if self.low.dtype.kind == "O" or self.admits is not None:
+        if self.low.dtype.kind in "OU" or self.admits is not None:
             return np.where(outside, np.inf, 0.0)
+        values = np.asarray(actual, np.float64)
         with np.errstate(all="ignore"):
             away = np.maximum(np.asarray(self.low, np.float64) - values, values - np.asarray(self.high, np.float64))
             ratio = away / np.maximum(self.radius, np.finfo(np.float64).tiny)

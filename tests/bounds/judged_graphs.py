@@ -27,6 +27,7 @@ from irexec.dtypes.elements import F32
 from irexec.errors import IrexecError, RunTimeoutError, UnsupportedError
 from irexec.ir.graph import Value
 from irexec.runtime import execute
+from irexec.tools.arrays.files import write_npz
 from irexec.tools.compare import options as compare_options
 from irexec.tools.engines.runtimes import Arrays, Runtime, Worker, open_runtime
 from irexec.tools.engines.runtimes.kinds import OwnRuntime
@@ -216,4 +217,5 @@ def _write(seed: int, made: Made, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     save_model(made.model, folder / f"graph{seed}.xml")
     names = [port.name for port in made.model.inputs]
-    np.savez(folder / f"inputs{seed}.npz", **dict(zip(names, made.runs[0], strict=True)))
+    with (folder / f"inputs{seed}.npz").open("wb") as file:
+        write_npz(file, dict(zip(names, made.runs[0], strict=True)))

@@ -38,19 +38,22 @@ def _strides_moved(layer: ExaminedLayer) -> bool:
 
 
 @difference(
-    "IR972", "one window along the last axis", ("Convolution",), "CPU plugin", "values",
-    does="without AVX-512 the CPU plugin gives wrong values for a convolution of one channel that is padded, "
-    "has stride 1 along the first axis, a larger one along the last, and one window there",
+    "IR972", "one window along the last axis", ("Convolution", "GroupConvolution"), "CPU plugin", "values",
+    does="the CPU plugin gives wrong values for a convolution of one channel that has one window and a stride along "
+    "the last axis, and a stride of 1 along the axis before it: of padded images without AVX-512, of several volumes "
+    "with it",
     example='<layer type="Convolution" version="opset1">\n'
     '  <data strides="1, 2" dilations="1, 1" pads_begin="1, 0" pads_end="1, 0"/>\n</layer>',
     repair="Write a stride of 1 along an axis with one window: the values are the same.",
 )  # fmt: skip
 def _one_window(layer: ExaminedLayer) -> bool:
     data, kernel, result, attributes = layer.shape(0), layer.shape(1), layer.result(), layer.attributes
-    if data is None or kernel is None or result is None or attributes is None or len(data) != 4:
+    if data is None or kernel is None or result is None or attributes is None or len(data) not in (4, 5):
         return False
-    has_one = result[-1] == 1 < kernel[-1]
-    return data[1] == 1 and has_one and attributes.strides[0] == 1 < attributes.strides[1]
+    if data[1] > 1 or result[-1] != 1 or attributes.strides[-1] == 1 or attributes.strides[-2] > 1:
+        return False
+    pads = attributes.pads_begin[-1] + attributes.pads_end[-1] if attributes.auto_pad == "explicit" else 0
+    return kernel[-1] > 1 if len(data) == 4 else data[0] > 1 and data[-1] + pads > kernel[-1]
 
 
 @difference(

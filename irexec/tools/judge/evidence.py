@@ -324,13 +324,14 @@ def with_worst(one: JudgedLayer, bound: Interval, actual: np.ndarray) -> JudgedL
     position = np.unravel_index(int(np.argmax(excess)), actual.shape)
     low, high, value = (_number(array, position) for array in (bound.low, bound.high, actual))
     made = replace(one, value=value, low=low, high=high, position=tuple(map(int, position)))
+    at = ", ".join(map(str, made.position))
     if bound.admits is not None and low is not None and high is not None and value is not None and low <= value <= high:
         # The ends are those of all right results together, and would not show the fault.
-        at = ", ".join(map(str, made.position))
         text = f"{one.outside:,} of {one.elements:,} values, from [{at}] on, are in no right result"
         return replace(made, value=None, low=None, high=None, reason=text)
     if low is None or high is None or value is None:
-        return made
+        strings = f"{str(actual[position])!r} at [{at}], expected {str(bound.exact[position])!r}"
+        return replace(made, reason=f"{one.outside:,} of {one.elements:,} strings are wrong; the first is {strings}")
     distance = max(low - value, value - high)
     largest = np.abs(np.asarray(bound.exact, np.float64))
     size = float(largest[np.isfinite(largest)].max(initial=0))

@@ -139,6 +139,23 @@ for _name, _data, _weights, _strides, _begins, _ends in (
         pads_begin=_begins, pads_end=_ends, dilations="1,1", parameters=FIRST,
     )  # fmt: skip
 
+_VOLUME = {"pads_begin": "0,0,0", "pads_end": "0,0,0", "dilations": "1,1,1", "parameters": FIRST}
+for _name, _data, _weights, _strides in (
+    ("2x2x2", (3, 1, 3, 3, 3), (2, 1, 2, 2, 2), "2,1,2"),
+    ("1x1x2", (2, 1, 3, 5, 3), (2, 1, 1, 1, 2), "1,1,2"),
+    ("one volume", (1, 1, 3, 3, 3), (2, 1, 2, 2, 2), "1,1,2"),
+    ("as wide as the kernel", (2, 1, 3, 3, 2), (2, 1, 2, 2, 2), "1,1,2"),
+    ("equal strides", (3, 1, 3, 4, 3), (2, 1, 2, 2, 2), "1,2,2"),
+):
+    (has if _name.endswith("x2") else has_not)(
+        "IR972", _name, "Convolution", 1, random("f32", *_data), random("f32", *_weights, seed=1), strides=_strides,
+        **_VOLUME,
+    )  # fmt: skip
+has(
+    "IR972", "padded", "GroupConvolution", 1, random("f32", 5, 1, 2, 3, 1), random("f32", 1, 2, 1, 2, 2, 2, seed=1),
+    strides="1,1,2", **_VOLUME | {"pads_begin": "0,0,1", "pads_end": "0,0,1"},
+)  # fmt: skip
+
 _EMPTY = typed("f32", np.zeros((1, 3, 0, 2)))
 _WINDOWS_POOL = {"kernel": "2,2", "strides": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
 has("IR973", "padding alone", "AvgPool", 1, _EMPTY, exclude_pad="false", **_WINDOWS_POOL, asked=False)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import irexec
+from irexec import Builder
 from irexec.analysis.model import Model
 from irexec.bounds import ARITHMETICS
 from irexec.ir.order import find_value
@@ -315,3 +316,18 @@ def test_an_open_axis_of_size_1_is_said_to_hide_faults() -> None:
             == "agrees"
         )
         assert notes == hides
+
+
+@pytest.mark.parametrize("kind", ["U", "O"])
+def test_strings_have_one_right_value_in_arrays_of_text_and_of_objects(kind: str, tmp_path: Path) -> None:
+    builder = Builder("strings")
+    moved = builder.emit("Transpose", builder.parameter("string", "2,2", "x"), builder.constant([1, 0], "i64"))
+    builder.result(moved)
+    model = builder.model()
+    text = np.array([["a", "long"], ["", "b"]])
+    right = {moved.name: text.T}
+    wrong = {moved.name: np.array([["a", ""], ["long", "c"]])}
+    assert of_recording(model, {"x": text.astype(kind)}, right, tmp_path).verdict == "agrees"
+    found = of_recording(model, {"x": text.astype(kind)}, wrong, tmp_path)
+    assert [(one.outside, one.layer.type) for one in found.at] == [(1, "Transpose")]
+    assert "1 of 4 strings are wrong; the first is 'c' at [1, 1], expected 'b'" in found.sentence
