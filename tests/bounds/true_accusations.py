@@ -28,6 +28,7 @@ KNOWN: Mapping[str, tuple[str, Callable[[JudgedLayer], bool]]] = {
     "Transpose": ("of a tensor without elements: sizes of another axis", _is_shape),
     "GroupConvolution": ("dilated, in bf16: infinities", lambda one: one.value is not None and not math.isfinite(one.value)),
     "ReadValue": ("a variable of open shape loses an output of TopK (IR992)", _is_shape),
+    "Convert": ("a tensor of u4 holds numbers of 8 bits", lambda one: (one.high or 0) < 16 < (one.value or 0)),
     "Maximum": ("of u32 from 2^31 on: compared as i32", lambda one: (one.high or 0) >= 2**31),
     "Minimum": ("of u32 from 2^31 on: compared as i32", lambda one: (one.value or 0) >= 2**31),
 }  # fmt: skip
