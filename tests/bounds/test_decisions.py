@@ -205,3 +205,12 @@ def test_a_coarser_arithmetic_may_hold_f64_in_f32() -> None:
     (found,) = _intervals(case("MaxPool", 1, x, id="a", kernel=[1], strides=[1], pads_begin=[0], pads_end=[0],
                                rounding_type="floor", auto_pad="explicit"), "bf16")  # fmt: skip
     assert not found.outside(x.astype(np.float32).astype(np.float64)).any()
+
+
+@pytest.mark.parametrize(("scale", "is_open"), [(4 / 3, True), (1.5, False)])
+def test_a_size_that_follows_from_a_scale_near_an_edge_is_open(scale: float, is_open: bool) -> None:
+    """3 * 4/3 is 4 elements in f32, and 3 where the scale is held in f16."""
+    of = {"mode": "linear", "shape_calculation_mode": "scales", "coordinate_transformation_mode": "half_pixel"}
+    row = case("Interpolate", 11, np.float32([1, 2, 3]), np.float32([scale]), id="a", **of)
+    assert isinstance(row_bounds(row, ARITHMETICS["f16"])[0], Unbounded) == is_open
+    assert isinstance(row_bounds(row, ARITHMETICS["f32"])[0], Interval)

@@ -12,18 +12,12 @@ from collections.abc import Callable, Mapping
 from irexec.tools.judge import JudgedLayer, Judgement
 
 
-def _is_decompressed_product(one: JudgedLayer) -> bool:
-    return bool(one.region)
-
-
 def _is_shape(one: JudgedLayer) -> bool:
     return one.reason.startswith("shape [")
 
 
 KNOWN: Mapping[str, tuple[str, Callable[[JudgedLayer], bool]]] = {
     "SoftPlus": ("from -4 on downwards inexact, below -10 negative (openvino#23673)", lambda one: True),
-    "MatMul": ("compressed weights whose scales vary along the rows of the sum: the first scale is that of all",
-               _is_decompressed_product),
     "SparseFillEmptyRows": ("results of an empty tensor are what the memory holds", lambda one: True),
     "Transpose": ("of a tensor without elements: sizes of another axis", _is_shape),
     "GroupConvolution": ("dilated, in bf16: infinities", lambda one: one.value is not None and not math.isfinite(one.value)),

@@ -69,6 +69,50 @@ def _read(layer: ExaminedLayer, body: Body) -> set[int]:
     return {node.id for node in seen}
 
 
+_VIEWS = {"Reshape", "Squeeze", "Unsqueeze"}
+_IN_PLACE = {"Softmax", "MVN", "ScatterUpdate", "ScatterElementsUpdate", "ScatterNDUpdate"}
+_OF_VIEWS = _IN_PLACE | {
+    "Abs", "Add", "Cos", "Cosh", "Divide", "Elu", "Erf", "Exp", "Gelu", "HSigmoid", "HSwish", "Log", "Maximum",
+    "Minimum", "Mish", "Multiply", "Negative", "PRelu", "Power", "Sigmoid", "Sin", "Sinh", "SoftPlus", "Sqrt",
+    "Subtract", "Swish", "Tan", "Tanh",
+}  # fmt: skip
+"""Layers that write their result over their data, of which a view may be an input of the body."""
+
+
+@difference(
+    "IR995", "input of all iterations overwritten", ("Loop",), "CPU plugin", "values",
+    does="where the only layer that reads an input which all iterations share is computed in place (Softmax, MVN, "
+    "ScatterUpdate, or an element-wise layer behind a Reshape), the CPU plugin overwrites the input, and the next "
+    "iteration reads the result",
+    example='<layer name="shared" type="Parameter" version="opset1"/>\n'
+    '<layer name="weights" type="SoftMax" version="opset8"/>\n'
+    '<layer type="Loop" version="opset5"/>',
+    repair="Compute the layer before the Loop, or let a second layer of the body read the input.",
+)  # fmt: skip
+def _overwritten(layer: ExaminedLayer) -> bool:
+    body = layer.node.bodies.get("body")
+    if body is None or layer.bounds(0)[1] == 1:
+        return False
+    updated = {edge.target for edge in body.back_edges}
+    shared = {
+        edge.internal
+        for edge in body.port_maps
+        if edge.kind == "input" and edge.external >= 0 and "axis" not in edge.attributes
+    } - updated
+    return any(node.id in shared and _is_overwritten(layer, node) for node in body.graph.parameters)
+
+
+def _is_overwritten(layer: ExaminedLayer, node: Node) -> bool:
+    """Whether the one layer that reads a Parameter of a body, directly or through views, writes over it."""
+    types = _IN_PLACE
+    while len(readers := layer.readers.get(node.outputs[0], ())) == 1:
+        reader = readers[0]
+        if reader.type not in _VIEWS:
+            return reader.type in types
+        node, types = reader, _OF_VIEWS
+    return False
+
+
 @difference(
     "IR974", "loop that never runs", ("Loop",), "shape inference", "shape",
     does="where the execution condition is constant and false, every output gets the size 0 along its first axis, and "

@@ -385,6 +385,44 @@ def _computed_slice(layer: ExaminedLayer) -> bool:
     return has_static_shapes and any(layer.has(i) and layer.value(i) is None for i in (2, 3, 4, 5))
 
 
+def _entries(layer: ExaminedLayer) -> tuple[int, int, int, int]:
+    """The number of entries of a StridedSlice, of its new axes, of its removed axes, and 1 if there is an ellipsis."""
+    shape = layer.shape(1)
+    count = 0 if shape is None else shape[0]
+    masks = (layer[name] or () for name in ("new_axis_mask", "shrink_axis_mask", "ellipsis_mask"))
+    new, gone, rest = (sum(map(bool, mask[:count])) for mask in masks)
+    return count, new, gone, rest
+
+
+@difference(
+    "IR950", "new axis beside a removed one", ("StridedSlice",), "CPU plugin", "undefined values",
+    does="with a new axis and a removed one, as in x[1, None], the CPU plugin gives wrong elements and reads beyond "
+    "its memory where axes follow that have no entry",
+    example='<layer type="StridedSlice" version="opset1">\n'
+    '  <data begin_mask="0,0" end_mask="0,0" new_axis_mask="0,1" shrink_axis_mask="1,0"/>\n'
+    '  <input>\n    <port id="0"><dim>4</dim><dim>5</dim></port>\n'
+    '    <port id="1" precision="I64"><dim>2</dim></port>\n  </input>\n</layer>',
+    repair="Write an entry for each axis, such as x[1, None, :], or an Unsqueeze behind the slice.",
+)  # fmt: skip
+def _new_beside_removed(layer: ExaminedLayer) -> bool:
+    (count, new, gone, rest), shape = _entries(layer), layer.sizes()
+    return bool(new and gone and not rest) and (shape is None or count - new < len(shape))
+
+
+@difference(
+    "IR910", "new axes without a slice", ("StridedSlice",), "CPU plugin", "fails",
+    does="in static shapes the CPU plugin does not run new axes whose bounds are computed, unless another entry "
+    "slices an axis",
+    example='<layer name="begin" type="Parameter" version="opset1">\n  <data element_type="i64" shape="1"/>\n</layer>\n'
+    '<layer type="StridedSlice" version="opset1">\n  <data begin_mask="0" end_mask="0" new_axis_mask="1"/>\n</layer>',
+    repair="Write an Unsqueeze.",
+)  # fmt: skip
+def _new_axes_alone(layer: ExaminedLayer) -> bool:
+    count, *others = _entries(layer)
+    is_computed = any(layer.has(i) and layer.value(i) is None for i in (1, 2, 3))
+    return layer.shape() is not None and is_computed and bool(others[0]) and sum(others) == count
+
+
 @difference(
     "IR993", "batches of one slice", ("Gather",), "CPU plugin", "undefined values",
     does="with batch_dims the CPU plugin reads beside the data and the indices, which may end the process, where all "

@@ -13,9 +13,11 @@ from irexec.analysis.portability.difference import (
     windows_beside,
 )
 from irexec.ir.dims import low
+from irexec.schema.shape_rules import pdpd_start
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
+    from irexec.ir.constants import Constant
     from irexec.ir.graph import Value
 
 
@@ -261,6 +263,24 @@ difference(
 
 
 @difference(
+    "IR949", "axis of pdpd dropped", ("FakeQuantize",), "CPU plugin", "undefined values",
+    does="the CPU plugin aligns the bounds with the last axes of the data, or takes the first ones for all, where "
+    'auto_broadcast="pdpd" aligns them with other axes; it may read beyond the bounds, or end the process',
+    example='<layer type="FakeQuantize" version="opset1">\n  <data levels="256" auto_broadcast="pdpd" '
+    'auto_broadcast.auto_broadcast_axis="1"/>\n  <input>\n'
+    '    <port id="0"><dim>2</dim><dim>3</dim><dim>4</dim></port>\n'
+    '    <port id="1"><dim>3</dim></port>\n  </input>\n</layer>',
+    repair='Reshape the bounds to the rank of the data, and write auto_broadcast="numpy".',
+)  # fmt: skip
+def _axis_dropped(layer: ExaminedLayer) -> bool:
+    data, axis = layer.sizes(), layer["auto_broadcast_axis"]
+    if layer["auto_broadcast"] != "pdpd" or data is None:
+        return False
+    bounds = [shape for shape in map(layer.shape, range(1, 5)) if shape is not None and math.prod(shape) > 1]
+    return any(pdpd_start(len(data), len(shape), axis) != len(data) - len(shape) for shape in bounds)
+
+
+@difference(
     "IR988", "max_size without scale_all_sizes", ("PriorBox",), "CPU plugin", "undefined values",
     does="OpenVINO writes a box of each max_size that it does not count, over those of the next cell and beyond its "
     "memory; in the specification max_size has no effect without scale_all_sizes",
@@ -442,12 +462,7 @@ def _odd_groups(layer: ExaminedLayer) -> bool:
     i4 of 7 and u4 of 48 are wrong; i8 of 12 and 16 and u4 of 32 are right. 2023.3 is right for i8 in groups of 6, wrong
     for u4 in groups of 48, and ends the process for u8 of 10 and i4 of 7.
     """
-    weights = layer.node.inputs[1]
-    is_grouped = False
-    while weights is not None and weights.node.type in ("Convert", "Subtract", "Multiply", "Reshape"):
-        is_grouped |= weights.node.type == "Reshape"
-        weights = weights.node.inputs[0]
-    constant = None if weights is None else weights.node.constant
+    constant, is_grouped, _ = decompressed(layer.node.inputs[1])
     if constant is None or not is_grouped or len(constant.shape) != 3 or constant.shape[1] == 1:
         return False
     size = constant.shape[2]
@@ -455,3 +470,40 @@ def _odd_groups(layer: ExaminedLayer) -> bool:
         return size > 4 and size % 4 > 0
     wide = 32 if size % 2 == 0 else 4
     return constant.element.name in ("i4", "u4") and size > wide and size % 32 > 0
+
+
+def decompressed(weights: Value | None) -> tuple[Constant | None, bool, list[tuple[int, ...]]]:
+    """The integers of compressed weights, whether a Reshape joins groups, and the shapes of scales and zero points."""
+    is_grouped, shapes = False, []
+    while weights is not None and weights.node.type in ("Convert", "Subtract", "Multiply", "Reshape"):
+        is_grouped |= weights.node.type == "Reshape"
+        other = weights.node.inputs[1] if weights.node.type in ("Subtract", "Multiply") else None
+        while other is not None and other.node.type == "Convert":
+            other = other.node.inputs[0]
+        if other is not None and other.node.constant is not None:
+            shapes.append(tuple(other.node.constant.shape))
+        weights = weights.node.inputs[0]
+    return (None if weights is None else weights.node.constant), is_grouped, shapes
+
+
+@difference(
+    "IR998", "scales along a row", ("MatMul", "Gather"), "CPU plugin", "values",
+    does="where scales or zero points of compressed weights vary within a row and not from row to row, the CPU plugin "
+    "takes the first ones for all, or ends the process, in a MatMul and in a Gather of rows",
+    example='<layer name="codes" type="Const" version="opset1">\n  <data element_type="u8" shape="64,128"/>\n</layer>\n'
+    '<layer name="scales" type="Const" version="opset1">\n  <data element_type="f16" shape="1,128"/>\n</layer>\n'
+    '<layer name="product" type="MatMul" version="opset1">\n  <data transpose_b="true"/>\n</layer>',
+    repair="Repeat the scales and zero points for each row.",
+)  # fmt: skip
+def _scaled_along_a_row(layer: ExaminedLayer) -> bool:
+    """2026.4 was asked beside the product in f64, with u8, i8, u4 and i4, in groups and without; bf16 ends it."""
+    is_product = layer.definition.type == "MatMul"
+    if not is_product and layer.ints(2) != [0]:
+        return False
+    constant, is_grouped, shapes = decompressed(layer.node.inputs[int(is_product)])
+    if constant is None or constant.element.name not in ("i8", "u8", "i4", "u4"):
+        return False
+    rank = len(constant.shape)
+    axis = rank - 1 if is_product and not layer["transpose_b"] else 0
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    return rank == 2 + is_grouped and any(math.prod(shape) > 1 and shape[axis] == 1 for shape in padded)

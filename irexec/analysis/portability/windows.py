@@ -9,6 +9,7 @@ from irexec.analysis.portability.difference import difference, windows_beside
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
+    from irexec.ir.graph import Value
 
 
 difference(
@@ -73,9 +74,79 @@ def _of_nothing(layer: ExaminedLayer) -> bool:
     return layer.node.type == "Gather" or (result is not None and math.prod(result) > 0)
 
 
+@difference(
+    "IR996", "signal transposed and back", ("Transpose",), "CPU plugin", "values",
+    does="the CPU plugin gives values in another order for a convolution of one spatial axis whose result is "
+    "transposed, changed element by element, and transposed back",
+    example='<layer name="conv" type="Convolution" version="opset1">\n  <data strides="1"/>\n</layer>\n'
+    '<layer name="there" type="Transpose" version="opset1"/>\n<layer name="curve" type="Tanh" version="opset1"/>\n'
+    '<layer name="back" type="Transpose" version="opset1"/>',
+    repair="Leave out both Transposes, or write the convolution with two spatial axes, one of them of size 1.",
+)  # fmt: skip
+def _transposed_back(layer: ExaminedLayer) -> bool:
+    if layer.shape() is None or layer.ints(1) != [0, 2, 1]:
+        return False
+    between = _behind(layer.node.inputs[0], _MOVED, 1)
+    if between is layer.node.inputs[0] or between is None or between.node.type != "Transpose":
+        return False
+    source, order = _behind(between.node.inputs[0], _FUSED), between.node.inputs[1]
+    known = None if order is None else layer.facts[order].known
+    is_back = known is not None and known.tolist() == [0, 2, 1]
+    return is_back and source is not None and source.node.type in _CONVOLUTIONS
+
+
+@difference(
+    "IR997", "padding moved into a transposed convolution",
+    ("ConvolutionBackpropData", "GroupConvolutionBackpropData"), "CPU plugin", "shape",
+    does="the CPU plugin subtracts a Pad with zeros from pads_begin and pads_end of a transposed convolution as if its "
+    "strides were 1: the result has another shape",
+    example='<layer name="padded" type="Pad" version="opset1">\n  <data pad_mode="constant"/>\n</layer>\n'
+    '<layer type="ConvolutionBackpropData" version="opset1">\n'
+    '  <data strides="2, 2" dilations="1, 1" pads_begin="1, 1" pads_end="1, 1"/>\n</layer>',
+    repair="Make pads_begin and pads_end smaller by the padding times the strides, and leave out the Pad.",
+)  # fmt: skip
+def _pad_moved(layer: ExaminedLayer) -> bool:
+    source, windows = layer.node.inputs[0], layer.attributes
+    if source is None or source.node.type != "Pad" or windows is None or windows.auto_pad != "explicit":
+        return False
+    facts = [None if one is None else layer.facts[one].known for one in source.node.inputs[1:3]]
+    if any(one is None for one in facts) or source.node.attributes.get("pad_mode") != "constant":
+        return False
+    begin, end = (one.ravel().tolist()[2:] for one in facts if one is not None)
+    moved = zip(begin, end, windows.pads_begin, windows.pads_end, windows.strides, strict=False)
+    axes = [(b, e, own_b, own_e, stride) for b, e, own_b, own_e, stride in moved]
+    fits = all(0 <= b <= own_b and 0 <= e <= own_e for b, e, own_b, own_e, _ in axes)
+    return fits and any((b or e) and stride > 1 for b, e, _, _, stride in axes)
+
+
 _TAKE_STRIDES = {
     "Convolution", "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceiling", "Cos", "Cosh", "Erf",
     "Exp", "Floor", "Log", "Negative", "Relu", "Sigmoid", "Sign", "Sin", "Sinh", "Sqrt", "Tan", "Tanh", "Add",
     "Divide", "FloorMod", "Maximum", "Minimum", "Mod", "Multiply", "Power", "SquaredDifference", "Subtract",
 }  # fmt: skip
 """Arithmetic of one and two tensors, as OpenVINO's StridesOptimization has it."""
+_CONVOLUTIONS = {"Convolution", "GroupConvolution"}
+_MOVED = {
+    "Abs", "Add", "Ceiling", "Clamp", "Cos", "Divide", "Elu", "Erf", "Exp", "Floor", "Gelu", "HSigmoid", "HSwish",
+    "HardSigmoid", "Log", "Mish", "Multiply", "Negative", "Power", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin",
+    "SoftPlus", "Sqrt", "Subtract", "Tanh",
+}  # fmt: skip
+"""Layers that the plugin moves over a Transpose; Swish, PRelu and Convert were right."""
+_FUSED = _MOVED | {"BatchNormInference", "PRelu", "Swish"}
+
+
+def _behind(value: Value | None, types: set[str], largest: float = math.inf) -> Value | None:
+    """The tensor that a chain of layers changes; None where one has a second operand that varies.
+
+    Args:
+        value: the result of the chain.
+        types: of its layers.
+        largest: the number of elements that a constant operand may have.
+    """
+    while value is not None and value.node.type in types:
+        sources = [one for one in value.node.inputs if one is not None]
+        computed = [one for one in sources if one.node.constant is None]
+        if len(computed) != 1 or any(one.node.constant.count > largest for one in sources if one.node.constant):
+            return None
+        value = computed[0]
+    return value

@@ -145,6 +145,12 @@ class _Axis:
     scale: float
     doubt: float
 
+    @property
+    def is_another_size(self) -> bool:
+        """Whether the size follows from the scale, and a scale as far away as its doubt gives another one."""
+        ends = (resize.scaled_size(self.size, self.scale * (1 + side * self.doubt)) for side in (-1, 1))
+        return self.doubt > 0 and len(set(ends)) > 1
+
     def coordinates(self, mode: str) -> tuple[np.ndarray, np.ndarray]:
         """The coordinate of each position, and how much implementations differ there."""
         found = floats(resize.coordinates(mode, self.size, self.out, self.scale))
@@ -175,6 +181,8 @@ def interpolate(layer: Layer, x: Interval, *given: Interval | None) -> Bound:
     with np.errstate(all="ignore"):
         exact = layer.run(floats(x.exact) if is_float else x.exact, *others)[0]
     table = _axes(layer, padded, axes, exact.shape, given)
+    if any(one.is_another_size for one in table):
+        return Unbounded("a size that follows from a scale near an edge")
     if params.mode == "nearest":
         return _nearest_taps(padded, exact, params, table)
     if is_float:

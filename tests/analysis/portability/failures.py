@@ -298,3 +298,14 @@ for _fires, _pads, _sizes in (
         pads_begin=_pads,
         **_EXPLICIT,
     )
+
+_ENTRIES = {"begin_mask": "0,0", "end_mask": "0,0"}
+ir950 = Rows("IR950", "StridedSlice", 1, parameters=FIRST, **_ENTRIES)
+ir950.has("removed first", random("f32", 4, 5), [1, 0], [2, 0], [1, 1], new_axis_mask="0,1", shrink_axis_mask="1,0")
+ir950.has("new first", random("f32", 4, 5), [0, 1], [0, 2], [1, 1], new_axis_mask="1,0", shrink_axis_mask="0,1")
+ir950.has_not("each axis", random("f32", 4), [1, 0], [2, 0], [1, 1], new_axis_mask="0,1", shrink_axis_mask="1,0")
+ir950.has_not("sliced", random("f32", 4, 5), [1, 0], [3, 0], [1, 1], new_axis_mask="0,1", shrink_axis_mask="0,0")
+
+ir910 = Rows("IR910", "StridedSlice", 1, parameters=(0, 2))
+ir910.has("new axis alone", random("f32", 4, 5), [0], [0], [1], begin_mask="0", end_mask="0", new_axis_mask="1")
+ir910.has_not("beside a slice", random("f32", 4, 5), [0, 1], [0, 3], [1, 1], **_ENTRIES, new_axis_mask="1,0")

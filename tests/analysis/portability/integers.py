@@ -170,3 +170,10 @@ has("IR947", "Roll", "Roll", 7, random("f32", 4), typed("i64", np.zeros(0)), typ
 ir948 = Rows("IR948", "FakeQuantize", 1, parameters=FIRST, levels="2")
 ir948.has("a threshold", random("f32", 1, 2, 4, 4), 0.5, 0.5, 0.0, 1.0, asked=False)
 ir948.has_not("a range", random("f32", 1, 2, 4, 4), 0.0, 0.5, 0.0, 1.0)
+
+ir949 = Rows("IR949", "FakeQuantize", 1, levels="16", auto_broadcast="pdpd")
+_BOUNDS = np.float32([-1]), np.float32([1]), np.float32([-0.9, -0.5, -0.2]), np.float32([0.8])
+for _axis, _shape in ((0, (3, 2, 3)), (1, (2, 3, 4)), (2, (2, 2, 3, 1))):
+    ir949.has(f"axis {_axis}", random("f32", *_shape), *_BOUNDS, **{"auto_broadcast.auto_broadcast_axis": _axis})
+for _axis in (2, -1):
+    ir949.has_not(f"axis {_axis}", random("f32", 2, 2, 3), *_BOUNDS, **{"auto_broadcast.auto_broadcast_axis": _axis})

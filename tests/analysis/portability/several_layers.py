@@ -99,6 +99,87 @@ def looped(
     return builder.model()
 
 
+def shared(type: str, *, readers: int = 1) -> Model:
+    """A Loop of three iterations whose body computes a layer of an input that all iterations share, and keeps each result."""
+    builder = Builder("m")
+    inner = Builder("body", inside=builder)
+    state, data = inner.parameter("f32", (4, 6), "state"), inner.parameter("f32", (4, 6), "data")
+    if type == "Softmax":
+        made = inner.emit("Softmax", data, axis=1)
+    else:
+        flat = inner.emit("Reshape", data, inner.constant([6, 4], "i64"), special_zero=False)
+        made = inner.emit("Concat", *[inner.emit(type, flat)] * 2, axis=0)
+    if readers == 2:
+        made = inner.emit("Add", made, data)
+    kept = inner.emit("Unsqueeze", made, inner.constant([0], "i64"))
+    results = [inner.result(inner.constant(np.array(1), "boolean")), inner.result(inner.emit("Tanh", state))]
+    results.append(inner.result(kept))
+    body = Body(
+        inner.model(),
+        port_maps=[
+            PortMap("input", 2, state.node.id, {}),
+            PortMap("input", 3, data.node.id, {}),
+            PortMap("output", -1, results[0].id, {"purpose": "execution_condition"}),
+            PortMap("output", 4, results[1].id, {}),
+            PortMap(
+                "output", 5, results[2].id, {"axis": "0", "start": "0", "end": "-1", "stride": "1", "part_size": "1"}
+            ),
+        ],
+        back_edges=[BackEdge(results[1].id, state.node.id)],
+    )
+    counted = builder.constant(np.array(3), "i64"), builder.constant(np.array(1), "boolean")
+    data_of_model = builder.parameter("f32", (4, 6), "x"), builder.parameter("f32", (4, 6), "y")
+    builder.result(builder.emit("Loop", *counted, *data_of_model, bodies={"body": body}, name="shared")[1])
+    return builder.model()
+
+
+def transposed(*types: str, back: tuple[int, ...] = (0, 2, 1)) -> Model:
+    """A convolution of one spatial axis, whose result is transposed, changed, and transposed back."""
+    builder = Builder("m")
+    weights = np.random.default_rng(0).standard_normal((8, 4, 1)).astype(np.float32)
+    x = builder.parameter("f32", (2, 4, 6), "x")
+    x = builder.emit("Convolution", x, weights, strides=(1,), pads_begin=(0,), pads_end=(0,), dilations=(1,))
+    x = builder.emit("Transpose", x, builder.constant([0, 2, 1], "i64"))
+    for type in types:
+        x = builder.emit(type, x)
+    builder.result(builder.emit("Transpose", x, builder.constant(back, "i64")))
+    return builder.model()
+
+
+def padded(stride: int, group: bool = False) -> Model:
+    """A Pad with zeros before a transposed convolution that cuts the same number of elements."""
+    builder = Builder("m")
+    x, one = builder.parameter("f32", (2, 4, 6, 5), "x"), builder.constant([0, 0, 1, 1], "i64")
+    x = builder.emit("Pad", x, one, one, pad_mode="constant")
+    weights = np.random.default_rng(0).standard_normal((4, 1, 1, 3, 3) if group else (4, 2, 3, 3)).astype(np.float32)
+    type = "GroupConvolutionBackpropData" if group else "ConvolutionBackpropData"
+    of = {"strides": (stride,) * 2, "pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+    builder.result(builder.emit(type, x, weights, **of))
+    return builder.model()
+
+
+def scaled(type: str, scale: tuple[int, ...], zero: tuple[int, ...] | None = None, element: str = "u8") -> Model:
+    """Rows, or a product, of compressed weights of 16 rows of 64, in groups of 16 where the scale has three axes."""
+    rng, builder = np.random.default_rng(0), Builder("m")
+    shape = (16, 64) if len(scale) == 2 else (16, 4, 16)
+    held = builder.emit("Convert", builder.constant(rng.integers(0, 8, shape), element), destination_type="f16")
+    if zero is not None:
+        points = builder.constant(rng.integers(0, 8, zero), element)
+        held = builder.emit("Subtract", held, builder.emit("Convert", points, destination_type="f16"))
+    held = builder.emit("Multiply", held, builder.constant(rng.uniform(0.01, 0.1, scale).astype(np.float16)))
+    if len(scale) == 3:
+        held = builder.emit("Reshape", held, builder.constant([16, 64], "i64"), special_zero=False)
+    held = builder.emit("Convert", held, destination_type="f32")
+    if type == "Gather":
+        found = builder.emit(
+            "Gather", held, builder.parameter("i64", (3,), "x"), builder.constant(0, "i64"), batch_dims=0
+        )
+    else:
+        found = builder.emit("MatMul", builder.parameter("f32", (2, 64), "x"), held, transpose_b=True)
+    builder.result(found)
+    return builder.model()
+
+
 def divided(by: float) -> Model:
     """A division by a constant in f16, whose quotient is a result in f32."""
     builder = Builder("m")
@@ -179,6 +260,16 @@ SEVERAL_LAYERS = {
     ),
     "IR983": (compressed(part="Split"), compressed(part="VariadicSplit")),
     "IR989": (in_groups(12), in_groups(6), in_groups(10), in_groups(7, "i4"), in_groups(48, "u4")),
+    "IR995": (shared("Softmax", readers=2), shared("Softmax"), shared("Sigmoid")),
+    "IR996": (transposed("Tanh", back=(1, 0, 2)), transposed("Tanh"), transposed("Relu", "Exp")),
+    "IR997": (padded(1), padded(2), padded(2, group=True)),
+    "IR998": (
+        scaled("MatMul", (16, 1), (16, 1)),
+        *(scaled("MatMul", (16, 1), (1, 64), element) for element in ("u8", "i8", "u4", "i4")),
+        *(scaled(type, (16, 4, 1), (1, 4, 1)) for type in ("MatMul", "Gather")),
+        scaled("MatMul", (1, 64)),
+        scaled("Gather", (1, 64)),
+    ),
     "IR941": (iterated(reads_slices=True), iterated(reads_slices=False)),
     "IR942": (quantised(by_channel=False), quantised(by_channel=True)),
     "IR971": (strided(padded=False), strided(padded=True)),
