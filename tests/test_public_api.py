@@ -171,11 +171,11 @@ def test_nothing_is_imported_before_it_is_needed(program: str, absent: tuple[str
 @pytest.mark.parametrize(
     ("line", "most"),
     [
-        (["validate", _XML], 113),
-        (["inspect", _XML], 111),
-        (["diff", _XML, _XML], 119),
-        (["convert", _ONNX, "-o", "m.xml"], 145),
-        (["infer", _XML, "-i", "random"], 208),
+        (["validate", _XML], 107),
+        (["inspect", _XML], 107),
+        (["diff", _XML, _XML], 114),
+        (["convert", _ONNX, "-o", "m.xml"], 141),
+        (["infer", _XML, "-i", "random"], 202),
     ],
 )
 def test_a_command_imports_few_modules(line: list[str], most: int, tmp_path: Path) -> None:

@@ -96,7 +96,16 @@ class _Rewriting:
     def graph(self, graph: Graph, *, is_body: bool) -> None:
         """Rewrite one graph."""
         self.rounded |= _folded(graph, self.halves)
-        converts = _folded_converts(graph, self.halves)
+        # Converts of constants alone to f16 and bf16. OpenVINO folds them, except where a layer decompresses weights.
+        # Integers of 8 bits and less are exact in both, and their Converts are left out.
+        readers = (node for node in graph.nodes if node.type in _DECOMPRESSED)
+        decompressing = {_decompression(value) for node in readers for value in node.inputs if value is not None}
+        converts = {
+            node
+            for node in constant_layers(graph) - decompressing
+            if node.type == "Convert" and node.outputs[0] in self.halves and node.inputs[0] not in self.halves
+            if not _is_exact(node)
+        }
         for node in graph.nodes:
             for body in node.bodies.values():
                 self.graph(body.graph, is_body=True)
@@ -195,21 +204,6 @@ def _widens(node: Node) -> bool:
     """Whether a layer is a Convert of computed values to f32: scaled weights may have one."""
     source = _source(node, 0) if node.type == "Convert" else None
     return source is not None and source.constant is None and node.attributes.get("destination_type") == F32.name
-
-
-def _folded_converts(graph: Graph, halves: Mapping[Value, Element]) -> set[Node]:
-    """Converts of constants alone to f16 and bf16. OpenVINO folds them, except where a layer decompresses weights.
-
-    Integers of 8 bits and less are exact in both, and their Converts are left out.
-    """
-    readers = (node for node in graph.nodes if node.type in _DECOMPRESSED)
-    decompressing = {_decompression(value) for node in readers for value in node.inputs if value is not None}
-    return {
-        node
-        for node in constant_layers(graph) - decompressing
-        if node.type == "Convert" and node.outputs[0] in halves and node.inputs[0] not in halves
-        if not _is_exact(node)
-    }
 
 
 def _is_exact(convert: Node) -> bool:

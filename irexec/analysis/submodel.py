@@ -78,7 +78,8 @@ def frontier(graph: Graph, keep: Collection[Node], bypass: Mapping[Value, Value]
                 for value in node.inputs
                 if value is not None and (source := resolved(value, through)).node in inside
             )
-    return sorted(found, key=_position(graph))
+    index = {node: i for i, node in enumerate(graph.nodes)}
+    return sorted(found, key=lambda value: (index[value.node], value.index))
 
 
 def resolved(value: Value, bypass: Mapping[Value, Value]) -> Value:
@@ -86,11 +87,6 @@ def resolved(value: Value, bypass: Mapping[Value, Value]) -> Value:
     while value in bypass:
         value = bypass[value]
     return value
-
-
-def _position(graph: Graph) -> Callable[[Value], tuple[int, int]]:
-    index = {node: i for i, node in enumerate(graph.nodes)}
-    return lambda value: (index[value.node], value.index)
 
 
 @dataclass
@@ -200,7 +196,7 @@ class _Extraction:
             node
             for node in self.model.results
             for source in node.inputs
-            if source is not None and self._is(source, original)
+            if source is not None and resolved(source, self.bypass) is resolved(original, self.bypass)
         ]
         for node in found:
             copied = node.detached()
@@ -214,9 +210,6 @@ class _Extraction:
             result.ports.append(Input(value, value.fact))
             self.given[result] = original
             yield result
-
-    def _is(self, source: Value, value: Value) -> bool:
-        return resolved(source, self.bypass) is resolved(value, self.bypass)
 
     def _id(self) -> int:
         self._next_id += 1

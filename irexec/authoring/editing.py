@@ -158,7 +158,10 @@ class Editing:
         changed |= self._keep_variables()
         _declare(self.model, before.facts[0], self.facts, {inner for node in changed for inner in with_bodies(node)})
         for result in self.model.results:
-            _keep_output_names(result)
+            # Leave out names of an output that its tensor has lost; without any left, it has all names of the tensor.
+            names, source = output_names(result), result.inputs[0] if result.inputs else None
+            if names is not None and source is not None and not set(names) <= set(source.names):
+                set_output_names(result, [name for name in names if name in source.names] or source.names)
         errors = self._error_findings()
         new = next(iter(errors - before.errors), None)
         if new is not None:
@@ -252,13 +255,6 @@ def _declares_same(one: Fact | None, other: Fact | None) -> bool:
     return one is other or (
         one is not None and other is not None and one.element is other.element and one.shape == other.shape
     )
-
-
-def _keep_output_names(result: Node) -> None:
-    """Leave out names of an output that its tensor has lost; without any left, it has all names of the tensor."""
-    names, source = output_names(result), result.inputs[0] if result.inputs else None
-    if names is not None and source is not None and not set(names) <= set(source.names):
-        set_output_names(result, [name for name in names if name in source.names] or source.names)
 
 
 def names_in(nodes: Iterable[Node]) -> str:

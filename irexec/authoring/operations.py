@@ -104,7 +104,12 @@ def function_of(definition: OpDef) -> Callable[..., Any]:
     # A function has no declared signature, which documentation and editors read.
     function: Any = made
     function.__name__ = function.__qualname__ = name
-    function.__module__, function.__doc__ = "irexec.opset", _docstring(definition)
+    text = inspect.cleandoc(definition.kernel.__doc__ or "").replace("``", "`").replace("`", "``")
+    inputs = [f"    {line}" for line in map(_input_line, definition.inputs) if line]
+    function.__module__, function.__doc__ = (
+        "irexec.opset",
+        "\n".join([f"{definition.type} of {definition.version}. {text}", *(["", "Args:", *inputs] if inputs else [])]),
+    )
     function.__signature__ = signature
     found: Callable[..., Any] = function
     return found
@@ -189,14 +194,6 @@ def _outputs(definition: OpDef) -> _Source:
         return _Source("Any")
     parts = get_args(facts) if get_origin(facts) is tuple else (Fact, ...)
     return _Source(f"tuple[{', '.join('...' if part is ... else 'Tensor' for part in parts)}]")
-
-
-def _docstring(definition: OpDef) -> str:
-    text = inspect.cleandoc(definition.kernel.__doc__ or "").replace("``", "`").replace("`", "``")
-    inputs = [f"    {line}" for line in map(_input_line, definition.inputs) if line]
-    return "\n".join(
-        [f"{definition.type} of {definition.version}. {text}", *(["", "Args:", *inputs] if inputs else [])]
-    )
 
 
 def _input_line(spec: InputSpec) -> str:

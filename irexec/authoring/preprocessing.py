@@ -75,20 +75,23 @@ class _Embedding:
 
     def run(self) -> None:
         node, readers = self._port.node, self._editing.readers(self._value)
-        given = self._given_element()
+        given = self._element if self._wanted.element is None else as_element(self._wanted.element)
         node.attributes |= {"element_type": given.name, "shape": write_shape(self._given_shape())}
         self._editing.settle_facts(node)
         if self._outer is not None:
             set_layout(node.outputs[0], self._outer)
         self._convert(self._computed_in(given))
         self._resize()
-        self._reverse()
+        if self._wanted.reverse_channels:
+            order = np.arange(self._size("C"), dtype=np.int64)[::-1].copy()
+            self._add("Gather", order, np.int64(self._axis("C")))
         for type, numbers in (("Subtract", self._wanted.mean), ("Divide", self._wanted.scale)):
             if numbers is not None:
                 if type == "Divide" and not np.all(numbers):
                     raise InputError(f"scale {numbers} divides {self._port.name!r} by 0")
                 self._add(type, self._per_channel(numbers))
-        self._transpose()
+        if self._inner is not None and self._outer is not None and self._inner != self._outer:
+            self._add("Transpose", np.array([self._outer.index(letter) for letter in self._inner], np.int64))
         self._convert(self._element)
         for reader, index in readers:
             reader.ports[index].source = self._value
@@ -97,9 +100,6 @@ class _Embedding:
     def _element(self) -> Element:
         assert self._port.element is not None
         return self._port.element
-
-    def _given_element(self) -> Element:
-        return self._element if self._wanted.element is None else as_element(self._wanted.element)
 
     def _computed_in(self, given: Element) -> Element:
         """The element type of the arithmetic: that of the model, if it is one of floats."""
@@ -171,11 +171,6 @@ class _Embedding:
             pads_end=(0,) * rank, coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_floor",
         )  # fmt: skip
 
-    def _reverse(self) -> None:
-        if self._wanted.reverse_channels:
-            order = np.arange(self._size("C"), dtype=np.int64)[::-1].copy()
-            self._add("Gather", order, np.int64(self._axis("C")))
-
     def _per_channel(self, numbers: float | Sequence[float]) -> np.ndarray:
         element = self._editing.facts[self._value].element
         values = np.asarray(numbers, np.float32 if element is None else element.carrier).reshape(-1)
@@ -191,10 +186,6 @@ class _Embedding:
         shape = [1] * rank
         shape[self._axis("C")] = values.size
         return values.reshape(shape)
-
-    def _transpose(self) -> None:
-        if self._inner is not None and self._outer is not None and self._inner != self._outer:
-            self._add("Transpose", np.array([self._outer.index(letter) for letter in self._inner], np.int64))
 
 
 def _many(numbers: float | Sequence[float] | None) -> bool:

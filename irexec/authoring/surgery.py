@@ -117,16 +117,12 @@ def remove(editing: Editing, layer: str, through: int | None) -> None:
             f"layer {node.name!r} cannot be removed: {node.type} of the variable {variable!r} has a counterpart"
         )
     if node.type == "Result":
-        _check_other_results(graph, node)
+        if graph.results == [node]:
+            raise InputError(f"layer {node.name!r} is the only Result: a model without outputs is not one")
     else:
         _bypass(editing, graph, node, through)
     editing.drop([node], graph)
     editing.drop_unneeded(before, graph)
-
-
-def _check_other_results(graph: Graph, node: Node) -> None:
-    if graph.results == [node]:
-        raise InputError(f"layer {node.name!r} is the only Result: a model without outputs is not one")
 
 
 def _bypass(editing: Editing, graph: Graph, node: Node, through: int | None) -> None:

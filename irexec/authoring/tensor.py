@@ -64,7 +64,10 @@ def strided_slice(shape: PartialShape, entries: Sequence[Any]) -> tuple[list[lis
         bounds = _bounds(entry)
         is_index = not isinstance(entry, slice | EllipsisType)
         if is_index and shape is not None and axis is not None:
-            _check_index(bounds[0] or 0, shape, axis)
+            index = bounds[0] or 0
+            size = shape[axis]
+            if isinstance(size, int) and not -size <= index < size:
+                raise OpError(f"index {index} is out of range for axis {axis} of size {size}")
         for values, bound, default in zip(lists, bounds, (0, 0, 1), strict=True):
             values.append(default if bound is None else bound)
         for name, bit in zip(_MASKS, (bounds[0] is None, bounds[1] is None, is_index, entry is ...), strict=True):
@@ -108,12 +111,6 @@ def _axes(shape: PartialShape, entries: Sequence[Any]) -> list[int | None]:
         i if rest is None or i < rest else None if i == rest or rank is None else rank - len(entries) + i
         for i in range(len(entries))
     ]
-
-
-def _check_index(index: int, shape: Sequence[Any], axis: int) -> None:
-    size = shape[axis]
-    if isinstance(size, int) and not -size <= index < size:
-        raise OpError(f"index {index} is out of range for axis {axis} of size {size}")
 
 
 _SERIAL = itertools.count(1)

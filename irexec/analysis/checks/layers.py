@@ -67,7 +67,11 @@ def layer_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]
         error = inference.failures.get(node)
         explained = (node.id, node.name) in damaged or any(finding.severity == "error" for finding in found)
         if error is not None and not explained and not isinstance(error, UnsupportedError):
-            yield _failure(node, error, inference)
+            reason = error.reason if isinstance(error, NodeError) else str(error)
+            inputs = ", ".join(
+                str(inference.facts.get(value, "?")) if value is not None else "nothing" for value in node.inputs
+            )
+            yield node.finding(codes.WRONG_INPUTS, f"{reason}; inputs {inputs or 'none'}")
     for first, *others in repeated.values():
         more = f"; so it is in {counted(len(others), 'more layer')}" if others else ""
         yield replace(first, message=f"{first.message}{more}")
@@ -95,14 +99,6 @@ def _unsupported(node: Node, reason: str) -> Finding:
     if node.version and opset_number(node.version) is None:
         reason = f"{node.type} is an operation of the extension {node.version!r}, which irexec does not have"
     return node.finding(codes.UNKNOWN_TYPE, f"{reason}; its outputs are taken as declared")
-
-
-def _failure(node: Node, error: IrexecError, inference: Inference) -> Finding:
-    reason = error.reason if isinstance(error, NodeError) else str(error)
-    inputs = ", ".join(
-        str(inference.facts.get(value, "?")) if value is not None else "nothing" for value in node.inputs
-    )
-    return node.finding(codes.WRONG_INPUTS, f"{reason}; inputs {inputs or 'none'}")
 
 
 @dataclass(frozen=True)
