@@ -63,7 +63,9 @@ def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int 
     if width is None:
         return [Band(tuple(range(len(columns))), tuple(natural), 0)]
     minimum = [
-        min(size, _minimum(column)) if column.kind in ("name", "path", "sentence") else size
+        min(size, max(cell_len(column.title), _SENTENCE if column.kind == "sentence" else _NAME))
+        if column.kind in ("name", "path", "sentence")
+        else size
         for column, size in zip(columns, natural, strict=True)
     ]
     bands: list[Band] = []
@@ -72,10 +74,6 @@ def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int 
         widths = _allot([natural[i] for i in indices], [minimum[i] for i in indices], width - indent)
         bands.append(Band(tuple(indices), tuple(widths), indent))
     return bands
-
-
-def _minimum(column: Column) -> int:
-    return max(cell_len(column.title), _SENTENCE if column.kind == "sentence" else _NAME)
 
 
 def _split(minimum: Sequence[int], width: int) -> list[list[int]]:

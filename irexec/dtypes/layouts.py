@@ -295,7 +295,9 @@ class SplitPlanes:
         groups.reshape(-1)[: codes.size] = codes
         low, high = groups & _mask(self.low_bits), groups >> np.uint8(self.low_bits) & _mask(self.high_bits)
         halves = (low[:, : per // 2], self.low_bits), (low[:, per // 2 :], self.low_bits), (high, self.high_bits)
-        return np.stack([_joined_fields(fields, bits) for fields, bits in halves], axis=1).reshape(-1)
+        return np.stack(
+            [np.bitwise_or.reduce(fields << _shifts(bits), axis=1) for fields, bits in halves], axis=1
+        ).reshape(-1)
 
 
 def _mask(bits: int) -> np.uint8:
@@ -310,7 +312,3 @@ def _fields(data: np.ndarray, bits: int) -> np.ndarray:
     """The bit fields of each row of bytes, most significant first."""
     fields = (data[:, :, None] >> _shifts(bits)) & _mask(bits)
     return fields.reshape(len(data), data.shape[1] * (8 // bits))
-
-
-def _joined_fields(fields: np.ndarray, bits: int) -> np.ndarray:
-    return np.bitwise_or.reduce(fields << _shifts(bits), axis=1)

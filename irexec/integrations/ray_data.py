@@ -126,7 +126,10 @@ def _connect(ray: Any, address: str | None, count: int | None) -> None:
     context.print_on_execution_start = False
     if ray.is_initialized():
         return
-    _print_nothing(ray)
+    # Keep reports of nodes, such as ended actors, off stdout, where results are: Ray has no option for that.
+    worker = getattr(getattr(ray, "_private", None), "worker", None)
+    if worker is not None and hasattr(worker, "print_to_stdstream"):
+        worker.print_to_stdstream = lambda data, ignore_prefix=False: None
     quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     try:
         # Ray announces on stderr that it writes nothing there.
@@ -155,13 +158,6 @@ def _signals_kept() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _print_nothing(ray: Any) -> None:
-    """Keep reports of nodes, such as ended actors, off stdout, where results are: Ray has no option for that."""
-    worker = getattr(getattr(ray, "_private", None), "worker", None)
-    if worker is not None and hasattr(worker, "print_to_stdstream"):
-        worker.print_to_stdstream = lambda data, ignore_prefix=False: None
 
 
 def _reason(error: Exception) -> str:

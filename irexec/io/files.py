@@ -188,17 +188,13 @@ def _remove_abandoned(target: Path) -> None:
         if not _is_running(int(named[1])):
             import shutil
 
-            _put_back(Path(path) / "old", target)
+            # Where there is no target, what it was may be all that is left of it: the process was killed between two
+            # renames of a folder.
+            old = Path(path) / "old"
+            if os.path.lexists(old) and not os.path.lexists(target):
+                with contextlib.suppress(FileNotFoundError):
+                    os.rename(old, target)
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _put_back(old: Path, target: Path) -> None:
-    """Where there is no target, what it was may be all that is left of it: the process was killed between two renames
-    of a folder.
-    """
-    if os.path.lexists(old) and not os.path.lexists(target):
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(old, target)
 
 
 def _is_running_on_windows(process: int) -> bool:
@@ -315,7 +311,7 @@ def replacing(*targets: Path, flushes: bool = True) -> Iterator[Sequence[IO[byte
         for temporary in made:
             temporary.create()
         with ExitStack() as stack:
-            files = [stack.enter_context(_open_new(temporary.new)) for temporary in made]
+            files = [stack.enter_context(io.BufferedWriter(_NewFile(temporary.new, "xb"))) for temporary in made]
             yield files
             for file in files:
                 file.flush()
@@ -397,10 +393,6 @@ class _NewFile(io.FileIO):
             os.fsync(self.fileno())
             self._pending = 0
         return written
-
-
-def _open_new(path: Path) -> IO[bytes]:
-    return io.BufferedWriter(_NewFile(path, "xb"))
 
 
 def _rename_all(made: Sequence[Temporary]) -> None:

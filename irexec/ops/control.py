@@ -270,7 +270,8 @@ def _argument(
     source: tuple[int, Slice | None] | None, back: int | None, parameter: Node, inputs: Sequence[Fact]
 ) -> Fact:
     if source is None:
-        return _shape_of_counter(parameter)
+        counter = _counter(parameter, 0)
+        return Fact(Fact.of(counter).element, counter.shape)
     index, cut = source
     check(index < len(inputs), f"port map: input {index} does not exist")
     fact = inputs[index]
@@ -280,11 +281,6 @@ def _argument(
         return Fact(fact.element, None)
     axis = normalize_axis(cut.axis, len(fact.shape))
     return Fact(fact.element, (*fact.shape[:axis], cut.part, *fact.shape[axis + 1 :]))
-
-
-def _shape_of_counter(parameter: Node) -> Fact:
-    counter = _counter(parameter, 0)
-    return Fact(Fact.of(counter).element, counter.shape)
 
 
 def _widen(fact: Fact, again: Fact, attempt: int) -> Fact:

@@ -436,7 +436,7 @@ F = np.float32
 def to_rgb(y: np.ndarray, u: np.ndarray, v: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """(N, H, W) and twice (N, H/2, W/2) to (N, H, W, 3): each U and V serves the four pixels of a square."""
     luma = F(1.164) * (y.astype(F) - F(16))
-    blue, red = (_doubled(plane.astype(F) - F(128)) for plane in (u, v))
+    blue, red = ((plane.astype(F) - F(128)).repeat(2, 1).repeat(2, 2) for plane in (u, v))
     channels = (luma + F(1.596) * red, luma - F(0.391) * blue - F(0.813) * red, luma + F(2.018) * blue)
     # Only OpenVINO's CPU plugin has this kernel; it rounds halves to even.
     return _clipped(np.stack(channels, -1), dtype, np.rint)
@@ -454,10 +454,6 @@ def to_yuv(r: np.ndarray, g: np.ndarray, b: np.ndarray, dtype: np.dtype) -> tupl
     squares = pairs.reshape(batch, height // 2, 2, width // 2, 2, 2)
     means = (squares[:, :, 0, :, 0] + squares[:, :, 0, :, 1] + squares[:, :, 1, :, 0] + squares[:, :, 1, :, 1]) / F(4)
     return _clipped(y, dtype, _half_up), _clipped(means, dtype, _half_up)
-
-
-def _doubled(plane: np.ndarray) -> np.ndarray:
-    return plane.repeat(2, 1).repeat(2, 2)
 
 
 def _half_up(values: np.ndarray) -> np.ndarray:

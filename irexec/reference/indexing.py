@@ -156,14 +156,10 @@ def loss(
             running = steps > t
             forward[running, 2:] = moved[running]
             forward[running, 1] = -np.inf
-        return 0 - _log_probability(forward, counts)
-
-
-def _log_probability(forward: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Log probability of all paths.
-
-    A path ends with the last label or the blank after it; before any step it is in the empty state in front.
-    """
-    rows = np.arange(len(counts))
-    total = np.logaddexp(forward[rows, 2 * counts + 2], np.where(counts > 0, forward[rows, 2 * counts + 1], -np.inf))
-    return np.logaddexp(total, np.where(counts == 0, forward[rows, 1], -np.inf))
+        # Log probability of all paths. A path ends with the last label or the blank after it; before any step it is in
+        # the empty state in front.
+        rows = np.arange(len(counts))
+        total = np.logaddexp(
+            forward[rows, 2 * counts + 2], np.where(counts > 0, forward[rows, 2 * counts + 1], -np.inf)
+        )
+        return 0 - np.logaddexp(total, np.where(counts == 0, forward[rows, 1], -np.inf))

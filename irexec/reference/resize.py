@@ -290,7 +290,10 @@ def interpolate(
     if data.dtype.kind == "f":
         return _floats(data, params, axes, tables)
     if data.dtype.itemsize > 1:
-        return _rounded_to_even(_floats(data.astype(np.float64), params, axes, tables), data.dtype)
+        # Rounding of the CPU plugin for 32 and 64 bits, which OpenVINO's reference does not implement.
+        values = _floats(data.astype(np.float64), params, axes, tables)
+        limits = np.iinfo(data.dtype)
+        return np.clip(np.rint(values), limits.min, limits.max).astype(data.dtype)
     if params.is_pillow:
         return _bytes_by_pillow(data, axes, tables)
     return _bytes(data, params, axes, tables, float(math.prod(map(np.float32, scales))))
@@ -348,12 +351,6 @@ def _floats(data: np.ndarray, params: ResizeParams, axes: Sequence[int], tables:
     work = data.astype(np.float32) if data.dtype == np.float16 else data
     work = _resized(work, *_for_floats(params, axes, tables))
     return work.astype(data.dtype, copy=work is data)
-
-
-def _rounded_to_even(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Rounding of the CPU plugin for 32 and 64 bits, which OpenVINO's reference does not implement."""
-    limits = np.iinfo(dtype)
-    return np.clip(np.rint(values), limits.min, limits.max).astype(dtype)
 
 
 def _bytes(
@@ -504,12 +501,8 @@ def pixel_of(whole: np.ndarray, size: int, params: SampleParams) -> tuple[np.nda
     if params.padding_mode == "zeros":
         inside = (whole >= 0) & (whole <= last)
     elif params.padding_mode == "reflection":
-        whole = _reflected(whole, size, params.align_corners)
+        # Reflected at the centres of the outermost pixels, or at their outer edges, as often as it takes.
+        period = whole.dtype.type(max(2 * (size - 1), 1) if params.align_corners else 2 * size)
+        rest = np.mod(whole, period)
+        whole = np.minimum(rest, period - rest) if params.align_corners else np.minimum(rest, period - 1 - rest)
     return np.minimum(np.fmax(whole, 0), last).astype(np.int64), inside
-
-
-def _reflected(whole: np.ndarray, size: int, align_corners: bool) -> np.ndarray:
-    """Reflected at the centres of the outermost pixels, or at their outer edges, as often as it takes."""
-    period = whole.dtype.type(max(2 * (size - 1), 1) if align_corners else 2 * size)
-    rest = np.mod(whole, period)
-    return np.minimum(rest, period - rest) if align_corners else np.minimum(rest, period - 1 - rest)

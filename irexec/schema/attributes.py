@@ -210,16 +210,12 @@ def write_attribute(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return _float_text(value)
+        if value.is_integer() and abs(value) < 1e16:
+            return str(int(value))
+        return repr(value)
     if isinstance(value, tuple | list):
         return ", ".join(map(write_attribute, value))
     return str(value)
-
-
-def _float_text(value: float) -> str:
-    if value.is_integer() and abs(value) < 1e16:
-        return str(int(value))
-    return repr(value)
 
 
 _SCALARS: dict[Any, Parser] = {

@@ -206,7 +206,9 @@ class Lattice:
         while at < size:
             check_time()
             score = path[at][0]
-            step = min(_length(word[at]), size - at)
+            # Number of bytes of a character by its first byte; 1 for a byte that begins none.
+            first = word[at]
+            step = min(1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4, size - at)
             is_known = False
             for end in range(at + 1, min(at + reach[word[at]], size) + 1):
                 token = get(word[at:end])
@@ -222,14 +224,6 @@ class Lattice:
     def _update(path: list[tuple[np.float32, int, int]], end: int, candidate: tuple[np.float32, int, int]) -> None:
         if path[end][1] < 0 or candidate[0] > path[end][0]:
             path[end] = candidate
-
-
-def _length(first: int) -> int:
-    """Number of bytes of a character by its first byte; 1 for a byte that begins none."""
-    return 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
-
-
-"""Number of words whose tokens are kept."""
 
 
 @dataclass(frozen=True)
@@ -286,16 +280,13 @@ class Merger:
             check_time()
             token, end = self.base.longest(text, at)
             if token < 0:
-                token, end = self._without_token(text[at]), at + 1
+                # The id of a byte without a token; -1 if it is left out.
+                fallback = self.base.ids.get(b"<0x%02X>" % text[at], -1) if self.options.byte_fallback else -1
+                token, end = (fallback if fallback >= 0 else self.unknown), at + 1
             if token >= 0:
                 found.append(token)
             at = end
         return found
-
-    def _without_token(self, byte: int) -> int:
-        """The id of a byte without a token; -1 if it is left out."""
-        fallback = self.base.ids.get(b"<0x%02X>" % byte, -1) if self.options.byte_fallback else -1
-        return fallback if fallback >= 0 else self.unknown
 
     def _merged(self, ids: list[int]) -> list[int]:
         """The ids after all merges: the one of the lowest rank first, of equal ranks the one that was found first."""
