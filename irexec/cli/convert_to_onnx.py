@@ -114,7 +114,15 @@ def write_onnx(
         nodes = sum(len(layer.operators) for layer in exported.layers)
         render.show(f"{target}: {counted(nodes, 'node')} of opset {document['opset']}")
         if exported.states:
-            render.show(_states(exported.states))
+            # The inputs and outputs of a model's states, as sentences.
+            texts = [
+                f"state {state.variable!r} is "
+                + " and ".join(
+                    f"{kind} {name!r}" for kind, name in (("input", state.input), ("output", state.output)) if name
+                )
+                for state in exported.states
+            ]
+            render.show(f"{listed(texts, 3)}; an output is passed to the next run as the input")
         if code:
             same = as_given((), verification.shapes, verification.seed)
             go_on("compare", model, str(target), f"--b-runtime={onnx_runtime()}", *same)
@@ -183,16 +191,6 @@ def _exported(source: Model, options: ToOnnx, strict: bool, document: dict[str, 
         raise
     document |= {"written": exported.layers, "opset": exported.opset, "states": exported.states}
     return exported
-
-
-def _states(states: Sequence[Any]) -> str:
-    """The inputs and outputs of a model's states, as sentences."""
-    texts = [
-        f"state {state.variable!r} is "
-        + " and ".join(f"{kind} {name!r}" for kind, name in (("input", state.input), ("output", state.output)) if name)
-        for state in states
-    ]
-    return f"{listed(texts, 3)}; an output is passed to the next run as the input"
 
 
 def _report(path: str | None, document: Mapping[str, Any]) -> None:

@@ -105,7 +105,10 @@ def demo(folder: str, as_json: bool) -> None:
     from irexec.cli.main import run
 
     made = write_demo(folder)
-    shown, following = _shown(made), _filled(made)
+    # The commands to continue with, by what they show.
+    names = {"model": made.path("classifier.xml"), "faulty": made.path("faulty.xml"), "folder": made.folder}
+    quoted = {name: shlex.quote(path) for name, path in names.items()}
+    shown, following = _shown(made), {title: text.format(**quoted) for title, text in _NEXT}
     if as_json:
         commands = [f"irexec {text}" for text in (*shown.values(), *following.values())]
         render.as_json({"folder": made.folder, "files": list(made.files), "commands": commands})
@@ -129,10 +132,3 @@ def _shown(made: Demo) -> dict[str, str]:
         "the model is run": f"infer {model} {inputs} --topk 3 --labels {labels}",
         "a model with other pads in one layer: where does it diverge?": f"compare {model} {faulty} -i random",
     }
-
-
-def _filled(made: Demo) -> dict[str, str]:
-    """The commands to continue with, by what they show."""
-    names = {"model": made.path("classifier.xml"), "faulty": made.path("faulty.xml"), "folder": made.folder}
-    quoted = {name: shlex.quote(path) for name, path in names.items()}
-    return {title: text.format(**quoted) for title, text in _NEXT}

@@ -30,7 +30,6 @@ from irexec.cli.options import (
 from irexec.cli.render import progress_bar
 from irexec.cli.values import FilePath
 from irexec.display import Content, sections_of
-from irexec.ir.findings import Finding
 from irexec.records import Report
 from irexec.tools.arrays.statistics import BINS, Histogram, constant_histogram, find_constant
 from irexec.tools.inspect.cost import cost
@@ -150,8 +149,11 @@ def inspect(
     inference = infer_shapes(read, tolerant=True)
     summary = summarize(read, inference)
     parts = [*_parts(read, inference, summary, asked), *_compiled(model, read, inference, asked, limits)]
-    # Not before: an error of what is asked for says more.
-    _warn_of_problems(model, problems)
+    # The first error in the files may be why shapes are not known; not before, since an error of what is asked for says
+    # more.
+    errors = [problem for problem in problems if problem.severity == "error"]
+    if errors:
+        render.warning_line(f"{errors[0].at(model)}: {errors[0].message}; irexec validate lists all that is wrong")
     _show(summary, parts, asked, as_json)
 
 
@@ -252,10 +254,3 @@ def _histograms(model: Model, asked: _Asked) -> list[Histogram]:
     total = sum(node.constant.size for node in nodes if node.constant is not None)
     with progress_bar("reading weights", total) as advance:
         return [constant_histogram(node, asked.bins, advance) for node in nodes]
-
-
-def _warn_of_problems(path: str, problems: Sequence[Finding]) -> None:
-    """Warn of the first error in the files, which may be why shapes are not known."""
-    errors = [problem for problem in problems if problem.severity == "error"]
-    if errors:
-        render.warning_line(f"{errors[0].at(path)}: {errors[0].message}; irexec validate lists all that is wrong")

@@ -78,19 +78,15 @@ def profile(
     two floating-point operations. Bytes are those of all inputs and outputs, weights included.
     """
     if is_static:
-        _refuse_running()
+        # Refuse options about a run, which --static does without.
+        for given in given_flags(_FOR_RUNNING):
+            raise click.UsageError(f"{given} is about running the model, which --static does not")
         _show_costs(model, files.weights, inputs.shapes, as_json)
         return
     options = settings(ProfileOptions, inputs, files, compute, limits, trace=trace)
     with spinner_then_bar(f"running {model}", 1) as advance:
         found = measure(model, inputs.sources, options, render.note_line, advance)
     _show(model, found, by or "step", sort, None if show_all else _SHOWN, as_json)
-
-
-def _refuse_running() -> None:
-    """Refuse options about a run, which --static does without."""
-    for given in given_flags(_FOR_RUNNING):
-        raise click.UsageError(f"{given} is about running the model, which --static does not")
 
 
 _SHOWN = 20

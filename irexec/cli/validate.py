@@ -173,7 +173,8 @@ def validate(
         return _CLEAN
     _WRITERS[form](shown)
     if explains:
-        _explain(found)
+        for code in sorted({finding.code for one in found for finding in one.findings}):
+            render.show(["", code_sections(CODES[code])])
     return _UNREADABLE if any(r.error for r in found) else _CLEAN if all(r.is_clean for r in found) else _FINDINGS
 
 
@@ -227,11 +228,6 @@ def _many(paths: Sequence[str], files: WeightsOptions, jobs: int | None, options
             found.append(one)
             advance(1)
     return found
-
-
-def _explain(found: Sequence[FileReport]) -> None:
-    for code in sorted({finding.code for one in found for finding in one.findings}):
-        render.show(["", code_sections(CODES[code])])
 
 
 def _document(found: Sequence[FileReport]) -> dict[str, Any]:

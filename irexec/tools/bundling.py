@@ -289,18 +289,14 @@ def _smallest(case: Case) -> tuple[Candidate, Check | None, Tensors | None]:
         check = OutsideCheck(options, found.arithmetic)
         if check(candidate) is not None:
             return _reduced(candidate, check), check, None
-    whole = Candidate(_with_state(case), case.inputs)
+    # The model, whose variables begin with the state before the judged step.
+    state = {value.node.attributes["variable_id"]: array for value, array in case.state.items()}
+    whole = Candidate(with_state(case.side.model, state) if state else case.side.model, case.inputs)
     if case.is_recorded:
         results = [value for node in case.side.model.results for value in node.inputs if value is not None]
         return whole, None, {value: case.seen[value] for value in results if value in case.seen}
     verdict = VerdictCheck(options, found)
     return _reduced(whole, verdict), verdict, None
-
-
-def _with_state(case: Case) -> Model:
-    """The model, whose variables begin with the state before the judged step."""
-    state = {value.node.attributes["variable_id"]: array for value, array in case.state.items()}
-    return with_state(case.side.model, state) if state else case.side.model
 
 
 def _reduced(candidate: Candidate, check: Check) -> Candidate:

@@ -153,7 +153,11 @@ def bench(
     """
     options = options or BenchOptions()
     for engine in options.against:
-        _require(engine)
+        # Raise UnsupportedError unless the package is installed.
+        if importlib.util.find_spec(engine) is None:
+            raise UnsupportedError(
+                f"--against {engine} needs the package {engine} (pip install {engine}), which is not installed"
+            )
     model = read_with_shapes(path, options.weights, options.shapes or {})
     reshape(model, options.shapes or {})
     ports = model.inputs
@@ -171,19 +175,17 @@ def bench(
     return BenchReport(shapes, options.runs, options.threads, kernels, tuple(_result(one, median) for one in measured))
 
 
-def _require(engine: str) -> None:
-    """Raise UnsupportedError unless the package is installed."""
-    if importlib.util.find_spec(engine) is None:
-        raise UnsupportedError(
-            f"--against {engine} needs the package {engine} (pip install {engine}), which is not installed"
-        )
-
-
 def _job(
     engine: str, path: str, ports: Sequence[Port], arrays: Mapping[str, np.ndarray], options: BenchOptions, folder: Path
 ) -> EngineJob:
     if engine != "irexec":
-        _refuse_carriers(engine, ports)
+        # Raise UnsupportedError for an input of a type that NumPy lacks, whose arrays another runtime would not
+        # understand.
+        for port in ports:
+            if port.element is not None and not port.element.native:
+                raise UnsupportedError(
+                    f"--against {engine}: input {port} is of a type that NumPy lacks, of which {engine} takes no arrays"
+                )
     inputs = folder / f"{engine}.npz"
     with open(inputs, "xb") as file:
         write_npz(file, arrays)
@@ -202,16 +204,6 @@ def _job(
         bool(options.shapes),
         own if engine == "irexec" else others,
     )
-
-
-def _refuse_carriers(engine: str, ports: Sequence[Port]) -> None:
-    """Raise UnsupportedError for an input of a type that NumPy lacks, whose arrays another runtime would not
-    understand."""
-    for port in ports:
-        if port.element is not None and not port.element.native:
-            raise UnsupportedError(
-                f"--against {engine}: input {port} is of a type that NumPy lacks, of which {engine} takes no arrays"
-            )
 
 
 def _onnx_model(path: str, given: str | None) -> str:

@@ -15,7 +15,7 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -80,14 +80,10 @@ class BatchJob:
             "topk": self.topk,
             "class_axis": self.class_axis,
             "softmax": self.softmax,
-            "labels": _hash_of(self.labels),
+            "labels": None if self.labels is None else hashlib.sha256("\n".join(self.labels).encode()).hexdigest(),
         }
         options["shapes"] = {str(name): shape_text(shape) for name, shape in (self.predictor.shapes or {}).items()}
         return {name: json.dumps(value, sort_keys=True, default=str) for name, value in options.items()}
-
-
-def _hash_of(labels: tuple[str, ...] | None) -> str | None:
-    return None if labels is None else hashlib.sha256("\n".join(labels).encode()).hexdigest()
 
 
 def model_hash(path: str, bin: str | None) -> str:
@@ -309,7 +305,14 @@ def write_part(path: Path, rows: Sequence[ItemRow], form: Format, flushes: bool 
     """
     done = [row for row in rows if row.error is None]
     listed = rows if form in ("parquet", "jsonl", "csv") else done
-    _refuse_names(_result_names(listed), {"npy": (), "npz": (ITEM,)}.get(form, (ITEM, ERROR)))
+    names = _result_names(listed)
+    taken = {"npy": (), "npz": (ITEM,)}.get(form, (ITEM, ERROR))
+    for name in names:
+        if name in taken:
+            raise InputError(
+                f"the result {name!r} has the name that the items' {name}s have in the file: "
+                "choose another --format or --tensor"
+            )
     with new_file(path, flushes=flushes) as file:
         _WRITERS[form](file, listed)
     index = {id(row): i for i, row in enumerate(listed)}
@@ -385,15 +388,6 @@ _WRITERS = {"npz": _write_npz, "npy": _write_npy, "jsonl": _write_jsonl, "parque
 
 def _result_names(rows: Iterable[ItemRow]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.results))
-
-
-def _refuse_names(names: Iterable[str], taken: Collection[str]) -> None:
-    for name in names:
-        if name in taken:
-            raise InputError(
-                f"the result {name!r} has the name that the items' {name}s have in the file: "
-                "choose another --format or --tensor"
-            )
 
 
 MAX_COLUMNS = 10_000

@@ -109,7 +109,14 @@ class Processes:
             raise InputError(
                 "the processes of a job cannot be started from a daemonic process: start this one with daemon=False"
             )
-        _check_main_file()
+        # Raise InputError if a spawned process could not import the main file, as that of a script that is read from
+        # stdin.
+        path = multiprocessing.spawn.get_preparation_data("part").get("init_main_from_path")
+        if path is not None and not Path(path).exists():
+            raise InputError(
+                f"the processes of a job import the main file of the program, and {Path(path).name} is not a file: "
+                "write the script to a file"
+            )
         self.count = thread_count(count)
         self._processes = [_Process(make, job) for _ in range(self.count)]
         self._deaths: Counter[tuple[int, int, int]] = Counter()
@@ -130,7 +137,9 @@ class Processes:
         try:
             yield from self._run(tasks, advance)
         except BaseException:
-            self._kill()
+            # End the processes at once: a part may take minutes.
+            for child in multiprocessing.active_children():
+                child.kill()
             raise
         finally:
             # At the same time, since each waits for the end of an interpreter.
@@ -190,19 +199,3 @@ class Processes:
                 'or a script calls batch outside of `if __name__ == "__main__":`'
             )
         return replace(task, singly=task.singly | {batch})
-
-    def _kill(self) -> None:
-        """End the processes at once: a part may take minutes."""
-        for child in multiprocessing.active_children():
-            child.kill()
-
-
-def _check_main_file() -> None:
-    """Raise InputError if a spawned process could not import the main file, as that of a script that is read from
-    stdin."""
-    path = multiprocessing.spawn.get_preparation_data("part").get("init_main_from_path")
-    if path is not None and not Path(path).exists():
-        raise InputError(
-            f"the processes of a job import the main file of the program, and {Path(path).name} is not a file: "
-            "write the script to a file"
-        )

@@ -200,7 +200,10 @@ def _begun(manifest: Manifest, items: Items, job: BatchJob, model: Described, op
     """Begin the job, or check that it is the one that was begun; returns the items of a part."""
     description = job.described() | {"model": model_hash(job.model, job.predictor.bin)}
     if manifest.is_empty:
-        part_size = _part_size(len(items), model.batching.size(job.batch_size))
+        # A multiple of the batch size, so that all batches but the last are full.
+        batch_size = model.batching.size(job.batch_size)
+        wanted = min(_LARGEST_PART, -(-len(items) // _PARTS))
+        part_size = max(1, -(-wanted // batch_size)) * batch_size
         manifest.begin(description, items, part_size)
         return part_size
     before = manifest.description()
@@ -214,12 +217,6 @@ def _begun(manifest: Manifest, items: Items, job: BatchJob, model: Described, op
     if differs:
         raise InputError(f"{options.output} was begun as another job: {differs}; name another output")
     return manifest.part_size()
-
-
-def _part_size(items: int, batch_size: int) -> int:
-    """A multiple of the batch size, so that all batches but the last are full."""
-    wanted = min(_LARGEST_PART, -(-items // _PARTS))
-    return max(1, -(-wanted // batch_size)) * batch_size
 
 
 class BatchOutput:
@@ -282,7 +279,11 @@ class BatchOutput:
             except BaseException:
                 if is_new and (manifest.is_empty or not manifest.finished()):
                     manifest.close()
-                    self._discard(was_there)
+                    # Delete what open() and the parts under way have made; ``was_there`` is an empty folder of the
+                    # user's.
+                    for made in [*(self.folder.iterdir() if was_there else [self.folder]), self._converted]:
+                        shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(missing_ok=True)
+                    self._delete_manifest()
                 raise
 
     def _started(self) -> str:
@@ -338,12 +339,6 @@ class BatchOutput:
             if not (self.file is not None and self.file.exists()):
                 self.folder.mkdir(exist_ok=True)
         return manifest
-
-    def _discard(self, was_there: bool) -> None:
-        """Delete what open() and the parts under way have made; ``was_there`` is an empty folder of the user's."""
-        for made in [*(self.folder.iterdir() if was_there else [self.folder]), self._converted]:
-            shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(missing_ok=True)
-        self._delete_manifest()
 
     def part(self, number: int) -> Path:
         """The file of a part."""

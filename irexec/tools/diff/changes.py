@@ -42,7 +42,11 @@ def own_changes(a: Node, b: Node) -> Iterator[Change]:
         yield Change("versions", "version", a.version, b.version)
     if a.type == b.type:
         yield from _attributes(a, b)
-    yield from _tensor_names(a, b)
+    for mine, theirs in zip(a.outputs, b.outputs, strict=False):
+        if set(mine.names) != set(theirs.names):
+            yield Change(
+                "tensor-names", f"tensor names of output {mine.index}", names_text(mine.names), names_text(theirs.names)
+            )
     yield from _metadata(a, b)
 
 
@@ -62,14 +66,6 @@ def _written(node: Node, name: str, values: Mapping[str, str]) -> str | None:
     if name in node.attributes:
         return node.attributes[name]
     return f"{values[name]} (default)" if name in values else None
-
-
-def _tensor_names(a: Node, b: Node) -> Iterator[Change]:
-    for mine, theirs in zip(a.outputs, b.outputs, strict=False):
-        if set(mine.names) != set(theirs.names):
-            yield Change(
-                "tensor-names", f"tensor names of output {mine.index}", names_text(mine.names), names_text(theirs.names)
-            )
 
 
 def names_text(names: list[str]) -> str | None:
@@ -196,10 +192,6 @@ def constant_changes(a: Constant, b: Constant) -> Iterator[Change]:
     if a.shape != b.shape:
         note = " (transposed)" if is_transposed(a, b) else ""
         yield Change("shapes", "shape", shape_text(a.shape), f"{shape_text(b.shape)}{note}")
-    yield from _damage(a, b)
-
-
-def _damage(a: Constant, b: Constant) -> Iterator[Change]:
     problems = [size_problem(each) or ("" if each.is_readable else "not in the file") for each in (a, b)]
     if problems[0] != problems[1]:
         yield Change("values", "bytes", problems[0] or "in the file", problems[1] or "in the file")

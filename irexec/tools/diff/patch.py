@@ -273,18 +273,14 @@ def _rows(layers: Sequence[LayerDiff]) -> Iterator[tuple[str, ...]]:
     if len(layers) > 1:
         changes = [change for change in changes if change.kind not in ("names", "tensor-names")]
     if not changes:
-        yield (*head, "", *_attributes(first))
+        # The attributes of a layer that only one model has, in the column of that model.
+        text = code(" ".join(f'{name}="{value}"' for name, value in first.attributes.items()))
+        yield (*head, "", *((text, "") if first.status == "removed" else ("", text)))
     for number, change in enumerate(changes):
         cells = (code(change.a), code(change.b))
         if change.values is not None:
             cells = (", ".join(total([_of(layer, change) for layer in layers]).parts()), "")
         yield (*(head if number == 0 else ("", "", "")), code(change.what), *cells)
-
-
-def _attributes(layer: LayerDiff) -> tuple[str, str]:
-    """The attributes of a layer that only one model has, in the column of that model."""
-    text = code(" ".join(f'{name}="{value}"' for name, value in layer.attributes.items()))
-    return (text, "") if layer.status == "removed" else ("", text)
 
 
 def _of(layer: LayerDiff, change: Change) -> ValueChange:

@@ -253,17 +253,15 @@ def _key(layer: LayerDiff) -> Hashable:
         return (
             status,
             type,
-            tuple(_change(change) for change in layer.changes if change.kind not in ("names", "tensor-names")),
+            tuple(
+                (change.kind, change.values.transposed, "", "")
+                if change.values is not None
+                else (change.kind, change.what, change.a, change.b)
+                for change in layer.changes
+                if change.kind not in ("names", "tensor-names")
+            ),
         )
     return status, type, bool(layer.between), tuple(sorted(layer.attributes.items()))
-
-
-def _change(change: Change) -> Hashable:
-    return (
-        (change.kind, change.values.transposed, "", "")
-        if change.values is not None
-        else (change.kind, change.what, change.a, change.b)
-    )
 
 
 def total(changes: Sequence[ValueChange]) -> ValueChange:

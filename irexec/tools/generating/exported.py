@@ -73,7 +73,13 @@ class ExportedModel:
         self._names = {name: port for port in self.model.inputs for name in (*_INPUTS, *_TABLES) if name in port.names}
         others = [port for port in self.model.inputs if port not in self._names.values()]
         outputs = {name: port for port in self.model.outputs for name in port.names}
-        written = _written(self.model)
+        # The Parameters that layers write to, with the layer and the name of its input.
+        written = {
+            value.node: (node, name)
+            for node in self.model.nodes
+            for name, value in resolve(node.type, node.version).kept_inputs(node).items()
+            if value.node.type == "Parameter"
+        }
         pairs = {port.name: outputs.get(_present(port)) for port in others}
         self.caches = {port.name: port for port in others if pairs[port.name] or port.node in written}
         self._check_names([port for port in others if port.name not in self.caches])
@@ -250,16 +256,6 @@ def _present(port: Port) -> str:
     """The name of the output that returns a cache: past_key_values.0.key is returned as present.0.key."""
     name = next((name for name in port.names if "past" in name), "")
     return name.replace("past_key_values", "present").replace("past", "present")
-
-
-def _written(model: Model) -> dict[Node, tuple[Node, str]]:
-    """The Parameters that layers write to, with the layer and the name of its input."""
-    return {
-        value.node: (node, name)
-        for node in model.nodes
-        for name, value in resolve(node.type, node.version).kept_inputs(node).items()
-        if value.node.type == "Parameter"
-    }
 
 
 def _blocks(port: Port, attention: Node, index: int) -> PartialShape:

@@ -173,7 +173,9 @@ def wrapped(placed: Placed, columns: int | None = None) -> Placed:
     for k, (top, bottom) in enumerate(pairwise([0.0, *cuts, placed.height])):
         boxes = [part for box in placed.boxes if (part := _part(box, top, bottom))]
         inside = [line for of, line, _ in pieces if of == k]
-        low, high = _extent(boxes, inside)
+        # The left and the right end of a column.
+        sides = [(box.x, box.x + box.width) for box in boxes] + [(x, x) for line in inside for x, _ in line.points]
+        low, high = min((low for low, _ in sides), default=0.0), max((high for _, high in sides), default=0.0)
         dx, dy = left - low, (_RADIUS + 2 if k else 0.0) - top
         found.boxes += [replace(box, x=box.x + dx, y=box.y + dy) for box in boxes]
         found.lines += [replace(line, points=tuple((x + dx, y + dy) for x, y in line.points)) for line in inside]
@@ -245,9 +247,3 @@ def _pieces(
             passed, ends = [(to_x, at)], [Connector(to_x, at, text)]
         passed.append((to_x, to_y))
     yield last, PlacedLine(tuple(passed), line.link, False, is_continued=bool(ends)), ends
-
-
-def _extent(boxes: Sequence[PlacedBox], lines: Sequence[PlacedLine]) -> tuple[float, float]:
-    """The left and the right end of a column."""
-    sides = [(box.x, box.x + box.width) for box in boxes] + [(x, x) for line in lines for x, _ in line.points]
-    return min((low for low, _ in sides), default=0.0), max((high for _, high in sides), default=0.0)

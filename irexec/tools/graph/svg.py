@@ -314,6 +314,7 @@ def graph_fragment(drawing: Drawing, *, id: str = "graph", is_whole_page: bool =
 
 def graph_section(drawing: Drawing, *, id: str, is_whole_page: bool = False) -> Html:
     """The graph without style sheet and script; see ``graph_fragment``."""
+    rows = [element("tr", element("th", element("kbd", keys)), element("td", what)) for keys, what in _KEYS]
     return element(
         "section",
         _bar(drawing),
@@ -321,7 +322,7 @@ def graph_section(drawing: Drawing, *, id: str, is_whole_page: bool = False) -> 
         element("aside", class_="details", hidden=True, aria_label="selected layer", tabindex=-1),
         element("div", class_="prints"),
         element("div", class_="said", aria_live="polite"),
-        _help(),
+        element("dialog", element("table", rows), element("p", _button("close-help", "Close")), aria_label="keys"),
         data(f"{id}-data", document(drawing)),
         id=id,
         class_="irexec-graph whole" if is_whole_page else "irexec-graph",
@@ -377,11 +378,6 @@ def _button(name: str, text: str, label: str | None = None) -> Html:
 
 def _folded_legend() -> Html:
     return element("details", element("summary", "Colours"), element("ul"), class_="legend")
-
-
-def _help() -> Html:
-    rows = [element("tr", element("th", element("kbd", keys)), element("td", what)) for keys, what in _KEYS]
-    return element("dialog", element("table", rows), element("p", _button("close-help", "Close")), aria_label="keys")
 
 
 @cache

@@ -114,7 +114,11 @@ class _Exposing:
             if fact.element is None:
                 return None
             fact = Fact(fact.element, (length,))
-            value = self._vector(graph, value, fact)
+            # The elements of a tensor as a vector, with zeros after them.
+            vector = self._emitted(
+                graph, "Reshape", [value, self._integer(graph, -1)], Fact(fact.element, (Dim(),)), special_zero="false"
+            )
+            value = self._filled_up(graph, vector, fact)
         return self._outwards(tensor.levels, value, fact)
 
     def count(self, levels: Levels) -> Value:
@@ -200,13 +204,6 @@ class _Exposing:
         shape = None if value.fact is None or value.fact.shape is None else (1, *value.fact.shape)
         fact = Fact(None if value.fact is None else value.fact.element, shape)
         return self._emitted(graph, "Unsqueeze", [value, self._integer(graph, 0)], fact)
-
-    def _vector(self, graph: Graph, value: Value, fact: Fact) -> Value:
-        """The elements of a tensor as a vector, with zeros after them."""
-        vector = self._emitted(
-            graph, "Reshape", [value, self._integer(graph, -1)], Fact(fact.element, (Dim(),)), special_zero="false"
-        )
-        return self._filled_up(graph, vector, fact)
 
     def _filled_up(self, graph: Graph, value: Value, fact: Fact) -> Value:
         """A tensor whose axis 0 is shorter than that of ``fact``, with zeros after it."""

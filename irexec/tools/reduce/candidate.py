@@ -245,15 +245,11 @@ def inner_wholes(whole: Whole, node: Node) -> Iterator[Whole]:
     ones after the first."""
     calls = _calls(whole.recording, node)
     for name, body in node.bodies.items():
-        for number, arrays in _chosen(calls.get(name) or _unknown(whole.recording, body)):
+        numbered = list(enumerate(calls.get(name) or _unknown(whole.recording, body)))
+        for number, arrays in [*numbered[:1], *numbered[1:][-1:], *numbered[1 : min(_ITERATIONS, len(numbered)) - 1]]:
             found = _whole(whole, body, arrays, f"{whole.path}{node.name}/{name}[{number}]/")
             if found is not None:
                 yield found
-
-
-def _chosen(calls: Sequence[Sequence[np.ndarray]]) -> list[tuple[int, Sequence[np.ndarray]]]:
-    numbered = list(enumerate(calls))
-    return [*numbered[:1], *numbered[1:][-1:], *numbered[1 : min(_ITERATIONS, len(numbered)) - 1]]
 
 
 def _whole(whole: Whole, body: Body, arrays: Sequence[np.ndarray], path: str) -> Whole | None:

@@ -12,7 +12,7 @@ from irexec.analysis.model import Model, Port
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, IrexecError, NodeError, RunTimeoutError
-from irexec.ir.dims import Dim, PartialShape, Size, smallest
+from irexec.ir.dims import Dim, PartialShape, smallest
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
 from irexec.ir.order import topological
@@ -117,7 +117,8 @@ class RecordedRun:
 
     def _shape(self, value: Value, inferred: PartialShape) -> PartialShape:
         if self.keep_shapes and inferred is not None:
-            return tuple(_plain(size) for size in inferred)
+            # The size without a symbol: files have no symbols.
+            return tuple(size if isinstance(size, int) else Dim(size.lo, size.hi) for size in inferred)
         array = self._held.get(value, self.inputs.get(value.node))
         if array is not None:
             return array.shape
@@ -216,11 +217,6 @@ def _shapes(node: Node, inputs: Collection[Fact]) -> list[Fact] | None:
     except IrexecError:
         return None
     return [Fact(facts[value].element, facts[value].shape) for value in alone.outputs]
-
-
-def _plain(size: Size) -> Size:
-    """The size without a symbol: files have no symbols."""
-    return size if isinstance(size, int) else Dim(size.lo, size.hi)
 
 
 RUNS = 8

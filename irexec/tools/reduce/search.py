@@ -62,8 +62,13 @@ def ddmin(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
     count = 2
     while len(kept) > 1:
         count = min(count, len(kept))
-        chunks = _chunks(len(kept), count)
-        shorter = _one_chunk(kept, chunks, fails) if count == 2 else None
+        # The bounds of ``count`` chunks of nearly equal length.
+        length = len(kept)
+        bounds = [length * i // count for i in range(count + 1)]
+        chunks = list(pairwise(bounds))
+        shorter = (
+            next((kept[start:end] for start, end in chunks if fails(kept[start:end])), None) if count == 2 else None
+        )
         if shorter is None:
             shorter = _without_chunk(kept, chunks, fails) if count > 2 else None
             remaining = max(count - 1, 2)
@@ -76,16 +81,6 @@ def ddmin(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
         else:
             count = 2 * count
     return kept
-
-
-def _chunks(length: int, count: int) -> list[tuple[int, int]]:
-    """The bounds of ``count`` chunks of nearly equal length."""
-    bounds = [length * i // count for i in range(count + 1)]
-    return list(pairwise(bounds))
-
-
-def _one_chunk(kept: tuple[T, ...], chunks: list[tuple[int, int]], fails: Fails[T]) -> tuple[T, ...] | None:
-    return next((kept[start:end] for start, end in chunks if fails(kept[start:end])), None)
 
 
 def _without_chunk(kept: tuple[T, ...], chunks: list[tuple[int, int]], fails: Fails[T]) -> tuple[T, ...] | None:
@@ -207,7 +202,11 @@ def smallest(whole: Whole, part: Part, fails: Trials) -> Part:
     if part == whole.everything and fails(whole, bare):
         return _without_parameters(whole, bare, fails)
     part = _without_parameters(whole, part, fails)
-    part = _bisected(whole, part, fails)
+    # Cut in topological order: first the layers after the last layer that the failure needs, then the layers before the
+    # first one.
+    units = shortest_prefix(part.units, lambda units: fails(whole, replace(part, units=units)))
+    units = shortest_suffix(units, lambda units: fails(whole, replace(part, units=units)))
+    part = replace(part, units=units)
     while True:
         part = _fewer_units(whole, part, fails)
         shorter = _bypassed(whole, part, fails)
@@ -216,14 +215,6 @@ def smallest(whole: Whole, part: Part, fails: Trials) -> Part:
         part = shorter
     part = _fewer_results(whole, part, fails)
     return _without_parameters(whole, part, fails)
-
-
-def _bisected(whole: Whole, part: Part, fails: Trials) -> Part:
-    """Cut in topological order: first the layers after the last layer that the failure needs, then the layers before
-    the first one."""
-    units = shortest_prefix(part.units, lambda units: fails(whole, replace(part, units=units)))
-    units = shortest_suffix(units, lambda units: fails(whole, replace(part, units=units)))
-    return replace(part, units=units)
 
 
 def _fewer_units(whole: Whole, part: Part, fails: Trials) -> Part:

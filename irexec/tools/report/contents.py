@@ -201,7 +201,8 @@ def layers_table(found: Contents, index: Index) -> Table:
 
     def name(row: _Row) -> Html:
         line, node = row
-        together = _computed_with(within.get(line.name) if not line.path else None, index)
+        main = within.get(line.name) if not line.path else None
+        together = None if main is None else element("div", "computed in the same step as ", main, class_="inside")
         return _name(line, joined(_details(line, node, index, own(row)), together), worst.get((line.id, line.name)))
 
     def cost(name: str) -> Callable[[_Row], object]:
@@ -291,10 +292,6 @@ def _detail_lines(line: LayerLine, node: Node, index: Index, own: LayerCost | No
 
 def _source(value: Value, source: str | None, index: Index) -> Content:
     return index.link(value.node, cut(source or value.node.name, 300))
-
-
-def _computed_with(main: str | None, index: Index) -> Content:
-    return None if main is None else element("div", "computed in the same step as ", main, class_="inside")
 
 
 def _times(found: Contents) -> tuple[dict[str, float], dict[str, str]]:

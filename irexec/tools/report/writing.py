@@ -124,7 +124,9 @@ def report(
     """
     options = options or ReportOptions()
     name = _name(model)
-    check_output(output, files_read(name, options.weights, options.inputs) if _is_path(model) else {})
+    check_output(
+        output, files_read(name, options.weights, options.inputs) if isinstance(model, str | os.PathLike) else {}
+    )
     with progress(f"reading {name}", 1) as advance:
         read, findings = _read(model, options, advance)
     if read is None:
@@ -137,10 +139,6 @@ def report(
     with new_file(output) as file:
         file.write(data)
     return _written(str(output), len(data), found, made)
-
-
-def _is_path(model: ModelLike) -> bool:
-    return isinstance(model, str | os.PathLike)
 
 
 def _name(model: ModelLike) -> str:

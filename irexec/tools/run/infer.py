@@ -156,7 +156,12 @@ def infer(
         RunTimeoutError: the run takes longer than the timeout.
     """
     notifier = notifier or Notifier()
-    read = _files_read(path, sources, options)
+    # Every file that the run reads, with what it is: none of them may be overwritten.
+    each = sources if options.steps is None else every_source(sources, options.steps)
+    files = files_read(path, options.weights, each)
+    read = files | {
+        file: what for file, what in ((options.labels, "the labels"), (options.reference, "the reference")) if file
+    }
     _check_files(options, read)
     labels = read_labels(options.labels) if options.labels else None
     model = _model(path, sources, options)
@@ -178,7 +183,18 @@ def infer(
     if trapped is not None and trapped.trap is not None:
         return InferReport({}, trap=trapped)
     takes_text = any(port.element is STRING for port in compiled.inputs)
-    report = replace(_report(wanted, arrays, labels, options), trap=trapped, takes_text=takes_text)
+    # Report the arrays of a run.
+    ranked = {name: arrays[value] for name, value in wanted.ranked.items()}
+    report = replace(
+        InferReport(
+            {name: arrays[value] for name, value in wanted.selected.items()},
+            _predictions(ranked, labels, options),
+            _compared(wanted.reference, wanted.selected, arrays, options) if wanted.reference else None,
+            None if options.dump_folder is None else len(wanted.dumped),
+        ),
+        trap=trapped,
+        takes_text=takes_text,
+    )
     if report.comparison is not None and not report.comparison.agrees and options.steps is None and trapped is None:
         change = _change_of_input(compiled, wanted, sources, options)
         report = replace(report, comparison=replace(report.comparison, change=change))
@@ -285,7 +301,13 @@ def _inputs_of_step(
         memory=MemoryLimit(options.max_memory),
         sizes=sizes_for(compiled.model),
     )
-    _require_inputs(compiled, inputs)
+    # Raise InputError if an input has no value.
+    missing = [port.name for port in compiled.inputs if port.name not in inputs]
+    if missing:
+        raise InputError(
+            f"no value is given for {listed([repr(name) for name in missing], 5)}: the model has "
+            f"{expected(compiled.inputs)}; -i random generates values"
+        )
     if options.save_inputs is not None:
         write_results(_named(options.save_inputs, step), inputs, options.image, notifier.note)
     return inputs
@@ -312,34 +334,12 @@ def _run(
     return trapped, {} if trapped.trap is not None else dict(zip(wanted.values, found, strict=True))
 
 
-def _report(
-    wanted: _Wanted, arrays: Mapping[Value, np.ndarray], labels: Sequence[str] | None, options: InferOptions
-) -> InferReport:
-    """Report the arrays of a run."""
-    ranked = {name: arrays[value] for name, value in wanted.ranked.items()}
-    return InferReport(
-        {name: arrays[value] for name, value in wanted.selected.items()},
-        _predictions(ranked, labels, options),
-        _compared(wanted.reference, wanted.selected, arrays, options) if wanted.reference else None,
-        None if options.dump_folder is None else len(wanted.dumped),
-    )
-
-
 def _predictions(
     ranked: Mapping[str, np.ndarray], labels: Sequence[str] | None, options: InferOptions
 ) -> tuple[Prediction, ...] | None:
     if not options.topk:
         return None
     return tuple(predictions(ranked, options.topk, labels, options.class_axis, softmax=options.softmax))
-
-
-def _files_read(path: str, sources: Sequence[InputSource], options: InferOptions) -> dict[str, str]:
-    """Every file that the run reads, with what it is: none of them may be overwritten."""
-    each = sources if options.steps is None else every_source(sources, options.steps)
-    files = files_read(path, options.weights, each)
-    return files | {
-        file: what for file, what in ((options.labels, "the labels"), (options.reference, "the reference")) if file
-    }
 
 
 def _model(path: str, sources: Sequence[InputSource], options: InferOptions) -> Model:
@@ -384,16 +384,6 @@ def _require(compiled: CompiledModel, values: Sequence[Value], options: InferOpt
         if not options.shapes:
             raise
         raise refused(options.shapes, error) from None
-
-
-def _require_inputs(compiled: CompiledModel, given: Mapping[str, np.ndarray]) -> None:
-    """Raise InputError if an input has no value."""
-    missing = [port.name for port in compiled.inputs if port.name not in given]
-    if missing:
-        raise InputError(
-            f"no value is given for {listed([repr(name) for name in missing], 5)}: the model has "
-            f"{expected(compiled.inputs)}; -i random generates values"
-        )
 
 
 def _wanted(compiled: CompiledModel, options: InferOptions) -> _Wanted:

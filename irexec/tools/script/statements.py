@@ -99,7 +99,8 @@ def _inline(node: Node) -> tuple[Expression, ...] | None:
     is_default = kept.element.name in ("f32", "i64")
     try:
         # NaN and infinities are not literals.
-        made = constant(_evaluated(source), None if is_default else kept.element).value.node.constant
+        # The value of a literal; ValueError for what is not one.
+        made = constant(ast.literal_eval(source), None if is_default else kept.element).value.node.constant
     except (IrexecError, ValueError):
         return None
     assert made is not None
@@ -118,11 +119,6 @@ def _short(value: np.ndarray) -> str:
 
 def _texts(value: Any) -> str:
     return f"[{', '.join(map(_texts, value))}]" if isinstance(value, list) else quoted(str(value))
-
-
-def _evaluated(source: str) -> Any:
-    """The value of a literal; ValueError for what is not one."""
-    return ast.literal_eval(source)
 
 
 _MANY = 4

@@ -238,7 +238,9 @@ class OnnxFileRuntime(Runtime):
         if not asked:
             return [{} for _ in feeds]
         carried = [
-            None if one is None or one.native or not one.bits else _onnx_name(carried_type(one))
+            None
+            if one is None or one.native or not one.bits
+            else ("FLOAT" if str(carried_type(one)) == "f32" else "INT32")
             for one in asked.values()
         ]
         is_file = not inlined and asked.keys() <= set(self.outputs) and not any(carried)
@@ -274,10 +276,6 @@ class OnnxFileRuntime(Runtime):
     @abstractmethod
     def _run(self, path: Path, feeds: Sequence[Arrays], results: Sequence[str] = ()) -> list[list[np.ndarray]]:
         """The outputs of an .onnx file for each run: these results, or all."""
-
-
-def _onnx_name(element: object) -> str:
-    return "FLOAT" if str(element) == "f32" else "INT32"
 
 
 class OnnxRuntime(OnnxFileRuntime, ProcessRuntime):

@@ -111,7 +111,9 @@ def observed(model: Model, values: Sequence[Value], elements: Sequence[Element |
     parameters = [node for node in made.parameters if node.outputs]
     inputs = [adding.parameter(node) for node in parameters]
     for i, (value, element) in enumerate(zip(found, elements, strict=True)):
-        given = _given(value)
+        # The value itself, or what an Assign passes on: in OpenVINO its output cannot be read.
+        source = value.node.inputs[0] if value.node.type == "Assign" and value.node.inputs else None
+        given = value if source is None else source
         adding.result(adding.replaced.get(given, given), element, i)
     return ObservedCopy(made, tuple(node.name for node in parameters), tuple(inputs))
 
@@ -129,12 +131,6 @@ def fed(inputs: Sequence[Port], arrays: Mapping[str, np.ndarray], made: Observed
         name: array if element is None or element.kind == "string" else array.astype(element.carrier, copy=False)
         for name, array, element in zip(made.inputs, bound, made.types, strict=True)
     }
-
-
-def _given(value: Value) -> Value:
-    """The value itself, or what an Assign passes on: in OpenVINO its output cannot be read."""
-    source = value.node.inputs[0] if value.node.type == "Assign" and value.node.inputs else None
-    return value if source is None else source
 
 
 class _Adding:
