@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, TensorProto, helper
 
 from converters.ir_to_onnx.graph import Names, Tensor, onnx_element, value_info
 from converters.ir_to_onnx.graph_writer import ExportError, ExportState, GraphWriter, RefusedLayer, WrittenLayer
@@ -109,11 +109,6 @@ def _tensors(graph: GraphProto) -> Iterator[TensorProto]:
     return (tensor for one in _graphs(graph) for tensor in one.initializer)
 
 
-def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """The nodes of a graph and of the graphs in its nodes."""
-    return (node for one in _graphs(graph) for node in one.node)
-
-
 _TENSOR_NAMES = "irexec.tensor_names"
 """Key of the further tensor names of a tensor, in its metadata."""
 
@@ -211,7 +206,7 @@ class _ModelWriter:
         states = tuple(self._state(variable) for variable in self.state.variables)
         proto = self._model()
         names = [tuple(tensor.name for tensor in tensors) for tensors in (inputs, outputs)]
-        kept = {node.name for node in _nodes(proto.graph)}
+        kept = {node.name for one in _graphs(proto.graph) for node in one.node}
         layers = tuple(
             WrittenLayer.of(node, [one.op_type for one in protos if one.name in kept])
             for node, protos in self.state.written

@@ -280,14 +280,11 @@ class GraphWriter:
             known = fact.known if fact.element is None or fact.element.native or fact.element.kind == "string" else None
             self.values[value] = Tensor(name, tensor.element, fact.shape, known, tensor.constant)
         self.onnx.rename(first, renamed)
-        self._name_nodes(node, first)
+        # The last node of a layer has the layer's name.
+        if len(self.onnx.nodes) > first:
+            self.onnx.nodes[-1].name = self.state.node_names.claim(node.name or node.type)
         self.state.written.append((node, self.onnx.nodes[first:]))
 
     def _claimed(self, value: Value) -> str:
         """The name of the tensor of a value: its first tensor name, else that of its layer."""
         return self.state.names.claim(value.names[0]) if value.names else self.state.names.unique(value.label)
-
-    def _name_nodes(self, node: Node, first: int) -> None:
-        """The last node of a layer has the layer's name."""
-        if len(self.onnx.nodes) > first:
-            self.onnx.nodes[-1].name = self.state.node_names.claim(node.name or node.type)

@@ -78,15 +78,11 @@ def _decorator(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for type in types:
-            _add(Translation(type, since, kind, _first_sentence(function), function))
+            text = " ".join((function.__doc__ or "").split("\n\n")[0].split())
+            _add(Translation(type, since, kind, text.partition(". ")[0].removesuffix("."), function))
         return function
 
     return register
-
-
-def _first_sentence(function: Callable[..., Any]) -> str:
-    text = " ".join((function.__doc__ or "").split("\n\n")[0].split())
-    return text.partition(". ")[0].removesuffix(".")
 
 
 def _add(translation: Translation) -> None:

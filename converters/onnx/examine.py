@@ -92,16 +92,14 @@ def _node_findings(model: onnx.ModelProto) -> Iterator[Finding]:
         own = graph.opset_import if isinstance(graph, onnx.FunctionProto) else ()
         context.opset_imports = imported | {opset.domain: opset.version for opset in own}
         for node in graph.node:
-            if not any(subgraphs(node)) and not _is_own_function(node, model):
+            if not any(subgraphs(node)) and not any(
+                (function.domain, function.name) == (node.domain, node.op_type) for function in model.functions
+            ):
                 try:
                     checker.check_node(node, context)
                 except Exception as error:
                     # As above.
                     yield location(node).finding(codes.CHECKER, _brief(error))
-
-
-def _is_own_function(node: onnx.NodeProto, model: onnx.ModelProto) -> bool:
-    return any((function.domain, function.name) == (node.domain, node.op_type) for function in model.functions)
 
 
 def _inference_findings(model: onnx.ModelProto) -> Iterator[Finding]:

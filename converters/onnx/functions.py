@@ -117,7 +117,11 @@ def _expanded(model: onnx.ModelProto, operator: tuple[str, str], where: str) -> 
         raise ConversionError(
             f"{where}: it has {calls} nodes of {schema.name}, which is a function; at most {allowed} can be inlined"
         )
-    if not _all_have_inputs(model, schema):
+    # Whether all nodes of an operator have its minimum numbers of inputs and outputs.
+    nodes = [
+        node for node in every_node(model.graph) if (domain_of(node), node.op_type) == (schema.domain, schema.name)
+    ]
+    if not all(len(node.input) >= schema.min_input and len(node.output) >= schema.min_output for node in nodes):
         # The builder of the body would read missing inputs; the check of nodes reports them.
         return model
     try:
@@ -130,14 +134,6 @@ def _expanded(model: onnx.ModelProto, operator: tuple[str, str], where: str) -> 
     for inner in sorted(_untranslated(expanded) - before):
         expanded = _expanded(expanded, inner, where)
     return expanded if _untranslated(expanded) < before else model
-
-
-def _all_have_inputs(model: onnx.ModelProto, schema: defs.OpSchema) -> bool:
-    """Whether all nodes of an operator have its minimum numbers of inputs and outputs."""
-    nodes = [
-        node for node in every_node(model.graph) if (domain_of(node), node.op_type) == (schema.domain, schema.name)
-    ]
-    return all(len(node.input) >= schema.min_input and len(node.output) >= schema.min_output for node in nodes)
 
 
 def _prepared(model: onnx.ModelProto, schema: defs.OpSchema) -> onnx.ModelProto:

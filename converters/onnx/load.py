@@ -82,17 +82,14 @@ def _of_graphs(graph: onnx.GraphProto | onnx.FunctionProto) -> Iterator[str]:
     for inner in every_graph(graph):
         yield inner.name
         if isinstance(inner, onnx.GraphProto):
-            yield from _of_values([*inner.input, *inner.output, *inner.value_info])
+            infos = [*inner.input, *inner.output, *inner.value_info]
+            for info in infos:
+                yield info.name
+                yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
             yield from _of_tensors([*inner.initializer, *(sparse.values for sparse in inner.sparse_initializer)])
         for node in inner.node:
             yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
             yield from _of_attributes(node.attribute)
-
-
-def _of_values(infos: Iterable[onnx.ValueInfoProto]) -> Iterator[str]:
-    for info in infos:
-        yield info.name
-        yield from (dim.dim_param for dim in info.type.tensor_type.shape.dim)
 
 
 def _of_tensors(tensors: Iterable[TensorProto]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import functools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -202,7 +202,11 @@ def _inputs(operator: str, domain: str) -> tuple[list[_Input], bool]:
     is_variadic = False
     for schema in _versions(operator, domain):
         for i, formal in enumerate(schema.inputs):
-            elements = _tensor_types(formal.types)
+            # The element types of tensors and optional tensors among types of ONNX: "tensor(float)", "seq(...)".
+            plain = (name.removeprefix("optional(") for name in formal.types)
+            elements = frozenset(
+                _ELEMENTS[name.replace("))", ")")] for name in plain if name.replace("))", ")") in _ELEMENTS
+            )
             if i < len(found):
                 found[i] = _Input(found[i].name, found[i].elements | elements)
             else:
@@ -221,9 +225,3 @@ def _versions(operator: str, domain: str) -> Iterator[defs.OpSchema]:
             return
         yield schema
         newest = schema.since_version - 1
-
-
-def _tensor_types(names: Iterable[str]) -> frozenset[Element]:
-    """The element types of tensors and optional tensors among types of ONNX: "tensor(float)", "seq(...)"."""
-    plain = (name.removeprefix("optional(") for name in names)
-    return frozenset(_ELEMENTS[name.replace("))", ")")] for name in plain if name.replace("))", ")") in _ELEMENTS)

@@ -84,7 +84,9 @@ class Scope:
         taken = dict.fromkeys(self.values, inputs) | dict.fromkeys(self.initializers, "an initializer")
         if self.objections is not None:
             self.objections.begin(self.graph)
-            self._check_tensors(self.objections)
+            for name, finding in tensor_findings(self.graph, self.folder):
+                self.objections.add(self.graph, finding)
+                self.assume(name)
         for node in _in_order(self.graph.node, taken, self.opsets, self._used):
             if self.objections is None:
                 self._node(node)
@@ -106,11 +108,6 @@ class Scope:
         return [
             inner.lookup(output.name, f"output {output.name!r} of subgraph {graph.name!r}") for output in graph.output
         ]
-
-    def _check_tensors(self, objections: Objections) -> None:
-        for name, finding in tensor_findings(self.graph, self.folder):
-            objections.add(self.graph, finding)
-            self.assume(name)
 
     def compare_declared(self, objections: Objections) -> None:
         """Report the declared types and shapes that contradict the inferred ones."""

@@ -206,7 +206,11 @@ def conv_transpose(
     """ConvTranspose with explicit pads; Transposes for channels last and for the axes of the filter."""
     rank = filter.require_rank("the filter") - 2
     order = (filter_format or weights_format or "XIO").upper()
-    filter = _onnx_filter(ctx, filter, order, groups, rank)
+    # A filter as ONNX has it: inputs, outputs of a group, spatial axes. O of each spelling is the number of outputs of
+    # a group, I of all inputs.
+    places = {"XIO": (rank, rank + 1, 0), "XOI": (rank + 1, rank, 0), "OIX": (1, 0, 2), "IOX": (0, 1, 2)}[order]
+    axes = [places[0], places[1], *range(places[2], places[2] + rank)]
+    filter = filter if axes == list(range(rank + 2)) else ctx.transpose(filter, axes)
     kernel = known_sizes(filter.shape, 2)
     check(kernel is not None, "the size of the kernel is not known")
     assert kernel is not None
@@ -224,16 +228,6 @@ def conv_transpose(
     if bias is not None:
         result = ctx.emit("Add", result, ctx.unsqueeze(bias, *range(1, rank + 1)))
     return ctx.transpose(result, [0, *range(2, rank + 2), 1]) if data_format == "NXC" else result
-
-
-def _onnx_filter(ctx: ExportContext, filter: Tensor, order: str, groups: int, rank: int) -> Tensor:
-    """A filter as ONNX has it: inputs, outputs of a group, spatial axes.
-
-    O of each spelling is the number of outputs of a group, I of all inputs.
-    """
-    places = {"XIO": (rank, rank + 1, 0), "XOI": (rank + 1, rank, 0), "OIX": (1, 0, 2), "IOX": (0, 1, 2)}[order]
-    axes = [places[0], places[1], *range(places[2], places[2] + rank)]
-    return filter if axes == list(range(rank + 2)) else ctx.transpose(filter, axes)
 
 
 @composed("BinaryConvolution")

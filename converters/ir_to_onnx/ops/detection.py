@@ -202,16 +202,14 @@ def prior_grid_generator(
     number = ctx.slice(ctx.shape_of(priors), 0, 1, 0)
     rows, columns = (ctx.slice(sizes, axis, axis + 1, 0) for axis in (2, 3))
     if attributes.h or attributes.w:
-        flat = _filled(ctx, flat, ctx.emit("Mul", ctx.emit("Mul", rows, columns), number))
+        # Rows (n, 4), then zeros: (count, 4).
+        missing = ctx.emit(
+            "Sub", ctx.emit("Mul", ctx.emit("Mul", rows, columns), number), ctx.slice(ctx.emit("Shape", flat), 0, 1, 0)
+        )
+        flat = ctx.emit("Pad", flat, ctx.concat(ctx.ints(0, 0), missing, ctx.ints(0)))
     if attributes.flatten:
         return ctx.cast(flat, kind)
     return ctx.cast(ctx.emit("Reshape", flat, ctx.concat(rows, columns, number, ctx.ints(4))), kind)
-
-
-def _filled(ctx: ExportContext, rows: Tensor, count: Tensor) -> Tensor:
-    """Rows (n, 4), then zeros: (count, 4)."""
-    missing = ctx.emit("Sub", count, ctx.slice(ctx.emit("Shape", rows), 0, 1, 0))
-    return ctx.emit("Pad", rows, ctx.concat(ctx.ints(0, 0), missing, ctx.ints(0)))
 
 
 @composed("ExperimentalDetectronGenerateProposalsSingleImage")

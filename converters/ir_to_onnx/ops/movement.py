@@ -225,7 +225,9 @@ def roll(ctx: ExportContext, data: Tensor, shift: Tensor, axes: Tensor) -> Tenso
     for i, axis in enumerate(along):
         amount = _shift_of(ctx, shift, i)
         size = ctx.slice(ctx.emit("Shape", data), axis, axis + 1 or None, 0)
-        start = _nonnegative_remainder(ctx, amount, size)
+        # -amount modulo size; 0 for an axis of size 0.
+        divisor = ctx.emit("Max", size, ctx.ints(1))
+        start = ctx.emit("Mod", ctx.emit("Neg", ctx.cast(amount, I64)), divisor)
         at, step = ctx.ints(axis), ctx.ints(1)
         tail = ctx.emit("Slice", data, start, ctx.ints(int(np.iinfo(np.int64).max)), at, step)
         head = ctx.emit("Slice", data, ctx.ints(0), start, at, step)
@@ -241,12 +243,6 @@ def _shift_of(ctx: ExportContext, shift: Tensor, i: int) -> Tensor:
         return ctx.ints(values[0] if len(values) == 1 else values[i])
     check(vector.shape is not None and isinstance(vector.shape[0], int), "the number of shifts is not known")
     return vector if vector.shape == (1,) else ctx.slice(vector, i, i + 1, 0)
-
-
-def _nonnegative_remainder(ctx: ExportContext, amount: Tensor, size: Tensor) -> Tensor:
-    """-amount modulo size; 0 for an axis of size 0."""
-    divisor = ctx.emit("Max", size, ctx.ints(1))
-    return ctx.emit("Mod", ctx.emit("Neg", ctx.cast(amount, I64)), divisor)
 
 
 _FIRST, _LAST = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)

@@ -246,15 +246,11 @@ def _changed(
     return ctx.constant(of_array(array), weights.element)
 
 
-def _class_count(ctx: ExportContext, data: Tensor) -> Tensor:
-    """The size of the last axis, a scalar."""
-    return ctx.reshape(ctx.slice(ctx.shape_of(data), -1, None, 0), [])
-
-
 def _blank(ctx: ExportContext, data: Tensor, index: Tensor | None) -> Tensor:
     if index is not None:
         return ctx.reshape(as_i64(ctx, index), [])
-    return ctx.emit("Sub", _class_count(ctx, data), ctx.constant(1))
+    # The size of the last axis, a scalar.
+    return ctx.emit("Sub", ctx.reshape(ctx.slice(ctx.shape_of(data), -1, None, 0), []), ctx.constant(1))
 
 
 def _steps_below(ctx: ExportContext, like: Tensor, lengths: Tensor) -> Tensor:
@@ -320,7 +316,10 @@ def ctc_loss(
     targets = as_i64(ctx, labels)
     keep = _steps_below(ctx, targets, label_length)
     if unique:
-        keep = ctx.emit("And", keep, _first_of_equal(ctx, targets))
+        # Whether no value before is equal, of (batch, steps).
+        same = ctx.cast(ctx.emit("Equal", ctx.unsqueeze(targets, 2), ctx.unsqueeze(targets, 1)), I64)
+        before = ctx.emit("Trilu", same, ctx.constant(-1), upper=0)
+        keep = ctx.emit("And", keep, ctx.emit("Equal", ctx.reduce("ReduceSum", before, [2]), ctx.constant(0)))
     elif preprocess_collapse_repeated:
         keep = ctx.emit("And", keep, _changes(ctx, targets))
     targets, counts = _to_front(ctx, targets, keep, 0)
@@ -328,13 +327,6 @@ def ctc_loss(
     states = _with_blanks(ctx, targets, _blank(ctx, logits, blank_index))
     forward = _forward(ctx, scores, as_i64(ctx, logit_length), states, ctc_merge_repeated)
     return ctx.cast(_minus_log_probability(ctx, forward, counts), logits.element)
-
-
-def _first_of_equal(ctx: ExportContext, values: Tensor) -> Tensor:
-    """Whether no value before is equal, of (batch, steps)."""
-    same = ctx.cast(ctx.emit("Equal", ctx.unsqueeze(values, 2), ctx.unsqueeze(values, 1)), I64)
-    before = ctx.emit("Trilu", same, ctx.constant(-1), upper=0)
-    return ctx.emit("Equal", ctx.reduce("ReduceSum", before, [2]), ctx.constant(0))
 
 
 def _with_blanks(ctx: ExportContext, labels: Tensor, blank: Tensor) -> Tensor:

@@ -93,7 +93,9 @@ def coupled(ctx: TranslationContext, of_pairs: Expression, pairs: Sequence[tuple
     def iteration(builder: BodyBuilder, states: list[Value], _: list[Value]) -> IterationResult:
         inner = builder.inner
         matrix, p = Expression(inner, builder.captured(q)), Expression(inner, states[0])
-        product = _sum(matrix * p.unsqueeze(1))
+        # The sum along the last axis of three.
+        x = matrix * p.unsqueeze(1)
+        product = Expression(x.ctx, x.ctx.emit("ReduceSum", x.value, [2], keep_dims=False))
         total = (p * product).sum(1)
         error = Expression(inner, inner.emit("ReduceMax", abs(product - total).value, [1], keep_dims=True))
         running = Expression(inner, states[1]) & (error >= 0.005 / classes)
@@ -138,8 +140,3 @@ def _swept(
         product = (product + step * row) / scale
         p = (p + step * chosen) / scale
     return p
-
-
-def _sum(x: Expression) -> Expression:
-    """The sum along the last axis of three."""
-    return Expression(x.ctx, x.ctx.emit("ReduceSum", x.value, [2], keep_dims=False))

@@ -325,7 +325,7 @@ def _summed(
     rows = ctx.emit(
         "Reshape",
         x,
-        ctx.emit("Concat", ctx.constant([-1]), total.unsqueeze(0).value, _last(ctx, x), axis=0),
+        ctx.emit("Concat", ctx.constant([-1]), total.unsqueeze(0).value, ctx.unsqueeze(ctx.size(x, 2), [0]), axis=0),
         special_zero=False,
     )
     rows = ctx.emit("Reshape", rows, [0, -1], special_zero=True)
@@ -341,10 +341,6 @@ def _summed(
     )
     stops = ctx.emit("Add", ctx.constant(pads[:axes]), ctx.convert(image_shape, I64))
     return ctx.emit("Slice", whole, pads[:axes], stops, [1] * axes, list(range(2, 2 + axes)))
-
-
-def _last(ctx: TranslationContext, x: Value) -> Value:
-    return ctx.unsqueeze(ctx.size(x, 2), [0])
 
 
 def _axis_sizes(ctx: TranslationContext, shape: Value, axes: int) -> list[Expression]:

@@ -445,17 +445,14 @@ def _max_align(
     low = Expression(ctx, ctx.constant(float("-inf"), x))
     counted = used.select(result, low).value
     # The samples of a bin are adjacent: rows are (bins, samples).
-    split = ctx.emit("Reshape", counted, _split_shape(ctx, counted, bins), special_zero=True)
-    maxima = Expression(ctx, ctx.emit("ReduceMax", split, [3, 5], keep_dims=False))
-    return maxima.equals(float("-inf")).select(0, maxima).value
-
-
-def _split_shape(ctx: TranslationContext, table: Value, bins: tuple[int, int]) -> Value:
     per_bin = [
-        ctx.emit("Divide", ctx.unsqueeze(ctx.size(table, axis), [0]), ctx.constant([bins[axis - 2]])) for axis in (2, 3)
+        ctx.emit("Divide", ctx.unsqueeze(ctx.size(counted, axis), [0]), ctx.constant([bins[axis - 2]]))
+        for axis in (2, 3)
     ]
     parts = [ctx.constant([0, 0, bins[0]]), per_bin[0], ctx.constant([bins[1]]), per_bin[1]]
-    return ctx.emit("Concat", *parts, axis=0)
+    split = ctx.emit("Reshape", counted, ctx.emit("Concat", *parts, axis=0), special_zero=True)
+    maxima = Expression(ctx, ctx.emit("ReduceMax", split, [3, 5], keep_dims=False))
+    return maxima.equals(float("-inf")).select(0, maxima).value
 
 
 def _samples(

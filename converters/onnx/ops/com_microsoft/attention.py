@@ -195,7 +195,8 @@ def multi_head_attention(
     start = None if past_sequence_length is None else _scalar_length(ctx, past_sequence_length)
     keys, stored_key = _appended(ctx, past_key, heads.key, start)
     values, stored_value = _appended(ctx, past_value, heads.value, start)
-    before = _past_length(ctx, past_key, start)
+    # The number of keys before the new ones; None is 0.
+    before = start if past_key is None or start is not None else Expression(ctx, ctx.size(past_key, 2))
     heads = Heads(heads.query, keys, values)
     mask = Mask()
     if key_padding_mask is not None:
@@ -217,11 +218,6 @@ def multi_head_attention(
 
 def _scalar_length(ctx: TranslationContext, length: Value) -> Expression:
     return Expression(ctx, ctx.scalar(ctx.convert(length, I64)))
-
-
-def _past_length(ctx: TranslationContext, past: Value | None, start: Expression | None) -> Expression | None:
-    """The number of keys before the new ones; None is 0."""
-    return start if past is None or start is not None else Expression(ctx, ctx.size(past, 2))
 
 
 def _appended(ctx: TranslationContext, past: Value | None, new: Value, start: Expression | None) -> tuple[Value, Value]:
