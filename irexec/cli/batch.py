@@ -46,21 +46,14 @@ _JOB = OptionGroup(
             required=True,
             type=FilePath(),
         ),
-        "resume": flag("--resume", "Resume the job that writes this output, if it was started."),
-        "restart": flag("--restart", "Delete what an earlier job has written to this output, and start anew."),
-        "errors": option(
-            "--errors", "After an item that cannot be read or run.", choices=["skip", "stop"], default="skip"
-        ),
-        "limit": option("--limit", "Only the first N items.", type=click.IntRange(1), metavar="N"),
+        "resume": flag("Resume the job that writes this output, if it was started."),
+        "restart": flag("Delete what an earlier job has written to this output, and start anew."),
+        "errors": option("After an item that cannot be read or run.", choices=["skip", "stop"]),
+        "limit": option("Only the first N items.", type=click.IntRange(1), metavar="N"),
         "shuffle_seed": option(
-            "--shuffle-seed",
-            "Take the items in a random order, before --limit.",
-            type=click.IntRange(0),
-            metavar="SEED",
+            "Take the items in a random order, before --limit.", type=click.IntRange(0), metavar="SEED"
         ),
-        "jobs": option(
-            "--jobs", "Number of processes; default: number of available cores.", type=click.IntRange(1, 4096)
-        ),
+        "jobs": option("Number of processes; default: number of available cores.", type=click.IntRange(1, 4096)),
     },
 )
 
@@ -84,10 +77,8 @@ _ENGINE = OptionGroup(
     "Items and output",
     _engine,
     {
-        "engine": option("--engine", "Processes here, or of a Ray cluster.", choices=["local", "ray"], default="local"),
-        "address": option(
-            "--address", "The Ray cluster: auto, or HOST:PORT of its head; default: a new one on this machine."
-        ),
+        "engine": option("Processes here, or of a Ray cluster.", choices=["local", "ray"], default="local"),
+        "address": option("The Ray cluster: auto, or HOST:PORT of its head; default: a new one on this machine."),
     },
 )
 
@@ -116,19 +107,16 @@ _RESULTS = OptionGroup(
     _results,
     {
         "form": option("--format", "Of the files in a folder; default: npz.", choices=FORMATS),
-        "column": option("--column", "The column of a .parquet that has the items; default: the only one."),
-        "batch_size": option(
-            "--batch-size", "Items of a run, if the model takes any number; default: 8.", type=click.IntRange(1)
-        ),
+        "column": option("The column of a .parquet that has the items; default: the only one."),
+        "batch_size": option("Items of a run, if the model takes any number; default: 8.", type=click.IntRange(1)),
         "topk": option(
-            "--topk",
             "Write the K classes with the largest scores of each result instead of its values.",
             type=click.IntRange(1),
             metavar="K",
         ),
         "class_axis": option("--axis", "The axis of the classes for --topk, of a result of all items.", type=int),
-        "softmax": flag("--softmax", "For --topk: scores are softmax of the values, for results that are logits."),
-        "labels": option("--labels", "Names of the classes of --topk, one per line.", type=FilePath()),
+        "softmax": flag("For --topk: scores are softmax of the values, for results that are logits."),
+        "labels": option("Names of the classes of --topk, one per line.", type=FilePath()),
     },
 )
 _PREDICTOR = OptionGroup(
@@ -138,8 +126,8 @@ _PREDICTOR = OptionGroup(
         "tensors": option(
             "--tensor", "Write this tensor instead of the results; may be repeated.", multiple=True, metavar="NAME"
         ),
-        "rebatch": flag("--rebatch", "Let a model of a fixed batch take any number of items."),
-        "weights": option("--weights", "As for irexec infer.", choices=["auto", "packed", "unpacked"], default="auto"),
+        "rebatch": flag("Let a model of a fixed batch take any number of items."),
+        "weights": option("As for irexec infer.", choices=["auto", "packed", "unpacked"]),
         "bin": WEIGHTS.options["weights"],
         "mmap": WEIGHTS.options["mmap"],
         "precision": COMPUTE.options["precision"],

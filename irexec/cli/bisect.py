@@ -29,11 +29,11 @@ _RELEASES = OptionGroup(
     "Releases",
     BisectOptions,
     {
-        "openvino": option("--openvino", "The releases of OpenVINO, such as 2023.0..2026.4.", metavar="A..B"),
-        "onnxruntime": option("--onnxruntime", "The releases of ONNX Runtime, for a .onnx.", metavar="A..B"),
-        "all": flag("--all", "Run every release, not only those of a binary search."),
+        "openvino": option("The releases of OpenVINO, such as 2023.0..2026.4.", metavar="A..B"),
+        "onnxruntime": option("The releases of ONNX Runtime, for a .onnx.", metavar="A..B"),
+        "all": flag("Run every release, not only those of a binary search."),
         "environments": ENVIRONMENTS,
-        "installed": flag("--installed", "Only releases that the folder has: nothing is downloaded."),
+        "installed": flag("Only releases that the folder has: nothing is downloaded."),
     },
 )
 _COMPARISON = OptionGroup(
@@ -41,13 +41,10 @@ _COMPARISON = OptionGroup(
     BisectOptions,
     {
         "against": option(
-            "--against",
-            "irexec's own results, or those of the first release that runs the model.",
-            choices=("irexec", "first"),
-            default="irexec",
+            "irexec's own results, or those of the first release that runs the model.", choices=("irexec", "first")
         ),
-        "rtol": option("--rtol", "Relative tolerance; default: as for compare.", type=float),
-        "atol": option("--atol", "Absolute tolerance; default: as for compare.", type=float),
+        "rtol": option("Relative tolerance; default: as for compare.", type=float),
+        "atol": option("Absolute tolerance; default: as for compare.", type=float),
     },
 )
 

@@ -44,7 +44,6 @@ def _runtime(side: str) -> Option:
         "evaluator of onnx.",
         type=RUNTIME,
         metavar="RUNTIME",
-        default="irexec",
     )
 
 
@@ -76,19 +75,13 @@ _COMPARISON = OptionGroup(
     "Comparison",
     CompareOptions,
     {
-        "metric": option(
-            "--metric", "Decides whether tensors agree; default: max, or snr after quantisation.", choices=METRICS
-        ),
-        "rtol": option(
-            "--rtol", "Relative tolerance of max; default: 1e-4 for f32, 0.01 for f16, 0.05 for bf16.", type=float
-        ),
+        "metric": option("Decides whether tensors agree; default: max, or snr after quantisation.", choices=METRICS),
+        "rtol": option("Relative tolerance of max; default: 1e-4 for f32, 0.01 for f16, 0.05 for bf16.", type=float),
         "atol": option(
-            "--atol", "Absolute tolerance of max; default: rtol times the root mean square of A's tensor.", type=float
+            "Absolute tolerance of max; default: rtol times the root mean square of A's tensor.", type=float
         ),
         "threshold": option(
-            "--threshold",
-            "Of the other metrics: at most 0.001 (rel), at least 0.999 (cosine) or 30 dB (snr).",
-            type=float,
+            "Of the other metrics: at most 0.001 (rel), at least 0.999 (cosine) or 30 dB (snr).", type=float
         ),
         "maps": option(
             "--map",
@@ -100,15 +93,10 @@ _COMPARISON = OptionGroup(
         "inputs_of": option(
             "--from-inputs-of", "The inputs of the other model are tensors of this one.", choices=["A", "B"]
         ),
-        "isolate": flag(
-            "--isolate", "Run each layer of B alone, with the tensors of A as inputs: errors do not add up."
-        ),
-        "tries": option(
-            "--tries", "Maximum number of inputs; ends at the first fault.", type=click.IntRange(1, 1000), default=1
-        ),
+        "isolate": flag("Run each layer of B alone, with the tensors of A as inputs: errors do not add up."),
+        "tries": option("Maximum number of inputs; ends at the first fault.", type=click.IntRange(1, 1000)),
         "strict": flag(
-            "--strict",
-            "Count tensors that are paired by structure alone, even if everything computed from them agrees.",
+            "Count tensors that are paired by structure alone, even if everything computed from them agrees."
         ),
     },
 )

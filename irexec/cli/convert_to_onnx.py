@@ -42,16 +42,13 @@ TO_ONNX = OptionGroup(
     ToOnnx,
     {
         "opset": option(
-            "--opset", "The opset of ai.onnx, 13 or newer; default: the newest of ONNX Runtime.", type=click.IntRange(1)
+            "The opset of ai.onnx, 13 or newer; default: the newest of ONNX Runtime.", type=click.IntRange(1)
         ),
-        "external_data": flag(
-            "--external-data", "Write the weights to a file of their own beside the .onnx, as for models over 2 GB."
-        ),
+        "external_data": flag("Write the weights to a file of their own beside the .onnx, as for models over 2 GB."),
         "report": option(
-            "--report", "Write a JSON file that lists the nodes of each layer, or why there are none.", type=FilePath()
+            "Write a JSON file that lists the nodes of each layer, or why there are none.", type=FilePath()
         ),
         "arithmetic": option(
-            "--arithmetic",
             "Layers of f16 and bf16 compute as written, or in f32, as irexec and OpenVINO run them.",
             type=click.Choice(["as-written", "f32"]),
             default="as-written",
@@ -240,17 +237,16 @@ VERIFY = OptionGroup(
     _verify_options,
     {
         "verify": flag(
-            "--verify",
             "Run the ONNX model (by ONNX Runtime if installed, else by the reference evaluator of onnx) and the "
             "IR on the same random inputs, and compare the results; with --for, the original and the IR. Dynamic "
-            "dimensions stay dynamic in the IR and get random sizes here.",
+            "dimensions stay dynamic in the IR and get random sizes here."
         ),
         "verify_shapes": option(
             "--verify-shape",
             "The shape of an input for --verify only; the IR is not changed. Implies --verify; may be repeated.",
             **SHAPES_GIVEN,
         ),
-        "seed": option("--seed", "For the random inputs and sizes of --verify.", type=click.IntRange(0), default=0),
+        "seed": option("For the random inputs and sizes of --verify.", type=click.IntRange(0), default=0),
         **tolerance("--verify", rtol=1e-3, atol=1e-4).options,
     },
 )

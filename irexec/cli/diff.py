@@ -70,7 +70,7 @@ _OUTPUT = OptionGroup(
             default="text",
         ),
         "as_json": flag("--json", "Same as --format json."),
-        "weights": flag("--weights", "Also a table of the constants whose values changed, with statistics."),
+        "weights": flag("Also a table of the constants whose values changed, with statistics."),
         "verbose": flag("-v", "--verbose", "Every layer, also where the same happened to many."),
     },
 )

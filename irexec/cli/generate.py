@@ -35,7 +35,7 @@ _PROMPT = OptionGroup(
     _prompt,
     {
         "prompt": option("-p", "--prompt", "The text to continue, without a chat template.", metavar="TEXT"),
-        "ids": option("--ids", "The prompt as token ids.", type=Parsed("ids", _ids), metavar="ID,ID..."),
+        "ids": option("The prompt as token ids.", type=Parsed("ids", _ids), metavar="ID,ID..."),
     },
 )
 _TOKENS = OptionGroup(
@@ -43,34 +43,26 @@ _TOKENS = OptionGroup(
     GenerateOptions,
     {
         "max_new_tokens": option(
-            "--max-new-tokens",
-            "Stop after this number of tokens, or before at an end token.",
-            type=click.IntRange(1),
-            default=20,
+            "Stop after this number of tokens, or before at an end token.", type=click.IntRange(1)
         ),
-        "temperature": option(
-            "--temperature", "Sample with this temperature.", type=click.FloatRange(0, min_open=True)
-        ),
-        "top_k": option("--top-k", "Sample from this number of the most probable tokens.", type=click.IntRange(1)),
+        "temperature": option("Sample with this temperature.", type=click.FloatRange(0, min_open=True)),
+        "top_k": option("Sample from this number of the most probable tokens.", type=click.IntRange(1)),
         "top_p": option(
-            "--top-p",
             "Sample from the most probable tokens that together have this probability.",
             type=click.FloatRange(0, 1, min_open=True),
         ),
-        "seed": option("--seed", "For sampling.", type=click.IntRange(0), default=0),
+        "seed": option("For sampling.", type=click.IntRange(0)),
     },
 )
 _BESIDE = OptionGroup(
     "Another runtime",
     GenerateOptions,
     {
-        "runtime": option("--runtime", f"Run the same steps in it: {RUNTIME_NAMES}.", type=RUNTIME, metavar="RUNTIME"),
+        "runtime": option(f"Run the same steps in it: {RUNTIME_NAMES}.", type=RUNTIME, metavar="RUNTIME"),
         # -p is the prompt.
         "properties": Option(("--property",), PROPERTIES.settings),
         "environments": ENVIRONMENTS,
-        "save_inputs": option(
-            "--save-inputs", "Write the inputs of each step to a .npz; {} in its name is the step.", type=FilePath()
-        ),
+        "save_inputs": option("Write the inputs of each step to a .npz; {} in its name is the step.", type=FilePath()),
     },
 )
 

@@ -59,23 +59,23 @@ _DRAWN = OptionGroup(
     _drawn,
     {
         "around": option(
-            "--around", "Draw only what is near this layer or tensor; may be repeated.", multiple=True, metavar="LAYER"
+            "Draw only what is near this layer or tensor; may be repeated.", multiple=True, metavar="LAYER"
         ),
-        "hops": option("--hops", "For --around: maximum number of edges away.", type=click.IntRange(0), default=3),
+        "hops": option("For --around: maximum number of edges away.", type=click.IntRange(0), default=3),
         "from_": option(
             "--from", "Draw only what depends on this layer or tensor; may be repeated.", multiple=True, metavar="LAYER"
         ),
         "to": option(
-            "--to", "Draw only what this layer or tensor depends on; may be repeated.", multiple=True, metavar="LAYER"
+            "Draw only what this layer or tensor depends on; may be repeated.", multiple=True, metavar="LAYER"
         ),
-        "bodies": flag("--bodies", "Draw the bodies of loops and branches in their layers."),
+        "bodies": flag("Draw the bodies of loops and branches in their layers."),
         "cluster": option(
             "--cluster/--no-cluster",
             "Fold layers of a common name, such as encoder/layer.3, into a block; images and pages of more "
             "than 60 boxes do.",
             default=None,
         ),
-        "findings": flag("--findings", "Mark what irexec validate finds."),
+        "findings": flag("Mark what irexec validate finds."),
         "times": flag("--profile", "Run the model and mark the time of each layer."),
         "statistics": flag(
             "--no-statistics", "For .html: do not read constants for minimum, maximum, mean and deviation.", value=False

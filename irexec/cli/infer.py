@@ -66,16 +66,14 @@ _RESULTS = OptionGroup(
             metavar="NAME",
         ),
         "every_tensor": flag("--all", "Show every tensor instead of the results."),
-        "topk": option("--topk", "Show the classes with the largest scores of each result.", type=click.IntRange(1)),
+        "topk": option("Show the classes with the largest scores of each result.", type=click.IntRange(1)),
         "class_axis": option("--axis", "The axis of the classes for --topk; default: from the shape.", type=int),
-        "softmax": flag("--softmax", "For --topk: scores are softmax of the values, for results that are logits."),
-        "labels": option("--labels", "Names of the classes of --topk, one per line.", type=FilePath()),
+        "softmax": flag("For --topk: scores are softmax of the values, for results that are logits."),
+        "labels": option("Names of the classes of --topk, one per line.", type=FilePath()),
         "dump_folder": option(
             "--dump-layers", "Write every tensor, inputs too, to a .npy in this folder.", type=FilePath()
         ),
-        "save_inputs": option(
-            "--save-inputs", "Write the inputs to a .npz, with which -i repeats the run.", type=FilePath()
-        ),
+        "save_inputs": option("Write the inputs to a .npz, with which -i repeats the run.", type=FilePath()),
         "reference": option(
             "--assert",
             "Compare with the arrays of a .npz by tensor or layer name; exit code 1 if they differ.",
@@ -98,7 +96,7 @@ _STATE = OptionGroup(
     {
         "steps": STEPS,
         "load_state": LOAD_STATE,
-        "save_state": option("--save-state", "Write the variables after the last step to a .npz.", type=FilePath()),
+        "save_state": option("Write the variables after the last step to a .npz.", type=FilePath()),
     },
 )
 _BARS = OptionGroup(
@@ -106,9 +104,7 @@ _BARS = OptionGroup(
     _bars,
     {
         "show_histograms": flag("--histogram", "Show the values of each tensor as bars."),
-        "bins": option(
-            "--bins", "For --histogram: maximum number of bars.", type=click.IntRange(1, 10_000), default=BINS
-        ),
+        "bins": option("For --histogram: maximum number of bars.", type=click.IntRange(1, 10_000), default=BINS),
     },
 )
 

@@ -83,21 +83,18 @@ _REPORTS = OptionGroup(
         "show_weights": flag("--weights", "Statistics of every constant."),
         "show_cost": flag("--cost", "MACs, parameters, bytes and arithmetic intensity of layers and types."),
         "show_tree": flag("--tree", "The same for each branch of the layers' names, which / and . separate."),
-        "depth": option("--depth", "For --tree: number of levels of branches.", type=click.IntRange(1), default=3),
+        "depth": option("For --tree: number of levels of branches.", type=click.IntRange(1), default=3),
         "show_precision": flag("--precision", "The element types of weights and activations, and bits per weight."),
         "show_memory": flag("--memory", "Peak of the tensors between layers, where it is, and what is then in memory."),
         "histograms": option(
             "--histogram", "The values of this constant as bars; may be repeated.", multiple=True, metavar="NAME"
         ),
         "values": option(
-            "--values",
             "The numbers of this constant, of a large one the first and last; may be repeated.",
             multiple=True,
             metavar="NAME",
         ),
-        "bins": option(
-            "--bins", "For --histogram: maximum number of bars.", type=click.IntRange(1, 10_000), default=BINS
-        ),
+        "bins": option("For --histogram: maximum number of bars.", type=click.IntRange(1, 10_000), default=BINS),
         "show_plan": flag(
             "--plan", "The plan of a run: every step with its layers, kernel and memory, and what the passes did."
         ),

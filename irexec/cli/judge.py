@@ -47,20 +47,16 @@ _RUNTIME = OptionGroup(
     JudgeOptions,
     {
         "runtime": option(
-            "--runtime",
             f"The runtime that is judged: {RUNTIME_NAMES}; or tensors that were recorded in it, a .npz or a folder of "
             "infer --dump-layers.",
             metavar="RUNTIME|TENSORS",
-            default="openvino",
         ),
         "properties": PROPERTIES,
         "arithmetic": option(
-            "--arithmetic",
             "Arithmetic that it is held to; default: what the runtime says, or the types of the model.",
             choices=ARITHMETIC_NAMES,
         ),
         "functions": option(
-            "--functions",
             "Published errors of functions that it is held to; default: ieee for CPUs, else opencl.",
             choices=FUNCTION_NAMES,
         ),

@@ -161,7 +161,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Option:
-    """An option: its flags and a name of the parameter, if it has another one, and the settings of click.option."""
+    """An option: its flags and a name of the parameter, if it has another one, and the settings of click.option.
+
+    In a group the flag is that of the name by default: ``--max-memory`` of ``max_memory``.
+    """
 
     flags: tuple[str, ...]
     settings: dict[str, Any]
@@ -211,7 +214,8 @@ class OptionGroup:
     Attributes:
         heading: the heading in --help.
         build: makes the dataclass from the values by name: its type, or a function that checks the values first.
-        options: the options by the names of the arguments of ``build``.
+        options: the options by the names of the arguments of ``build``; a number or text that is the default of a field
+            is that of its option.
     """
 
     heading: str
@@ -239,12 +243,19 @@ class OptionGroup:
 
             for name in reversed(names):
                 declared, change = self.options[name], changes.get(name, {})
-                settings = declared.settings | ({"help": change} if isinstance(change, str) else dict(change))
+                settings = self._default(name) | declared.settings
+                settings |= {"help": change} if isinstance(change, str) else dict(change)
                 settings["help"] = f"{prefix}{settings['help']}"
-                click.option(*declared.flags, name, cls=_option_class(self.heading), **settings)(run)
+                flags = declared.flags or (f"--{name.replace('_', '-')}",)
+                click.option(*flags, name, cls=_option_class(self.heading), **settings)(run)
             return run
 
         return decorate
+
+    def _default(self, name: str) -> dict[str, Any]:
+        """The default of an option that is a number or a text: the one of the field of its name."""
+        default = getattr(getattr(self.build, "__dataclass_fields__", {}).get(name), "default", None)
+        return {"default": default, "show_default": True} if type(default) in (int, float, str) else {}
 
 
 @functools.cache
@@ -408,7 +419,7 @@ INPUTS = OptionGroup(
             metavar="[NAME=]SOURCE",
         ),
         "shapes": option("--shape", "Set the shape of an input; may be repeated.", **SHAPES_GIVEN),
-        "seed": option("--seed", "For random inputs.", type=click.IntRange(0), default=0),
+        "seed": option("For random inputs.", type=click.IntRange(0), default=0),
     },
 )
 SHAPES = OptionGroup("Inputs", _inputs, {"shapes": INPUTS.options["shapes"]})
@@ -417,7 +428,7 @@ MEASURING = OptionGroup(
     _inputs,
     {
         **INPUTS.options,
-        "runs": option("--runs", "Number of measured runs.", type=click.IntRange(1, 1_000_000), default=20),
+        "runs": option("Number of measured runs.", type=click.IntRange(1, 1_000_000), default=20),
     },
 )
 
@@ -441,14 +452,13 @@ LIMITS = OptionGroup(
     "Limits",
     LimitOptions,
     {
-        "threads": option("--threads", "Number of threads; default: all available cores.", type=ThreadCount()),
+        "threads": option("Number of threads; default: all available cores.", type=ThreadCount()),
         "max_memory": option(
-            "--max-memory",
             "Refuse tensors with which the process would exceed this memory, such as 2G; default: all available.",
             type=MEMORY_SIZE,
             metavar="SIZE",
         ),
-        "timeout": option("--timeout", "Stop the run after this time; exit code 124.", type=SECONDS, metavar="SECONDS"),
+        "timeout": option("Stop the run after this time; exit code 124.", type=SECONDS, metavar="SECONDS"),
     },
 )
 
@@ -471,8 +481,8 @@ def tolerance(of: str, *, rtol: float, atol: float) -> OptionGroup:
         "Tolerance",
         ToleranceOptions,
         {
-            "rtol": option("--rtol", f"Relative tolerance of {of}.", default=rtol),
-            "atol": option("--atol", f"Absolute tolerance of {of}.", default=atol),
+            "rtol": option(f"Relative tolerance of {of}.", default=rtol),
+            "atol": option(f"Absolute tolerance of {of}.", default=atol),
         },
     )
 

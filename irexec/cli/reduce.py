@@ -107,32 +107,23 @@ _FAILURE = OptionGroup(
             metavar="COMMAND",
         ),
         "expect_text": option(
-            "--expect-text",
-            "The output of --check contains this text if the model fails, whatever the exit code is.",
-            metavar="TEXT",
+            "The output of --check contains this text if the model fails, whatever the exit code is.", metavar="TEXT"
         ),
         "finding": option(
-            "--finding",
             "The model fails if irexec validate has this finding, such as IR107, or IR911 of --portability.",
             metavar="CODE",
         ),
         "release": option("--for", "For --finding: of this release of OpenVINO, such as 2023.3.", metavar="RELEASE"),
         "against": option(
-            "--against",
             "The model fails if its values differ from those of another version of it (.xml, .onnx) or from "
             "recorded tensors (a .npz or folder), or if openvino, onnxruntime, onnx or reference refuses it or has "
             "other results.",
             type=FilePath(),
             metavar="MODEL|TENSORS|RUNTIME",
         ),
-        "rtol": option(
-            "--rtol", "Relative tolerance of --against; default: as for irexec compare.", type=click.FloatRange(0)
-        ),
-        "atol": option(
-            "--atol", "Absolute tolerance of --against; default: as for irexec compare.", type=click.FloatRange(0)
-        ),
+        "rtol": option("Relative tolerance of --against; default: as for irexec compare.", type=click.FloatRange(0)),
+        "atol": option("Absolute tolerance of --against; default: as for irexec compare.", type=click.FloatRange(0)),
         "trap": option(
-            "--trap",
             "The model fails if results have NaN (nan) or infinities (inf) and its inputs have none.",
             type=Parsed("nan,inf", _kinds),
         ),

@@ -41,10 +41,8 @@ COMPUTE = OptionGroup(
     ComputeOptions,
     {
         "precision": option(
-            "--precision",
             "Compute f16 and bf16 in f32, or as-written: every result is rounded to its type.",
             choices=get_args(Precision),
-            default=DEFAULT_PRECISION,
         ),
         "optimize": flag("--no-optimize", "Run only the reference kernels.", value=False),
         "native": flag("--no-native", "Compute with NumPy alone, without the C kernels.", value=False),
@@ -63,22 +61,13 @@ IMAGE = OptionGroup(
     "Images",
     ImageOptions,
     {
-        "layout": option("--layout", "Axes of the input that takes an image, such as NCHW."),
+        "layout": option("Axes of the input that takes an image, such as NCHW."),
         "mean": option(
-            "--mean",
-            "Subtracted from every pixel (0..255): one value, or one per channel.",
-            type=finite_values(),
-            default="0",
+            "Subtracted from every pixel (0..255): one value, or one per channel.", type=finite_values(), default="0"
         ),
-        "scale": option(
-            "--scale",
-            "Divisor of every pixel, after --mean.",
-            type=finite_values(zero=False),
-            default="1",
-        ),
-        "bgr": flag("--bgr", "The model's channels are in BGR order."),
+        "scale": option("Divisor of every pixel, after --mean.", type=finite_values(zero=False), default="1"),
+        "bgr": flag("The model's channels are in BGR order."),
         "resize": option(
-            "--resize",
             "An image of another size: stretch it (default), fit it in and pad with black, crop the middle, or "
             "refuse it.",
             choices=["stretch", "fit", "crop", "none"],
@@ -134,7 +123,6 @@ TRAP = OptionGroup(
     _trap,
     {
         "trap": option(
-            "--trap",
             "Stop at the first layer with NaN, new infinities, values too large for f16, or values outside of a "
             "recorded range; exit code 1.",
             multiple=True,
@@ -142,23 +130,18 @@ TRAP = OptionGroup(
             metavar="nan,inf,f16,range=FILE",
         ),
         "trap_ignore": option(
-            "--trap-ignore",
             "For --trap: ignore this layer, tensor or input, by name or id; an asterisk matches any text; may be "
             "repeated.",
             multiple=True,
             metavar="NAME",
         ),
         "trap_margin": option(
-            "--trap-margin",
             "For --trap range: how far a value may leave the range, relative to the largest recorded magnitude.",
             type=click.FloatRange(0),
             default=MARGIN,
         ),
         "record_range": option(
-            "--record-range",
-            "Write the range of every tensor, or widen the ranges in the file.",
-            type=FilePath(),
-            metavar="FILE.json",
+            "Write the range of every tensor, or widen the ranges in the file.", type=FilePath(), metavar="FILE.json"
         ),
     },
 )

@@ -55,24 +55,16 @@ _SERVER = OptionGroup(
     "Server",
     _server,
     {
-        "host": option(
-            "--host", "The address to listen on; 0.0.0.0 is every address of this machine.", default="127.0.0.1"
-        ),
-        "port": option("--port", "For HTTP; 0 is any that is free.", type=click.IntRange(0, 65535), default=8080),
-        "grpc_port": option(
-            "--grpc-port", "For gRPC; 0 is any that is free.", type=click.IntRange(0, 65535), default=8081
-        ),
-        "no_grpc": flag("--no-grpc", "Answer HTTP only."),
-        "log": flag("--log", "Write a line for each request to stderr."),
-        "max_batch": option(
-            "--max-batch", "Items that run together; 1 for no batches.", type=click.IntRange(1), default=32
-        ),
+        "host": option("The address to listen on; 0.0.0.0 is every address of this machine.", default="127.0.0.1"),
+        "port": option("For HTTP; 0 is any that is free.", type=click.IntRange(0, 65535), default=8080),
+        "grpc_port": option("For gRPC; 0 is any that is free.", type=click.IntRange(0, 65535), default=8081),
+        "no_grpc": flag("Answer HTTP only."),
+        "log": flag("Write a line for each request to stderr."),
+        "max_batch": option("Items that run together; 1 for no batches.", type=click.IntRange(1), default=32),
         "max_delay": option(
             "--max-delay-ms", "Time that a request waits for others.", type=click.FloatRange(0, 60_000), default=5
         ),
-        "jobs": option(
-            "--jobs", "Number of runs that may be under way at once.", type=click.IntRange(1, 256), default=1
-        ),
+        "jobs": option("Number of runs that may be under way at once.", type=click.IntRange(1, 256), default=1),
         "max_request": option("--max-request-mb", "The largest request.", type=click.IntRange(1, 2047), default=64),
     },
 )

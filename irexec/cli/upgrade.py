@@ -42,12 +42,11 @@ _VERIFY = OptionGroup(
     _verify_options,
     {
         "verify": flag(
-            "--verify",
             "Run both files on the same random inputs, and compare the results: the old one in Inference Engine of "
             "2020 if IREXEC_INFERENCE_ENGINE names it, the new one in OpenVINO if it is installed, each else in "
-            "irexec. A line says what was compared.",
+            "irexec. A line says what was compared."
         ),
-        "seed": option("--seed", "For the random inputs of --verify.", type=click.IntRange(0), default=0),
+        "seed": option("For the random inputs of --verify.", type=click.IntRange(0), default=0),
         **tolerance("--verify", rtol=1e-3, atol=1e-4).options,
     },
 )

@@ -68,8 +68,7 @@ _CHECKS = OptionGroup(
     {
         "reads_weights": flag("--weights", "Also read every constant and report NaN and infinities."),
         "portability": flag(
-            "--portability",
-            "Also report, as info, layers on which OpenVINO's own implementations differ from each other.",
+            "Also report, as info, layers on which OpenVINO's own implementations differ from each other."
         ),
         "release": option(
             "--for",
@@ -78,10 +77,7 @@ _CHECKS = OptionGroup(
             metavar="TARGET",
         ),
         "ignore": option(
-            "--ignore",
-            "Leave out findings of this code, such as IR302; may be repeated.",
-            multiple=True,
-            metavar="CODE",
+            "Leave out findings of this code, such as IR302; may be repeated.", multiple=True, metavar="CODE"
         ),
     },
 )
