@@ -61,7 +61,7 @@ class KnownConstants:
         computed = constant_layers(b)
         found: dict[Node, tuple[Node, ...]] = {}
         for node in b.nodes:
-            read = _leaves(node, computed)
+            read = dict.fromkeys(leaf for value in node.inputs if value is not None for leaf in leaves(value, computed))
             if not suspicious.isdisjoint(read):
                 found[node] = tuple(leaf for leaf in read if leaf in suspicious)
         return found
@@ -82,10 +82,6 @@ def has_values(node: Node, arrays: Iterable[np.ndarray]) -> bool:
         return False
     sums = _sums(values)
     return any(_are_near(_sums(array.astype(np.float64)), sums) for array in arrays if array.size == values.size)
-
-
-def _leaves(node: Node, computed: set[Node]) -> dict[Node, None]:
-    return dict.fromkeys(leaf for value in node.inputs if value is not None for leaf in leaves(value, computed))
 
 
 def _are_near(one: np.ndarray, other: np.ndarray) -> bool:

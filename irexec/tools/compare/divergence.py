@@ -72,7 +72,8 @@ def without_reordering(evidence: Evidence, rows: Rows) -> Rows:
     for found in rows.outer if rows.pairs.orders else ():
         if not found.row.is_fault:
             continue
-        has_right_shape = _has_right_shape(found)
+        # Whether the shape that a Reshape or Broadcast reads is right, since its result has A's shape.
+        has_right_shape = found.value.node.type in ("Reshape", "Broadcast") and found.row.agreement.largest is not None
         if not has_right_shape and _suspect(found.value, found, evidence, rows).differs:
             continue
         sources, between = rows.ancestors.of(found.value)
@@ -236,11 +237,6 @@ def _moved(value: Value | None) -> list[Value]:
         found.append(value)
         value = value.node.inputs[0] if value.node.type in MOVES else None
     return found
-
-
-def _has_right_shape(one: Found) -> bool:
-    """Whether the shape that a Reshape or Broadcast reads is right, since its result has A's shape."""
-    return one.value.node.type in ("Reshape", "Broadcast") and one.row.agreement.largest is not None
 
 
 def _are_equal_in_a(one: Value, other: Value, evidence: Evidence) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from irexec.ir.constants import Constant, constant_value
+from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
 from irexec.tools.compare.blame import trials
 from irexec.tools.compare.comparison import ONLY_B, Uncompared
@@ -325,7 +325,9 @@ def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong
         if mine is None or theirs is None:
             return mine is theirs
         if mine.node.constant is not None and theirs.node.constant is not None:
-            if one.row.type.startswith("int") and not _are_equal_constants(mine.node.constant, theirs.node.constant):
+            if one.row.type.startswith("int") and not np.array_equal(
+                constant_value(mine.node.constant).ravel(), constant_value(theirs.node.constant).ravel()
+            ):
                 # Two exporters compute sizes in different layers: one reads the height where the other reads the batch.
                 return False
             continue
@@ -334,10 +336,6 @@ def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong
         if mine not in rows and mine.node.type != "Parameter":
             return False
     return True
-
-
-def _are_equal_constants(one: Constant, other: Constant) -> bool:
-    return np.array_equal(constant_value(one).ravel(), constant_value(other).ravel())
 
 
 def _rank(value: Value) -> int | None:

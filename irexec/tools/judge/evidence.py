@@ -322,7 +322,10 @@ def with_worst(one: JudgedLayer, bound: Interval, actual: np.ndarray) -> JudgedL
     """A judgement with the element that is farthest outside of its interval, and with how far it is outside."""
     excess = bound.excess(actual)
     position = np.unravel_index(int(np.argmax(excess)), actual.shape)
-    low, high, value = (_number(array, position) for array in (bound.low, bound.high, actual))
+    # An element as a number; None for a string.
+    low, high, value = (
+        None if array.dtype.kind in "OSU" else float(array[position]) for array in (bound.low, bound.high, actual)
+    )
     made = replace(one, value=value, low=low, high=high, position=tuple(map(int, position)))
     at = ", ".join(map(str, made.position))
     if bound.admits is not None and low is not None and high is not None and value is not None and low <= value <= high:
@@ -355,8 +358,3 @@ def _truncates(node: Node) -> bool:
     before, after = (None if fact is None else fact.element for fact in (node.ports[0].fact, node.outputs[0].fact))
     is_from = before is None or before.is_float
     return node.type == "Convert" and is_from and (after is None or not after.is_float)
-
-
-def _number(array: np.ndarray, position: tuple[np.intp, ...]) -> float | None:
-    """An element as a number; None for a string."""
-    return None if array.dtype.kind in "OSU" else float(array[position])
