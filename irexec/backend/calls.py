@@ -24,7 +24,6 @@ from irexec.backend.copies import Copy, bind_copies
 from irexec.backend.kernel import Kernel, KernelContext, NanHasNoLevelError, Order, Task
 from irexec.backend.pool import Pool
 from irexec.dtypes.elements import F32
-from irexec.ir.facts import Fact
 from irexec.native.library import Library, library
 from irexec.reference.limits import check_time
 
@@ -386,14 +385,11 @@ class Job:
         """
         self.reached = 0
         if alone or pool.threads == 1:
-            self._run_alone()
+            position = _Position()
+            while not self._library.run_alone(self._address, self._count, ctypes.addressof(position), LOOK):
+                self._look(position)
         else:
             self._run_on(pool.threads)
-
-    def _run_alone(self) -> None:
-        position = _Position()
-        while not self._library.run_alone(self._address, self._count, ctypes.addressof(position), LOOK):
-            self._look(position)
 
     def _run_on(self, threads: int) -> None:
         library, position = self._library, _Position()
@@ -423,8 +419,4 @@ def is_available(task: Task) -> bool:
     """Whether native kernels may compute the task: they are asked for, there is a library, and all floats are f32."""
     if not task.native or library() is None:
         return False
-    return all(_is_f32(fact) for fact in (*task.outputs, *task.operands))
-
-
-def _is_f32(fact: Fact) -> bool:
-    return fact.element is F32
+    return all(fact.element is F32 for fact in (*task.outputs, *task.operands))

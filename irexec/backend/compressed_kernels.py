@@ -34,11 +34,6 @@ _SCALED, _UNPACKED, _CONVERTED = 1.0, 0.4, 0.2
 _F32 = np.dtype(np.float32)
 
 
-def _at_once(tokens: int, inner: int) -> int:
-    weights = _FEW_AT_ONCE if 1 < tokens <= _FEW_TOKENS else _MANY_AT_ONCE
-    return max(16, weights // inner // 16 * 16)
-
-
 class CompressedWeights(MatrixWeights):
     """Weights (features, inner) that are decompressed on request.
 
@@ -53,7 +48,8 @@ class CompressedWeights(MatrixWeights):
     def __init__(self, source: CompressedSource, tokens: int, in_bytes: bool) -> None:
         super().__init__(source, source.count, source.row, False)
         self.compressed = source
-        self.limit = _at_once(tokens, source.row)
+        weights = _FEW_AT_ONCE if 1 < tokens <= _FEW_TOKENS else _MANY_AT_ONCE
+        self.limit = max(16, weights // source.row // 16 * 16)
         self._in_bytes, self._held = in_bytes and source.fits_bytes, np.empty(0, np.int8)
         self.is_interleaved = source.is_interleaved and not self._in_bytes
         self.unpacking = _UNPACKED if source.packed.element in (U4, I4) and not self._in_bytes else _CONVERTED

@@ -172,7 +172,9 @@ def _folders(root: Path, controller: str, groups: str) -> Iterator[Path]:
         if controllers and controller not in controllers.split(","):
             continue
         for mounted, mount in _mounts(root, controller if controllers else ""):
-            yield from _upwards(mount, _below(path, mounted))
+            parts = [part for part in _below(path, mounted).split("/") if part not in ("", ".", "..")]
+            for count in range(len(parts), -1, -1):
+                yield mount.joinpath(*parts[:count])
 
 
 def _below(path: str, mounted: str) -> str:
@@ -180,12 +182,6 @@ def _below(path: str, mounted: str) -> str:
     if mounted == "/":
         return path.strip("/")
     return path.removeprefix(mounted).strip("/") if path == mounted or path.startswith(f"{mounted}/") else ""
-
-
-def _upwards(mount: Path, path: str) -> Iterator[Path]:
-    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
-    for count in range(len(parts), -1, -1):
-        yield mount.joinpath(*parts[:count])
 
 
 def _mounts(root: Path, controller: str) -> Iterator[tuple[str, Path]]:

@@ -76,7 +76,12 @@ def usable_cores(root: Path = Path("/")) -> int:
 
 def _cores_of(place: tuple[Path, frozenset[int]]) -> int:
     root, processors = place
-    quota, cores = cpu_quota(root), _cores(processors, root)
+    # Number of cores of the logical processors; each counts as a core if the system does not tell.
+    siblings = {
+        text_of(root / f"sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") or str(number)
+        for number in processors
+    }
+    quota, cores = cpu_quota(root), max(1, len(siblings))
     return cores if quota is None else max(1, min(cores, math.ceil(quota)))
 
 
@@ -88,15 +93,6 @@ def _affinity() -> set[int]:
     if hasattr(os, "sched_getaffinity"):
         return set(os.sched_getaffinity(0))
     return set(range(os.cpu_count() or 1))
-
-
-def _cores(processors: frozenset[int], root: Path) -> int:
-    """Number of cores of the logical processors; each counts as a core if the system does not tell."""
-    siblings = {
-        text_of(root / f"sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") or str(number)
-        for number in processors
-    }
-    return max(1, len(siblings))
 
 
 def cpu_quota(root: Path = Path("/")) -> float | None:

@@ -175,7 +175,10 @@ def operation_bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[B
         layer: its definition, attributes, facts and the arithmetic.
         inputs: an interval for each input; Interval.certain for an array that is known.
     """
-    layer = replace(layer, arithmetic=_coarser(layer))
+    # The stated arithmetic, joined with that of the layer's element type: a runtime may compute in either.
+    elements = {fact.element for fact in (*layer.inputs, *layer.outputs) if fact is not None}
+    types = [ARITHMETICS[element.name] for element in elements if element in (F16, BF16)]
+    layer = replace(layer, arithmetic=functools.reduce(joint, types, layer.arithmetic))
     count = len(layer.outputs)
     if layer.definition.type == "Assign" and inputs[0] is not None:
         return (inputs[0],)
@@ -205,13 +208,6 @@ def _check_shapes(layer: Layer, inputs: Sequence[Interval | None]) -> None:
             for one, fact in zip(inputs, layer.inputs, strict=True)
         ]
         layer.definition.infer(facts, layer.attributes)
-
-
-def _coarser(layer: Layer) -> Arithmetic:
-    """The stated arithmetic, joined with that of the layer's element type: a runtime may compute in either."""
-    elements = {fact.element for fact in (*layer.inputs, *layer.outputs) if fact is not None}
-    types = [ARITHMETICS[element.name] for element in elements if element in (F16, BF16)]
-    return functools.reduce(joint, types, layer.arithmetic)
 
 
 def _bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[Bound, ...]:

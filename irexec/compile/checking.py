@@ -64,16 +64,13 @@ class InferredCheck:
             inputs = [_fact(array, self._known[i], i, read) for i, array in enumerate(arrays)]
             found = self._inferred(inputs)
             if not read.issubset(self._read):
-                self._extend(read)
+                # Make the values of further inputs part of the keys: all those that any result was inferred from.
+                with self._lock:
+                    self._read = (*sorted(read.union(self._read)),)
+                    self._kept.clear()
                 key = self._key(arrays)
             self._keep(key, found)
         return found
-
-    def _extend(self, read: set[int]) -> None:
-        """Make the values of further inputs part of the keys: all those that any result was inferred from."""
-        with self._lock:
-            self._read = (*sorted(read.union(self._read)),)
-            self._kept.clear()
 
     def _keep(self, key: Hashable, found: Allocation | None) -> None:
         with self._lock:
@@ -101,18 +98,14 @@ class InferredCheck:
             return None
         for fact, before in zip(facts, self._planned, strict=False):
             check_as_inferred(fact, before)
-        found = _allocation(facts)
+        # The outputs of these facts, whose values are left out.
+        kept = tuple(Fact(fact.element, fact.shape) for fact in facts)
+        size = sum(fact.known_nbytes for fact in kept)
+        found = Allocation(kept, size, size == 0 and without_elements(kept) is not None)
         if definition.view and not found.is_empty and found.size <= sum(fact.known_nbytes for fact in inputs):
             return None
         check_addresses(found.facts)
         return found
-
-
-def _allocation(facts: Sequence[Fact]) -> Allocation:
-    """The outputs of these facts, whose values are left out."""
-    kept = tuple(Fact(fact.element, fact.shape) for fact in facts)
-    size = sum(fact.known_nbytes for fact in kept)
-    return Allocation(kept, size, size == 0 and without_elements(kept) is not None)
 
 
 class DeclaredCheck:

@@ -46,21 +46,16 @@ class MemoryLimit:
         available = _recently_available(self._root) if recently else available_memory(self._root)
         return available if self.maximum is None else min(available, self.maximum - memory_in_use(self._root))
 
-    def _available(self, size: int) -> int:
-        """Bytes that the system has for ``size`` more.
-
-        Recent answers are reused for small sizes: asking takes longer than decoding a small image.
-        """
-        found = _recently_available(self._root)
-        return _recently_available(self._root, 0) if size >= min(SMALL, found // _FAR) else found
-
     def check_time(self, layer: str = "") -> None:
         """Compiling has no limit of time."""
 
     def check_memory(self, size: int, what: str) -> None:
         """Raise OpError unless ``size`` bytes may be allocated; ``what`` says what takes them."""
         check_address(size, what)
-        available = self._available(size)
+        # Bytes that the system has for ``size`` more. Recent answers are reused for small sizes: asking takes longer
+        # than decoding a small image.
+        found = _recently_available(self._root)
+        available = _recently_available(self._root, 0) if size >= min(SMALL, found // _FAR) else found
         if size > available:
             raise OpError(
                 f"{what} takes {size} bytes ({amount(size)}), and {amount(available)} of memory are available"

@@ -160,10 +160,13 @@ class _Planner:
             if wanted
         ]
         sized = [value for value in read if value.fact.is_static and value.fact.element is not None]
+        store = self.compilation.store
         return Plan(
             steps=steps,
             slots=len(self.slots),
-            constants=self._constants(),
+            constants=tuple(
+                (slot, store.array(value.constant)) for value, slot in self.slots.items() if value.constant is not None
+            ),
             parameters=tuple(self.slots.get(value, -1) for value in self.graph.inputs),
             targets=targets,
             copied=self._copied(storage),
@@ -210,12 +213,6 @@ class _Planner:
         inputs = {value for planned in operations for value in planned.operation.inputs if value is not None}
         size = sum(value.constant.size for value in inputs if value.constant is not None)
         Pool(self.compilation.options.threads if size > _LARGE else 1).run(len(operations), pack)
-
-    def _constants(self) -> tuple[tuple[int, np.ndarray], ...]:
-        store = self.compilation.store
-        return tuple(
-            (slot, store.array(value.constant)) for value, slot in self.slots.items() if value.constant is not None
-        )
 
     def _aliases(self, storage: Storage) -> tuple[Alias, ...]:
         """The views of buffers that steps read; a view of a view stands after it."""
@@ -268,7 +265,15 @@ class _Planner:
         call, algorithm = None, "" if kernel is None else kernel.algorithm
         if kernel is None:
             function, algorithm, read = self._call(operation, planned.wanted, read)
-            call = self._reference_call(operation, function, views=planned.returns_views)
+            call = ReferenceCall(
+                function,
+                elements=_rounding(operation),
+                check=_check_of(operation),
+                bodies={name: self._body(body) for name, body in operation.bodies.items()},
+                state=None if operation.definition is None else _state(operation.definition),
+                caches=None if operation.definition is None else _caches(operation.definition, operation.node),
+                views=planned.returns_views,
+            )
         read = [None if i in storage.in_position.get(planned, ()) else value for i, value in enumerate(read)]
         workspace = storage.workspaces.get(planned)
         outputs = operation.outputs
@@ -286,17 +291,6 @@ class _Planner:
             workspace=Workspace() if workspace is None or kernel is None else kernel.needed,
             offset=0 if workspace is None else workspace.offset,
             size=allocated_by(operation) if kernel is None else sum(array.size for array in fresh),
-        )
-
-    def _reference_call(self, operation: Operation, function: Callable[..., Any], *, views: bool) -> ReferenceCall:
-        return ReferenceCall(
-            function,
-            elements=_rounding(operation),
-            check=_check_of(operation),
-            bodies={name: self._body(body) for name, body in operation.bodies.items()},
-            state=None if operation.definition is None else _state(operation.definition),
-            caches=None if operation.definition is None else _caches(operation.definition, operation.node),
-            views=views,
         )
 
     def _body(self, body: LoweredBody) -> BodyPlan:

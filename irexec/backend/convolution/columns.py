@@ -81,7 +81,7 @@ class Columns(Kernel):
     def _workspace(self) -> int:
         # Ranges of about equal length end with one of the longest.
         g, largest = self.geometry, self.blocks[-1]
-        pixels = _pixel_count(largest)
+        pixels = math.prod(part.stop - part.start for part in largest)
         read = math.prod(_read(g, largest)[1]) * g.windows.strides[-1]
         elements = g.groups * (g.depth * pixels + g.inputs * read)
         return elements * g.computed.itemsize + self.output.workspace(g.groups * g.outputs, pixels) + 256
@@ -187,10 +187,6 @@ def _matrix(weights: np.ndarray) -> np.ndarray:
 def channels_last_matrix(weights: np.ndarray) -> np.ndarray:
     """(groups, outputs, inputs, kernel...) as panels of columns (kernel..., inputs)."""
     return panels(np.moveaxis(weights, 2, -1).reshape(*weights.shape[:2], -1))
-
-
-def _pixel_count(block: Slices) -> int:
-    return math.prod(part.stop - part.start for part in block)
 
 
 def _read(g: Geometry, where: Slices) -> tuple[list[int], list[int]]:

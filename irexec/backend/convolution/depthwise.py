@@ -276,7 +276,7 @@ class DepthwiseProducts(Kernel):
         operands = context.bind(self._epilogue, inputs[2:])
         groups_of_chunks = [self._chunks] if self._together else [[chunk] for chunk in self._chunks]
         # Views of the whole data are made once, where rows lie in memory as BLAS takes them.
-        direct = self._suits_blas(x)
+        direct = x.dtype == self._dtype and x.strides[3] == x.itemsize and x.strides[2] >= x.shape[3] * x.itemsize
         views = [[self._below(x, chunk) for chunk in chunks] for chunks in groups_of_chunks] if direct else []
 
         def block(index: int, scratch: Scratch) -> None:
@@ -301,9 +301,6 @@ class DepthwiseProducts(Kernel):
             finish_block(result, target, self._epilogue, operands, (slice(image, image + 1), channels, pixels), scratch)
 
         context.parallel(self._blocks, block)
-
-    def _suits_blas(self, x: np.ndarray) -> bool:
-        return x.dtype == self._dtype and x.strides[3] == x.itemsize and x.strides[2] >= x.shape[3] * x.itemsize
 
     def _copied(self, x: np.ndarray, scratch: Scratch) -> np.ndarray:
         copy = scratch.take(x.shape, self._dtype)

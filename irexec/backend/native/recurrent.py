@@ -178,7 +178,7 @@ class NativeRecurrence(NativeKernel):
         f = self.form
         weights, bias, first, second, hidden_bias = self.packed
         self._project(inputs[0], weights, bias, binding)
-        given = [self._states(x, binding) for x in inputs[1 : 1 + f.states]]
+        given = [self._of(binding.with_stride(x, -1), binding) for x in inputs[1 : 1 + f.states]]
         lengths = inputs[1 + f.states] if f.reversed else None
         results = [self._written(out, binding) for out in outputs]
         every, finals = (results[0], results[1:]) if f.reversed else (States(), results)
@@ -207,9 +207,6 @@ class NativeRecurrence(NativeKernel):
             f.inputs, 1, f.columns, panel_of(f.columns), count, self.cut.rows, self.cut.panels, -np.inf, np.inf,
         )  # fmt: skip
         binding.call("irx_product", parameters, self.cut.rows * self.cut.panels)
-
-    def _states(self, x: np.ndarray, binding: Binding) -> States:
-        return self._of(binding.with_stride(x, -1), binding)
 
     def _written(self, out: np.ndarray | None, binding: Binding) -> States:
         if out is None:

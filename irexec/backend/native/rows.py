@@ -186,16 +186,13 @@ class NativeNormalization(NativeKernel):
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
         s = self.sets
-        scale, shift = (self._affine(inputs[i], binding) if self.is_affine else None for i in (1, 2))
+        scale, shift = (binding.address(binding.in_order(inputs[i])) if self.is_affine else None for i in (1, 2))
         parameters = Normalization(
             source_of(inputs[0], s.axes, binding), target_of(outputs[0], s.axes, binding),
             self.chain.bind(inputs[self.own :], binding), scale, shift, int(s.channels == 1), int(s.channels == 2),
             *s.sizes, s.rows, s.columns, s.block, _MODES.index(s.mode), s.eps,
         )  # fmt: skip
         binding.call("irx_normalize_columns" if s.by_columns else "irx_normalize_rectangles", parameters, s.blocks)
-
-    def _affine(self, values: np.ndarray, binding: Binding) -> int:
-        return binding.address(binding.in_order(values))
 
 
 @kernels("MVN", since=2)

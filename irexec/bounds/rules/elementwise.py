@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, corners, floats, hull, joined, settled
+from irexec.bounds.interval import Bound, Interval, Unbounded, corners, floats, hull, joined, settled
 from irexec.bounds.registry import Layer, rule
 from irexec.schema.shape_rules import MOVES, align, alignment
 
@@ -388,15 +388,11 @@ def erf_inv(layer: Layer, x: Interval) -> Bound:
     """The inverse of erf increases. Approximations take the logarithm of 1 - x^2, which is known up to two roundings
     of 1, and evaluate a polynomial of it, with an error of up to 2^-12 in OpenVINO 2026.4."""
     of = layer.algebra
-    near = of.widened(settled(floats(x.exact), floats(x.low), floats(x.high)), _beside_one(of, x))
+    # The change of x by which 1 - x^2 changes by two roundings of 1.
+    near = of.widened(settled(floats(x.exact), floats(x.low), floats(x.high)), 2 * of.arithmetic.unit * x.magnitude)
     inside = np.abs(floats(x.exact)) < 1
     with np.errstate(all="ignore"):
         ends = [floats(layer.run(np.clip(floats(end), -1, 1))[0]) for end in (near.low, near.high)]
         exact = floats(layer.run(floats(x.exact))[0])
     found = settled(exact, ends[0], ends[1])
     return of.widened(of.rounded(found, 32.0), 2.0**-12 * found.magnitude).open_where(~inside)
-
-
-def _beside_one(of: Algebra, x: Interval) -> np.ndarray:
-    """The change of x by which 1 - x^2 changes by two roundings of 1."""
-    return 2 * of.arithmetic.unit * x.magnitude

@@ -62,7 +62,7 @@ class _Decisions:
         used = np.flatnonzero(is_candidate.any(0))
         if len(used) > _LARGEST:
             return "too many candidates"
-        first, last = self._edges(_part(self.boxes, image, used))
+        first, last = self._edges(joined(lambda end: end[image][used], self.boxes))
         sides = self.of.subtract(last, first)
         sides = self.of.add(sides, Interval.certain(np.asarray(self.unit)))
         if (sides.low <= 0).any():
@@ -93,10 +93,6 @@ class _Decisions:
         area, of_both = of.multiply(*_columns(sides)), of.multiply(*_columns(shared))
         union = of.subtract(of.add(*_pairs(area)), of_both)
         return of.divide(of_both, union)
-
-
-def _part(x: Interval, image: int, used: np.ndarray) -> Interval:
-    return joined(lambda end: end[image][used], x)
 
 
 def _pairs(x: Interval) -> tuple[Interval, Interval]:

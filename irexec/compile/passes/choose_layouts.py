@@ -120,7 +120,9 @@ class _Layouts:
             for operation in self.operations
             if operation not in self.viewing and _writes_any_order(operation, native=rewriting.options.native)
             for value in operation.outputs
-            if not graph.is_target(value) and _has_choice(value)
+            if not graph.is_target(value)
+            and len(value.fact.static_shape) in _OTHER
+            and sum(size > 1 for size in value.fact.static_shape) > 1
         ]
 
     def start(self) -> None:
@@ -223,7 +225,3 @@ def _writes_any_order(operation: Operation, *, native: bool) -> bool:
     if definition is None:
         return True
     return has_candidates(definition, native=native) and not operation.bodies and not definition.plugin
-
-
-def _has_choice(value: CompileValue) -> bool:
-    return len(value.fact.static_shape) in _OTHER and sum(size > 1 for size in value.fact.static_shape) > 1

@@ -55,13 +55,6 @@ def _compressed(found: Replacement) -> CompileValue | str:
     return constant_value(found.rewriting.constants.share(key, tuple(sources.values()), make), root.name)
 
 
-def _is_of_levels(weights: CompileValue) -> bool:
-    """Whether a product reads them whose data is quantised, which may be computed in integers."""
-    data = (reader.inputs[0].producer for reader in weights.readers if reader.type in PRODUCTS)
-    quantised = THROUGH | {"FakeQuantize", "Dequantize"}
-    return any(producer is not None and producer.type in quantised for producer in data)
-
-
 def _scaled(found: Replacement) -> CompileValue:
     return next(one.output for one in found.match.operations if one.type == "Multiply")
 
@@ -71,7 +64,10 @@ def _obstacle(found: Replacement, packed: Constant) -> str | None:
     scaled = _scaled(found).fact
     if packed.element not in (U2, I4, U4, I8, U8):
         return f"values of {packed.element} are not decompressed by blocks"
-    of_levels = _is_of_levels(found.root.output)
+    # Whether a product reads them whose data is quantised, which may be computed in integers.
+    data = (reader.inputs[0].producer for reader in found.root.output.readers if reader.type in PRODUCTS)
+    quantised = THROUGH | {"FakeQuantize", "Dequantize"}
+    of_levels = any(producer is not None and producer.type in quantised for producer in data)
     if packed.count < SMALLEST and not of_levels:
         return f"{packed.count} elements are too few"
     if scaled.element not in (F16, F32):

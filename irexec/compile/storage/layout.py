@@ -324,7 +324,10 @@ def _find_views(planned: PlannedOperation, storage: Storage, probes: dict[Compil
     if not has_room(data.fact.static_shape):
         return
     try:
-        probe = _probe(data, probes)
+        # An array with the strides that the value will have; nothing reads or writes its memory.
+        if data not in probes:
+            probes[data] = slot_array(data, 0, None).allocated()
+        probe = probes[data]
     except MemoryError:
         # An input of the model, which the caller may have mapped; other tensors of such a size are refused before.
         return
@@ -344,10 +347,3 @@ def _find_views(planned: PlannedOperation, storage: Storage, probes: dict[Compil
 
 def _composed(first: View, second: View) -> View:
     return lambda array: second(first(array))
-
-
-def _probe(value: CompileValue, probes: dict[CompileValue, np.ndarray]) -> np.ndarray:
-    """An array with the strides that the value will have; nothing reads or writes its memory."""
-    if value not in probes:
-        probes[value] = slot_array(value, 0, None).allocated()
-    return probes[value]
