@@ -15,16 +15,14 @@ from irexec.api import save_model
 from irexec.cli import render
 from irexec.cli.convert_to_onnx import (
     TO_ONNX,
-    VERIFY,
     ToOnnx,
-    Verify,
     onnx_runtime,
     onnx_target,
     refuse_options_of_onnx,
     verified,
     write_onnx,
 )
-from irexec.cli.options import OVERWRITE, OptionGroup, command, flag, json_option, option
+from irexec.cli.options import OVERWRITE, VERIFY, OptionGroup, Verify, command, flag, json_option, option
 from irexec.cli.render import as_given, go_on
 from irexec.cli.values import (
     ALTERNATIVE,

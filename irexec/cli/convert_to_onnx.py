@@ -14,9 +14,9 @@ from irexec.analysis.f32_arithmetic import compute_in_f32, computed_in_halves
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.cli import render
-from irexec.cli.options import OptionGroup, flag, is_given, option, refuse_without, tolerance
+from irexec.cli.options import OptionGroup, Verify, flag, is_given, option
 from irexec.cli.render import as_given, go_on
-from irexec.cli.values import SHAPES_GIVEN, FilePath, ShapeOptions, beside_model, shapes_by_name
+from irexec.cli.values import FilePath, beside_model
 from irexec.errors import ConversionError, EngineError, InputError
 from irexec.io.files import new_file
 from irexec.io.onnx_bytes import is_onnx_file
@@ -212,44 +212,6 @@ def _name(values: Sequence[Any], names: Sequence[str]) -> None:
     for value, name in zip(values, names, strict=True):
         if name not in value.names:
             value.names.insert(0, name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verify:
-    """Whether the IR is compared with the ONNX model, with which sizes of inputs and which tolerances."""
-
-    wanted: bool
-    shapes: Mapping[str, PartialShape]
-    seed: int
-    rtol: float
-    atol: float
-
-
-def _verify_options(verify: bool, verify_shapes: tuple[ShapeOptions, ...], **values: Any) -> Verify:
-    if not verify and not verify_shapes:
-        refuse_without("verify", "seed", "rtol", "atol")
-    shapes = shapes_by_name(verify_shapes, "--verify-shape")
-    return Verify(wanted=verify or bool(verify_shapes), shapes=shapes, **values)
-
-
-VERIFY = OptionGroup(
-    "Verification",
-    _verify_options,
-    {
-        "verify": flag(
-            "Run the ONNX model (by ONNX Runtime if installed, else by the reference evaluator of onnx) and the "
-            "IR on the same random inputs, and compare the results; with --for, the original and the IR. Dynamic "
-            "dimensions stay dynamic in the IR and get random sizes here."
-        ),
-        "verify_shapes": option(
-            "--verify-shape",
-            "The shape of an input for --verify only; the IR is not changed. Implies --verify; may be repeated.",
-            **SHAPES_GIVEN,
-        ),
-        "seed": option("For the random inputs and sizes of --verify.", type=click.IntRange(0), default=0),
-        **tolerance("--verify", rtol=1e-3, atol=1e-4).options,
-    },
-)
 
 
 def onnx_runtime() -> str:

@@ -27,9 +27,11 @@ from irexec.cli.values import (
     Text,
     ThreadCount,
     shapes_by_input,
+    shapes_by_name,
 )
 
 if TYPE_CHECKING:
+    from irexec.ir.dims import PartialShape
     from irexec.tools.run.input_sources import InputSource
     from irexec.tools.run.shapes import Shapes
 
@@ -485,6 +487,44 @@ def tolerance(of: str, *, rtol: float, atol: float) -> OptionGroup:
             "atol": option(f"Absolute tolerance of {of}.", default=atol),
         },
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verify:
+    """Whether the written model is compared with its source, with which sizes of inputs and which tolerances."""
+
+    wanted: bool
+    shapes: Mapping[str, PartialShape]
+    seed: int
+    rtol: float
+    atol: float
+
+
+def _verify_options(verify: bool, verify_shapes: tuple[ShapeOptions, ...] = (), **values: Any) -> Verify:
+    if not verify and not verify_shapes:
+        refuse_without("verify", "seed", "rtol", "atol")
+    shapes = shapes_by_name(verify_shapes, "--verify-shape")
+    return Verify(wanted=verify or bool(verify_shapes), shapes=shapes, **values)
+
+
+VERIFY = OptionGroup(
+    "Verification",
+    _verify_options,
+    {
+        "verify": flag(
+            "Run the ONNX model (by ONNX Runtime if installed, else by the reference evaluator of onnx) and the "
+            "IR on the same random inputs, and compare the results; with --for, the original and the IR. Dynamic "
+            "dimensions stay dynamic in the IR and get random sizes here."
+        ),
+        "verify_shapes": option(
+            "--verify-shape",
+            "The shape of an input for --verify only; the IR is not changed. Implies --verify; may be repeated.",
+            **SHAPES_GIVEN,
+        ),
+        "seed": option("For the random inputs and sizes of --verify.", type=click.IntRange(0), default=0),
+        **tolerance("--verify", rtol=1e-3, atol=1e-4).options,
+    },
+)
 
 
 LOAD_STATE = option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 from irexec.api import save_model
 from irexec.cli import render
-from irexec.cli.options import OVERWRITE, OptionGroup, command, flag, json_option, option, refuse_without, tolerance
+from irexec.cli.options import OVERWRITE, VERIFY, Verify, command, json_option, option
 from irexec.cli.values import FilePath
 from irexec.errors import EngineError
 from irexec.io.writer import check_model_files
@@ -21,45 +20,21 @@ from irexec.tools.upgrading import UpgradeCheck, Upgraded, verify_upgrade
 from irexec.tools.upgrading import upgrade as read_and_upgrade
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Verify:
-    """Whether both files run, and with which inputs and tolerances."""
-
-    wanted: bool
-    seed: int
-    rtol: float
-    atol: float
-
-
-def _verify_options(verify: bool, **values: Any) -> _Verify:
-    if not verify:
-        refuse_without("verify", "seed", "rtol", "atol")
-    return _Verify(wanted=verify, **values)
-
-
-_VERIFY = OptionGroup(
-    "Verification",
-    _verify_options,
-    {
-        "verify": flag(
-            "Run both files on the same random inputs, and compare the results: the old one in Inference Engine of "
-            "2020 if IREXEC_INFERENCE_ENGINE names it, the new one in OpenVINO if it is installed, each else in "
-            "irexec. A line says what was compared."
-        ),
-        "seed": option("For the random inputs of --verify.", type=click.IntRange(0), default=0),
-        **tolerance("--verify", rtol=1e-3, atol=1e-4).options,
-    },
-)
-
-
 @command()
 @click.argument("model", type=FilePath())
 @option("-o", "--output", "The .xml to write; the .bin is beside it.", required=True, type=FilePath())
 @option("--bin", "weights", "The weights; default: the .bin beside the model.", type=FilePath())
 @OVERWRITE
 @json_option
-@_VERIFY("verification")
-def upgrade(model: str, output: str, weights: str | None, overwrite: bool, as_json: bool, verification: _Verify) -> int:
+@VERIFY(
+    "verification",
+    only=("verify", "seed", "rtol", "atol"),
+    verify="Run both files on the same random inputs, and compare the results: the old one in Inference Engine of "
+    "2020 if IREXEC_INFERENCE_ENGINE names it, the new one in OpenVINO if it is installed, each else in "
+    "irexec. A line says what was compared.",
+    seed="For the random inputs of --verify.",
+)
+def upgrade(model: str, output: str, weights: str | None, overwrite: bool, as_json: bool, verification: Verify) -> int:
     """Write an IR of version 2 to 7 as one of version 11, which OpenVINO loads.
 
     \b
@@ -92,7 +67,7 @@ def upgrade(model: str, output: str, weights: str | None, overwrite: bool, as_js
 
 
 def _verify(
-    model: str, weights: str | None, output: str, upgraded: Upgraded, options: _Verify, as_json: bool
+    model: str, weights: str | None, output: str, upgraded: Upgraded, options: Verify, as_json: bool
 ) -> tuple[int, dict[str, Any]]:
     """The exit code, and the comparison as JSON; the table is printed."""
     binary = Path(weights) if weights else Path(model).with_suffix(".bin")

@@ -18,6 +18,7 @@ from irexec.cli.options import (
     WEIGHTS,
     InputOptions,
     OptionGroup,
+    Verify,
     WeightsOptions,
     command,
     flag,
@@ -180,7 +181,6 @@ def _fixed(
     """Show the findings, write the model for the target, and show what was changed; the exit code."""
     # These modules load the compiler, which validation does not need.
     from irexec.cli.convert import is_ir, read_ir, rewritten
-    from irexec.cli.convert_to_onnx import Verify
 
     if checks.release is None or form not in ("table", "json"):
         raise click.UsageError("--fix needs --for, and a table or JSON")
