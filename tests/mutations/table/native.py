@@ -487,4 +487,25 @@ NATIVE = (
         "const i64 kind = block % 1, outer",
         ("tests/compile/test_fuse_caches.py",),
     ),
+    Mutation(
+        "all groups of a row write the scale of the first",
+        f"{_SOURCE}/integer_product.c",
+        "at = block * groups + g;",
+        "at = block * groups;",
+        ("tests/backend/test_dynamic_quantization.py",),
+    ),
+    Mutation(
+        "the zero points of a group are multiplied by the sum of the group of the first row",
+        f"{_SOURCE}/integer_product.c",
+        "p->row_sums[(row + r) * groups + g]",
+        "p->row_sums[row * groups + g]",
+        ("tests/backend/test_dynamic_quantization.py",),
+    ),
+    Mutation(
+        "a group with a NaN is 0",
+        f"{_SOURCE}/integer_product.c",
+        '*scale = !is_finite ? __builtin_nanf("") : per_unit',
+        "*scale = !is_finite ? 0.0f : per_unit",
+        ("tests/backend/test_dynamic_quantization.py",),
+    ),
 )

@@ -226,4 +226,25 @@ PASSES = (
         "if False:",
         ("tests/backend/test_native_quantised_primitives.py",),
     ),
+    Mutation(
+        "the largest bytes become negative where data is quantised by groups",
+        f"{_PASSES}/quantise_activations.py",
+        "_MIDDLES = {U8: 128}",
+        "_MIDDLES = {U8: 127}",
+        ("tests/backend/test_dynamic_quantization.py",),
+    ),
+    Mutation(
+        "data of a FakeQuantize is quantised again",
+        f"{_PASSES}/quantise_activations.py",
+        'if producer is not None and producer.type in THROUGH | {"FakeQuantize"} and _is_quantised(producer):',
+        "if False:",
+        ("tests/backend/test_dynamic_quantization.py",),
+    ),
+    Mutation(
+        "a group of data reaches into the next group of weights",
+        f"{_PASSES}/quantise_activations.py",
+        "if groups > 1 and each % group and any(",
+        "if groups > 1 and each < group and any(",
+        ("tests/backend/test_dynamic_quantization.py",),
+    ),
 )
