@@ -48,16 +48,7 @@ _LAYERS["testing"] = {*_LAYERS["tools"], "tools"}
 _LAYERS["conformance"] = {*_LAYERS["tools"], "tools", "testing"}
 _LAYERS["ray"] = {"tools"}
 _LAYERS["cli"] = {*_LAYERS["tools"], "tools", "integrations", "conformance", "startup", "__init__"}
-_LAYERS["__init__"] = {
-    *_LAYERS["tools"],
-    "tools",
-    "startup",
-    "authoring",
-    "opset",
-    "plugins",
-    "testing",
-    "conformance",
-}
+_LAYERS["__init__"] = {*_LAYERS["tools"], "tools", "startup", "authoring", "opset", "plugins", "testing", "conformance"}
 _LAYERS["__main__"] = {"cli"}
 # Objects of any layer display in a notebook: the layer says that they do (records), and the tools say how (display).
 for _name in _LAYERS.keys() - {"startup", "deprecation", "messages", "records", "display", "errors"}:
@@ -86,17 +77,7 @@ _TOOLS: dict[str, set[str]] = {
     "sensitivity": {"compare", "engines", "images", "judge", "run"},
     "verify": {"arrays", "compare", "engines", "run"},
     "reduce": {"arrays", "commands", "compare", "engines", "observing", "run"},
-    "bundling": {
-        "arrays",
-        "commands",
-        "compare",
-        "engines",
-        "images",
-        "judge",
-        "observing",
-        "reduce",
-        "run",
-    },
+    "bundling": {"arrays", "commands", "compare", "engines", "images", "judge", "observing", "reduce", "run"},
     "bisecting": {"arrays", "commands", "compare", "engines", "judge", "run"},
     "generating": {"engines", "images", "run"},
     "downgrading": {"arrays", "sections", "verify"},
@@ -107,7 +88,7 @@ _TOOLS: dict[str, set[str]] = {
     "report": {"arrays", "graph", "images", "inspect", "run", "sections"},
     "batch": {"arrays", "images", "run"},
     "serving": {"batch"},
-}
+}  # fmt: skip
 _CONVERTERS = {"records", "messages", "errors", "dtypes", "reference", "ir", "schema", "analysis", "io", "__init__"}
 
 # Libraries that only these may import.
@@ -127,16 +108,8 @@ _ONLY = {
     "resvg_py": ("irexec/tools/graph/draw.py",),
     "onnx": ("converters/onnx/", "converters/ir_to_onnx/", "irexec/testing/checking.py"),
     "pytest": ("irexec/testing/checking.py",),
-    "onnxruntime": (
-        "converters/onnx/reference.py",
-        "irexec/tools/engines/engine.py",
-        "irexec/tools/engines/releases/program.py",
-    ),
-    "openvino": (
-        "irexec/tools/engines/engine.py",
-        "irexec/tools/engines/releases/program.py",
-        "irexec/tools/inside/program.py",
-    ),
+    "onnxruntime": ("converters/onnx/reference.py", "irexec/tools/engines/engine.py", "irexec/tools/engines/releases/program.py"),
+    "openvino": ("irexec/tools/engines/engine.py", "irexec/tools/engines/releases/program.py", "irexec/tools/inside/program.py"),
     # Calls of C: the kernels, and what the system tells and Python does not.
     "ctypes": (
         "irexec/native/library.py",
@@ -152,7 +125,7 @@ _ONLY = {
         "irexec/integrations/open_inference.py",
     ),
     "google": ("converters/onnx/", "irexec/integrations/model_extensions.py"),
-}
+}  # fmt: skip
 # What imports converters: one command, what reads models, and the runtimes of .onnx files, when they are called.
 _USES_CONVERTERS = (
     "irexec/cli/convert.py",
@@ -323,10 +296,7 @@ def test_a_cycle_is_found() -> None:
         ("irexec/schema/registry.py", "def load():\n    import irexec.ops"),
         ("irexec/ops/gather.py", "def facts():\n    from irexec.analysis.shape_inference import infer_shapes"),
         ("irexec/ops/convolution.py", "from irexec.backend.winograd import convolve_tiles"),
-        (
-            "irexec/ops/gather.py",
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from irexec.compile.plan import Step",
-        ),
+        ("irexec/ops/gather.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from irexec.compile.plan import Step"),
         ("irexec/backend/winograd.py", "import ctypes"),
         ("irexec/native/build.py", "from ctypes import c_int64"),
         ("irexec/backend/winograd.py", "from irexec.ops.convolution import convolution_1"),
@@ -342,7 +312,7 @@ def test_a_cycle_is_found() -> None:
         ("converters/onnx/reference.py", "from irexec.ops.gather import gather_8"),
         ("converters/onnx/reference.py", "import openvino"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_import_is_seen(name: str, source: str) -> None:
     assert len(list(_objections(name, source))) == 1
 

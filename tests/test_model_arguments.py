@@ -55,9 +55,7 @@ FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "validate": lambda model, folder: irexec.validate(model),
     "compile_model": lambda model, folder: irexec.compile_model(model)([X])[0].tolist(),
     "infer": lambda model, folder: irexec.infer(model, X)[0].tolist(),
-    "save_model": lambda model, folder: (irexec.save_model(model, folder / "m.xml"), (folder / "m.bin").read_bytes())[
-        1
-    ],
+    "save_model": lambda model, folder: (irexec.save_model(model, folder / "m.xml"), (folder / "m.bin").read_bytes())[1],
     "diff, as a": lambda model, folder: diff(model, XML).counts,
     "diff, as b": lambda model, folder: irexec.diff(XML, model).counts,
     "compare": lambda model, folder: compare(model, options=REFERENCE).agrees,
@@ -84,9 +82,9 @@ FUNCTIONS: dict[str, Callable[[Any, Path], Any]] = {
     "bisect": lambda model, folder: _bisected(model, folder),
     "check_against": lambda model, folder: irexec.check_against(model).identity,
     "to_onnx": lambda model, folder: irexec.to_onnx(model).SerializeToString(),
-}
+}  # fmt: skip
 _OF_PATHS: dict[str, Callable[[Any, Path], Any]] = {
-    "bench": lambda model, folder: bench(model, [InputSource(None, "zeros")], BenchOptions(runs=1), print).shapes,
+    "bench": lambda model, folder: bench(model, [InputSource(None, "zeros")], BenchOptions(runs=1), print).shapes
 }
 
 

@@ -42,9 +42,7 @@ _TWO_INPUTS = (
     + " y = Conv (p, k) }"
 )
 ROWS = {
-    "two inputs": Row(
-        _TWO_INPUTS, "SplitToSequence", ("x[1,1,4,4]", "k[1,1,3,3]"), ("x: f32[1,1,4,4]", "k: f32[1,1,3,3]")
-    ),
+    "two inputs": Row(_TWO_INPUTS, "SplitToSequence", ("x[1,1,4,4]", "k[1,1,3,3]"), ("x: f32[1,1,4,4]", "k: f32[1,1,3,3]")),
     "one input, without its name": Row(
         "(float[1,1,H,W] x) => (float[1,1,A,B] y) { " + _PARTS.format(axis=2, out="y") + " }",
         "SplitToSequence",
@@ -57,7 +55,7 @@ ROWS = {
         ("x=1,1,3,3",),
         ("x: f32[1,1,3,3]",),
     ),
-}
+}  # fmt: skip
 COMMANDS = {
     "infer": "infer {model} -i random {shapes}",
     "infer --assert": "infer {model} -i random -o {folder}/r.npz {shapes}",

@@ -138,8 +138,7 @@ def test_commands_are_read_as_a_posix_shell_does_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("handle", "code", "error", "is_running"),
-    [(7, 259, 0, True), (7, 1, 0, False), (0, 0, 87, False), (0, 0, 5, True)],
+    ("handle", "code", "error", "is_running"), [(7, 259, 0, True), (7, 1, 0, False), (0, 0, 87, False), (0, 0, 5, True)]
 )
 def test_processes_of_windows(
     handle: int, code: int, error: int, is_running: bool, monkeypatch: pytest.MonkeyPatch

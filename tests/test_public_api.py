@@ -74,10 +74,7 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
     (["diff", _XML, str(DIGITS / "denoiser.xml")], (*_RUNNING, *_HEAVY)),
     (["explain", "IR103"], (*_RUNNING, *_HEAVY, "numpy", "lxml")),
     (["ops", "Relu"], (*_RUNNING, *_HEAVY)),
-    (
-        ["convert", _ONNX, "-o", "m.xml"],
-        (*_RUNNING, "multiprocessing", "concurrent.futures", "PIL", "igraph"),
-    ),
+    (["convert", _ONNX, "-o", "m.xml"], (*_RUNNING, "multiprocessing", "concurrent.futures", "PIL", "igraph")),
     (["inside", _XML, "-o", _XML], ("irexec.tools.reduce", "irexec.tools.graph", "openvino")),
     (["upgrade", str(DIGITS / "classifier_v5.xml"), "-o", "m.xml"], ("irexec.tools.graph", *_HEAVY)),
     (
@@ -95,28 +92,16 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
     (["profile", _XML, "--runs", "1"], ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "onnx")),
     (["report", _XML, "-o", "r.html"], ("irexec.tools.reduce", "irexec.tools.compare", "onnx")),
     (["compare", _XML, "--b-runtime", "reference"], ("irexec.tools.reduce", "irexec.tools.graph", "onnx", "openvino")),
-    (
-        ["judge", _XML, "--runtime", "reference"],
-        ("irexec.tools.reduce", "irexec.tools.graph", "onnx", "openvino", "onnxruntime"),
-    ),
+    (["judge", _XML, "--runtime", "reference"], ("irexec.tools.reduce", "irexec.tools.graph", "onnx", "openvino", "onnxruntime")),
     (["reduce", _XML], ("irexec.tools.graph", "irexec.tools.batch", "onnx", "openvino")),
     (["bench", _XML, "--runs", "1"], ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "openvino")),
     (["test", _XML], ("irexec.tools.reduce", "irexec.tools.graph", "irexec.tools.compare", "onnx", "openvino")),
     (["batch", _XML], ("irexec.tools.reduce", "irexec.tools.graph", "onnx", "ray")),
     # A shape that does not fit: where kserve is installed, the server would wait for requests.
     (["serve", _XML, "--shape", "image[1,1,8,7]"], ("irexec.tools.reduce", "irexec.tools.graph", "onnx")),
-    (
-        ["edit", _XML, "--dry-run", "--batch", "2"],
-        ("irexec.runtime", "irexec.tools.reduce", "irexec.tools.compare", *_HEAVY),
-    ),
-    (
-        ["script", _XML, "-o", "m.py"],
-        ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "onnx", "rich.console"),
-    ),
-    (
-        ["join", str(DIGITS / "denoiser.xml"), _XML, "--map", "cleaned=image", "-o", "m.xml"],
-        ("irexec.tools.graph", *_HEAVY),
-    ),
+    (["edit", _XML, "--dry-run", "--batch", "2"], ("irexec.runtime", "irexec.tools.reduce", "irexec.tools.compare", *_HEAVY)),
+    (["script", _XML, "-o", "m.py"], ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "onnx", "rich.console")),
+    (["join", str(DIGITS / "denoiser.xml"), _XML, "--map", "cleaned=image", "-o", "m.xml"], ("irexec.tools.graph", *_HEAVY)),
     (["extract", _XML, "--layers", "relu1", "-o", "m.xml"], ("irexec.tools.graph", "PIL", "onnx", "igraph")),
     (
         ["bisect", _XML, "--openvino", "2024.0", "--installed", "--environments", "nothing"],
@@ -124,11 +109,8 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
     ),
     (["generate", "nothing", "-p", "text"], ("irexec.tools.compare", "irexec.tools.graph", "onnx", "openvino")),
     (["demo"], ("onnx", "irexec.tools.graph")),
-    (
-        ["conform", "--runtime", "reference", "--ops", "Relu", "--quick"],
-        ("irexec.tools.graph", "onnx", "openvino", "onnxruntime"),
-    ),
-]
+    (["conform", "--runtime", "reference", "--ops", "Relu", "--quick"], ("irexec.tools.graph", "onnx", "openvino", "onnxruntime")),
+]  # fmt: skip
 
 
 def test_every_command_is_looked_at() -> None:
@@ -239,10 +221,7 @@ def test_a_changed_signature_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(irexec, "Failure", Failure)
     Failure.__module__ = "irexec.tools.reduce"
     changed = set(signatures.lines()) - before
-    assert changed == {
-        "cost(model: irexec.Model, depth: int = 3) -> irexec.CostReport",
-        "Failure.worse(self) -> bool",
-    }
+    assert changed == {"cost(model: irexec.Model, depth: int = 3) -> irexec.CostReport", "Failure.worse(self) -> bool"}
 
 
 def _public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -49,18 +49,12 @@ EXCEPT: dict[tuple[str, str], str] = {
     ("BinaryConvolution", "NaN or infinity"): "data are bits",
     ("GatherND", "negative batch_dims"): "refused, and there is a row that says so",
     ("Identity", "refusal"): "whatever it is given it gives",
-    (
-        "Interpolate",
-        "mode=area",
-    ): "no implementation computes it: only its shape is inferred, and there is a row for that",
+    ("Interpolate", "mode=area"): "no implementation computes it: only its shape is inferred, and there is a row for that",
     ("Interpolate", "scalar"): "there is no axis to resize",
     ("Interpolate", "negative axes"): "the axes of Interpolate-1 are a set of those counted from the front",
     ("Multinomial", "NaN or infinity"): "a chance is a number",
     ("Proposal", "empty"): "OpenVINO allows no empty batch",
-    (
-        "ROIAlignRotated",
-        "NaN or infinity",
-    ): "whether a point beside an infinity is NaN depends on whether weights of 0 count",
+    ("ROIAlignRotated", "NaN or infinity"): "whether a point beside an infinity is NaN depends on whether weights of 0 count",
     ("RandomUniform", "NaN or infinity"): "there is no uniform distribution between infinities",
     ("Range", "NaN or infinity"): "refused, and there is a row that says so",
     **{
@@ -79,7 +73,7 @@ EXCEPT: dict[tuple[str, str], str] = {
     ("ShapeOf", "NaN or infinity"): "it does not look at numbers",
     ("ShapeOf", "refusal"): "everything has a shape",
     ("Softmax", "negative axis"): "Softmax-1 refuses them, and there is a row that says so",
-}
+}  # fmt: skip
 
 
 def _cases(definition: OpDef) -> list[Case]:

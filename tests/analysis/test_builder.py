@@ -51,12 +51,8 @@ ROWS = {
     "an attribute that is a number": Row(
         lambda m, n: n["softmax"].attributes.update(axis=1), "IR305", "attribute 'axis' is 1 of type int, expected text"
     ),
-    "another attribute": Row(
-        lambda m, n: n["softmax"].attributes.update(x=3), "IR305", "attribute 'x' is 3 of type int, expected text"
-    ),
-    "no text at all": Row(
-        lambda m, n: n["softmax"].attributes.update(x=None), "IR305", "'x' is None of type NoneType, expected text"
-    ),
+    "another attribute": Row(lambda m, n: n["softmax"].attributes.update(x=3), "IR305", "attribute 'x' is 3 of type int, expected text"),
+    "no text at all": Row(lambda m, n: n["softmax"].attributes.update(x=None), "IR305", "'x' is None of type NoneType, expected text"),
     "an attribute with a NUL": Row(
         lambda m, n: n["softmax"].attributes.update(x="\0"),
         "IR306",
@@ -72,26 +68,16 @@ ROWS = {
     ),
     "a name": Row(lambda m, n: setattr(n["softmax"], "name", "a\x1b"), "IR306", "the name, 'a", "a\x1b"),
     "half a pair": Row(lambda m, n: setattr(n["softmax"], "name", "\udcff"), "IR306", "the name, '", "\udcff"),
-    "a name that is a number": Row(
-        lambda m, n: setattr(n["softmax"], "name", 5), "IR305", "the name is 5 of type int", 5
-    ),
+    "a name that is a number": Row(lambda m, n: setattr(n["softmax"], "name", 5), "IR305", "the name is 5 of type int", 5),
     "a type": Row(lambda m, n: setattr(n["softmax"], "type", "a\x01"), "IR306", "the type, 'a"),
     "no type": Row(lambda m, n: setattr(n["softmax"], "type", None), "IR305", "the type is None"),
-    "a version that is a number": Row(
-        lambda m, n: setattr(n["softmax"], "version", 8), "IR305", "the version is 8 of type int"
-    ),
+    "a version that is a number": Row(lambda m, n: setattr(n["softmax"], "version", 8), "IR305", "the version is 8 of type int"),
     "the name of the model": Row(lambda m, n: setattr(m, "name", "\x02"), "IR306", "the name of the model, '", None),
     "a tensor name": Row(lambda m, n: n["softmax"].outputs[0].names.append("\x03"), "IR306", "a tensor name, '"),
-    "a tensor name that is a number": Row(
-        lambda m, n: n["softmax"].outputs[0].names.append(3), "IR305", "a tensor name is 3"
-    ),
-    "an id that is text": Row(
-        lambda m, n: setattr(n["softmax"], "id", "a"), "IR006", "the id is 'a', expected an integer"
-    ),
+    "a tensor name that is a number": Row(lambda m, n: n["softmax"].outputs[0].names.append(3), "IR305", "a tensor name is 3"),
+    "an id that is text": Row(lambda m, n: setattr(n["softmax"], "id", "a"), "IR006", "the id is 'a', expected an integer"),
     "a negative id": Row(lambda m, n: setattr(n["softmax"], "id", -4), "IR006", "the id is -4, expected an integer"),
-    "an id of more than 64 bits": Row(
-        lambda m, n: setattr(n["softmax"], "id", 1 << 63), "IR006", "expected an integer from 0 to"
-    ),
+    "an id of more than 64 bits": Row(lambda m, n: setattr(n["softmax"], "id", 1 << 63), "IR006", "expected an integer from 0 to"),
     "an id twice": Row(lambda m, n: setattr(n["softmax"], "id", 0), "IR002", "layer 'x' has the id 0, too"),
     "a layer that was removed": Row(
         lambda m, n: m.nodes.remove(n["softmax"]),
@@ -105,19 +91,15 @@ ROWS = {
         "input 0 comes from 'softmax', which has no such output",
         "add",
     ),
-    "an input without a source": Row(
-        lambda m, n: setattr(n["softmax"].ports[0], "source", None), "IR013", "no edge arrives at input port 0"
-    ),
-    "two input ports of one id": Row(
-        lambda m, n: [setattr(port, "port", 7) for port in n["add"].ports], "IR003", "two ports have the id 7", "add"
-    ),
+    "an input without a source": Row(lambda m, n: setattr(n["softmax"].ports[0], "source", None), "IR013", "no edge arrives at input port 0"),
+    "two input ports of one id": Row(lambda m, n: [setattr(port, "port", 7) for port in n["add"].ports], "IR003", "two ports have the id 7", "add"),
     "a constant of too few bytes": Row(
         lambda m, n: _constant(n["ones"], fetch=BytesInMemory(np.zeros(3, np.uint8))),
         "IR401",
         "the constant has 3 bytes, expected 12",
         "ones",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)

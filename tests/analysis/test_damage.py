@@ -78,20 +78,9 @@ ROWS = [
     Damage("negative pads", C, 106, 'pads_begin="0, 0"', 'pads_begin="-1, 0"', "IR105", POOL, 105),
     Damage("unknown auto_pad", C, 27, '"explicit"', '"implicit"', "IR105", CONV, 26),
     Damage("unknown attribute", C, 63, "auto_broadcast=", 'colour="red" auto_broadcast=', "IR106", ADD, 62, RUNS),
-    Damage(
-        "part of an attribute", C, 63, "auto_broadcast=", 'auto_broadcast.offset="1" auto_broadcast=', "IR108", ADD, 62
-    ),
+    Damage("part of an attribute", C, 63, "auto_broadcast=", 'auto_broadcast.offset="1" auto_broadcast=', "IR108", ADD, 62),
     Damage("keep_dims that is not a boolean", C, 177, '"true"', '"maybe"', "IR104", MEAN, 176),
-    Damage(
-        "more outputs than the operation has",
-        C,
-        103,
-        "</output>",
-        '<port id="2" precision="FP32" /></output>',
-        "IR107",
-        "Relu_6",
-        87,
-    ),
+    Damage("more outputs than the operation has", C, 103, "</output>", '<port id="2" precision="FP32" /></output>', "IR107", "Relu_6", 87),
     Damage("axis out of range", C, 255, 'axis="1"', 'axis="7"', "IR107", SOFT, 254),
     Damage("unknown type", C, 26, '"Convolution" ', '"Convolutoin" ', "IR101", CONV, 26, UNSUPPORTED),
     Damage("version before the type", C, 105, '"opset8"', '"opset0"', "IR102", POOL, 105, UNSUPPORTED),
@@ -102,9 +91,7 @@ ROWS = [
     Damage("edge to a missing layer", C, 281, 'to-layer="4"', 'to-layer="77"', "IR011", None, 281),
     Damage("edge to a missing port", C, 281, 'to-port="0"', 'to-port="5"', "IR011", ADD, 281),
     Damage("edge with a fraction", C, 281, 'from-layer="2"', 'from-layer="2.5"', "IR006", None, 281),
-    Damage(
-        "missing edge", C, 282, '<edge from-layer="3" from-port="0" to-layer="4" to-port="1" />', "", "IR013", ADD, 71
-    ),
+    Damage("missing edge", C, 282, '<edge from-layer="3" from-port="0" to-layer="4" to-port="1" />', "", "IR013", ADD, 71),
     Damage("second edge to a port", C, 282, 'to-port="1"', 'to-port="0"', "IR012", ADD, 282),
     Damage("duplicate id", C, 87, 'id="5"', 'id="4"', "IR002", "Relu_6", 87),
     Damage("id that is not a number", C, 87, 'id="5"', 'id="five"', "IR006", "Relu_6", 87),
@@ -117,17 +104,7 @@ ROWS = [
     Damage("dim beyond 64 bits", C, 46, ">16<", ">99999999999999999999<", "IR004", CONV, 46),
     Damage("unknown precision", C, 43, "FP32", "FP31", "IR005", CONV, 43),
     Damage("cycle", C, 281, 'from-layer="2" from-port="2"', 'from-layer="5" from-port="1"', "IR301", ADD, 62),
-    Damage(
-        "unused layer",
-        C,
-        294,
-        'from-layer="15" from-port="1"',
-        'from-layer="14" from-port="2"',
-        "IR302",
-        SOFT,
-        254,
-        RUNS,
-    ),
+    Damage("unused layer", C, 294, 'from-layer="15" from-port="1"', 'from-layer="14" from-port="2"', "IR302", SOFT, 254, RUNS),
     Damage("constant larger than its shape", C, 52, 'size="32"', 'size="36"', "IR401", "Constant_4", 51),
     Damage("constant smaller than its shape", C, 52, 'size="32"', 'size="28"', "IR401", "Constant_4", 51),
     Damage("constant of another type", C, 52, '"f32"', '"f16"', "IR401", "Constant_4", 51),
@@ -135,52 +112,28 @@ ROWS = [
     Damage("constant of 66 axes", C, 52, "1, 8, 1, 1", "8" + ", 1" * 65, "IR401", "Constant_4", 51),
     Damage("constant outside the file", C, 52, 'offset="864"', 'offset="86400"', "IR021", "Constant_4", 51),
     Damage("constant at a negative offset", C, 52, 'offset="864"', 'offset="-4"', "IR020", "Constant_4", 51),
-    Damage(
-        "constant beyond 64 bits", C, 52, 'offset="864"', 'offset="99999999999999999999"', "IR020", "Constant_4", 51
-    ),
+    Damage("constant beyond 64 bits", C, 52, 'offset="864"', 'offset="99999999999999999999"', "IR020", "Constant_4", 51),
     Damage("constant without a size", C, 52, 'size="32"', "", "IR020", "Constant_4", 51),
     Damage("constant of an unknown type", C, 52, '"f32"', '"f3"', "IR020", "Constant_4", 51),
     Damage("constants that overlap", C, 52, 'offset="864"', 'offset="862"', "IR402", "Constant_4", 51, RUNS),
     Damage("unused bytes", C, 52, 'offset="864"', 'offset="0"', "IR403", None, 0, RUNS),
     Damage("two tensors of one name", C, 43, 'precision="FP32"', 'precision="FP32" names="x"', "IR304", CONV, 43, RUNS),
-    Damage(
-        "result without its edge",
-        C,
-        294,
-        '<edge from-layer="15" from-port="1" to-layer="16" to-port="0" />',
-        "",
-        "IR013",
-        "Result_17",
-        271,
-    ),
-    Damage(
-        "port map to a missing Parameter", L, 38, 'internal_layer_id="2"', 'internal_layer_id="9"', "IR501", LOOP, 38
-    ),
+    Damage("result without its edge", C, 294, '<edge from-layer="15" from-port="1" to-layer="16" to-port="0" />', "", "IR013", "Result_17", 271),
+    Damage("port map to a missing Parameter", L, 38, 'internal_layer_id="2"', 'internal_layer_id="9"', "IR501", LOOP, 38),
     Damage("port map from a missing port", L, 38, 'external_port_id="3"', 'external_port_id="8"', "IR501", LOOP, 38),
     Damage("port map to a missing Result", L, 39, 'internal_layer_id="11"', 'internal_layer_id="3"', "IR501", LOOP, 39),
     Damage("port map without a number", L, 38, 'external_port_id="3" ', "", "IR030", LOOP, 38),
     Damage("port map with a stride of 0", L, 37, 'stride="-1"', 'stride="0"', "IR501", LOOP, 37),
     Damage("port map with an axis that is not an integer", L, 37, 'axis="0"', 'axis="zero"', "IR501", LOOP, 37),
-    Damage(
-        "parameter of a body without an input",
-        L,
-        38,
-        '<input external_port_id="3" internal_layer_id="2" />',
-        "",
-        "IR502",
-        LOOP,
-        35,
-    ),
+    Damage("parameter of a body without an input", L, 38, '<input external_port_id="3" internal_layer_id="2" />', "", "IR502", LOOP, 35),
     Damage("back edge from a missing Result", L, 45, 'from-layer="11"', 'from-layer="5"', "IR503", LOOP, 45),
     Damage("back edge to a missing Parameter", L, 45, 'to-layer="2"', 'to-layer="5"', "IR503", LOOP, 45),
     Damage("damage inside a body", L, 125, '"numpy"', '"numb"', "IR105", "Add_192", 124),
     Damage("another type inside a body", L, 90, '"f32"', '"f16"', "IR202", "Parameter_188", 89, RUNS),
     Damage("edge inside a body", L, 213, 'to-port="0"', 'to-port="7"', "IR011", "Add_192", 213),
     Damage("variable without its pair", S, 57, '"counter"', '"other"', "IR504", "Assign_301", 56, RUNS),
-    Damage(
-        "variable of another type", S, 23, 'variable_type="f32"', 'variable_type="i32"', "IR107", "ReadValue_298", 22
-    ),
-]
+    Damage("variable of another type", S, 23, 'variable_type="f32"', 'variable_type="i32"', "IR107", "ReadValue_298", 22),
+]  # fmt: skip
 
 
 def _damaged(row: Damage, folder: Path) -> Path:

@@ -119,8 +119,7 @@ ROWS = [
         _layer(0, "TensorIterator", more='<back_edges><edge from-layer="1" to-layer="two"/></back_edges><body><layers/><edges/></body>'),
         others=frozenset({"IR303"})),
     Row("port map without a body", "IR032", "If_0", _layer(0, "If", more="<then_port_map/>").replace("opset1", "opset8"), others=frozenset({"IR303"})),
-    Row("shapes differ along an edge", "IR205", "Result_1",
-        _parameter(0, "?", 1) + _layer(1, "Result", "", _port(0, 2)), _edge(0, 0, 1, 0)),
+    Row("shapes differ along an edge", "IR205", "Result_1", _parameter(0, "?", 1) + _layer(1, "Result", "", _port(0, 2)), _edge(0, 0, 1, 0)),
     Row("an operation that OpenVINO does not have", "IR109", "RegexFullMatch_2",
         _parameter(0, "2", 2, type="string", precision="STRING") + _parameter(1, "", type="string", precision="STRING")
         + _layer(2, "RegexFullMatch", "", _port(0, 2, precision="STRING") + _port(1, precision="STRING"), _port(2, 2, precision="BOOL")).replace("opset1", "irexec")

@@ -277,14 +277,10 @@ def test_what_is_computed_from_constants_never_comes_to_a_device() -> None:
     [
         ("NPU", _of("SoftSign", 9, "f32 3"), ("Abs-1", "Add-1", "Divide-1")),
         ("GPU", _of("BitwiseNot", 13, "i32 3"), ("Subtract-1",)),
-        (
-            "CPU",
-            _of("GroupConvolutionBackpropData", 1, "f32 1,2,4", "f32 1,2,3,2", **_WINDOWS),
-            ("Squeeze-1", "ConvolutionBackpropData-1"),
-        ),
+        ("CPU", _of("GroupConvolutionBackpropData", 1, "f32 1,2,4", "f32 1,2,3,2", **_WINDOWS), ("Squeeze-1", "ConvolutionBackpropData-1")),
         ("CPU", _of("Subtract", 1, "f32 2,3,4", "f32 2,3", auto_broadcast="pdpd"), ("Unsqueeze-1", "Subtract-1")),
     ],
-)
+)  # fmt: skip
 def test_layers_are_written_for_a_device(device: str, model: Model, into: tuple[str, ...]) -> None:
     found = downgrade(model, device)
     assert not found.findings
@@ -399,10 +395,7 @@ _SCALES = "expected f32, f16 or bf16"
     ("row", "message"),
     [
         (_blocks("BatchToSpace", "i32", "i32", "i32"), None),
-        (
-            _blocks("BatchToSpace", "i64", "i64", "i32"),
-            "block_shape is i64, crops_begin is i64, crops_end is i32, expected one element type",
-        ),
+        (_blocks("BatchToSpace", "i64", "i64", "i32"), "block_shape is i64, crops_begin is i64, crops_end is i32, expected one element type"),
         (_blocks("SpaceToBatch", "i64", "i64", "i32"), None),
         (_columns("i32", "i32"), None),
         (_columns("i32", "i64"), "output_size is i32, kernel_size is i64, expected one element type"),
@@ -420,7 +413,7 @@ _SCALES = "expected f32, f16 or bf16"
         (_resized_11("i64", "u16"), f"axes has element type u16, {_SIZES}"),
     ],
     ids=lambda value: getattr(value, "name", ""),
-)
+)  # fmt: skip
 def test_element_types_that_openvino_refuses(row: Case, message: str | None, tmp_path: Path) -> None:
     path = tmp_path / "m.xml"
     one_operation(row, {0: row.inputs[0].array.shape}).text.write(path)

@@ -79,18 +79,12 @@ def _results(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
         ("MatrixNms", "sorted by none, across true, in bf16", "2023.3", 1, "MatrixNms-8"),
         ("FakeQuantize", "two levels", "2022.3", 1, "Greater-1,Select-1"),
         ("Broadcast", "bidirectional, target of no axes", "2023.3", None, ""),
-        (
-            "NonMaxSuppression",
-            "threshold 0 keeps what does not overlap",
-            "2022.3",
-            None,
-            "StridedSlice-1,StridedSlice-1",
-        ),
+        ("NonMaxSuppression", "threshold 0 keeps what does not overlap", "2022.3", None, "StridedSlice-1,StridedSlice-1"),
         ("NonMaxSuppression", "threshold 0 keeps what does not overlap", "2022.3", 1, "StridedSlice-1,StridedSlice-1"),
         ("MaxPool", "ceil_torch 1, 11, 1", "2022.3", None, "MaxPool-8"),
         ("AvgPool", "ceil_torch 1, 00, 1, exclude-pad false", "2021.4", None, "AvgPool-1"),
     ],
-)
+)  # fmt: skip
 def test_a_form_that_the_plugin_computes_right(
     type: str, name: str, release: str, constants: int | None, into: str
 ) -> None:

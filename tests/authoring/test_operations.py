@@ -238,12 +238,7 @@ def test_mypy_finds_wrong_calls(tmp_path: Path) -> None:
         "guide.py",
     ]
     done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env={"MYPYPATH": str(tmp_path), "PATH": ""},
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=tmp_path, env={"MYPYPATH": str(tmp_path), "PATH": ""}, capture_output=True, text=True, check=False
     )
     found = [
         (line.split(":")[1], line.rpartition("[")[2].rstrip("]"))

@@ -47,24 +47,12 @@ def _resized(algorithm: ResizeAlgorithm) -> Setup:
 
 
 ROWS: dict[str, tuple[dict[str, Any], Setup]] = {
-    "u8 NHWC, mean and scale": (
-        {"element": "u8", "layout": "NHWC", "mean": [1.5, 2, 3], "scale": [57, 58, 59]},
-        _u8_nhwc,
-    ),
+    "u8 NHWC, mean and scale": ({"element": "u8", "layout": "NHWC", "mean": [1.5, 2, 3], "scale": [57, 58, 59]}, _u8_nhwc),
     "BGR": ({"element": "u8", "reverse_channels": True, "mean": [1, 2, 3], "scale": 255}, _bgr),
-    "linear": (
-        {"element": "u8", "layout": "NHWC", "resize": "linear", "mean": 127, "scale": 128},
-        _resized(ResizeAlgorithm.RESIZE_LINEAR),
-    ),
-    "cubic": (
-        {"element": "u8", "layout": "NHWC", "resize": "cubic", "mean": 127, "scale": 128},
-        _resized(ResizeAlgorithm.RESIZE_CUBIC),
-    ),
-    "nearest": (
-        {"element": "u8", "layout": "NHWC", "resize": "nearest", "mean": 127, "scale": 128},
-        _resized(ResizeAlgorithm.RESIZE_NEAREST),
-    ),
-}
+    "linear": ({"element": "u8", "layout": "NHWC", "resize": "linear", "mean": 127, "scale": 128}, _resized(ResizeAlgorithm.RESIZE_LINEAR)),
+    "cubic": ({"element": "u8", "layout": "NHWC", "resize": "cubic", "mean": 127, "scale": 128}, _resized(ResizeAlgorithm.RESIZE_CUBIC)),
+    "nearest": ({"element": "u8", "layout": "NHWC", "resize": "nearest", "mean": 127, "scale": 128}, _resized(ResizeAlgorithm.RESIZE_NEAREST)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -127,15 +115,12 @@ def test_an_element_alone_is_a_convert(original: Original, tmp_path: Path) -> No
         ({"resize": "linear", "size": (0, 5)}, "images of 0x5 cannot be resized"),
         ({"resize": "linear"}, "the size of axis H is not known"),
         ({"mean": [1, 2]}, "2 numbers are given for 3 channels"),
-        (
-            {"layout": "NHWX"},
-            "the layout of the model is not known for the layout NHWX of input .*: give the model layout",
-        ),
+        ({"layout": "NHWX"}, "the layout of the model is not known for the layout NHWX of input .*: give the model layout"),
         ({"layout": "NHWC", "model_layout": "NCDHW"}, "which the layout NCDHW does not fit"),
         ({"layout": "NHHC"}, "'NHHC' is not a layout such as NHWC"),
         ({"element": "u7"}, "element type 'u7' is not known"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.sampled(2)
 def test_what_does_not_fit_is_refused(options: dict[str, Any], message: str, original: Original) -> None:
     model = original.model()

@@ -297,9 +297,7 @@ def kernels_of(
     holding: Holding,
 ) -> list[tuple[Kernel, Task]]:
     chain = Chain(
-        2,
-        np.dtype(np.float32),
-        (Instruction("Add", _add, (0, 1), np.dtype(np.float32), formula=Formula("Add")),),
+        2, np.dtype(np.float32), (Instruction("Add", _add, (0, 1), np.dtype(np.float32), formula=Formula("Add")),)
     )
     made = task_of(
         "MatMul", "opset1", inputs, {"transpose_b": True}, constants=(1,), chain=chain, operands=[bias],

@@ -57,11 +57,7 @@ def _run(arrays: Sequence[np.ndarray], out: np.ndarray, threads: int = 1, order:
     with np.errstate(all="ignore"):
         for _ in range(2):
             out[...] = np.nan if not any(np.may_share_memory(a, out) for a in arrays) else out
-            kernel.run(
-                arrays,
-                [out],
-                KernelContext.of(kernel, threads),
-            )
+            kernel.run(arrays, [out], KernelContext.of(kernel, threads))
             if any(np.may_share_memory(a, out) for a in arrays):
                 break
     return kernel
@@ -163,10 +159,7 @@ def test_in_place_after_a_kernel(shape: tuple[int, ...]) -> None:
     expected = _expected(x, bias, residual)
     with np.errstate(all="ignore"):
         run_chain_in_place(
-            bias_residual_gelu(),
-            x,
-            [bias, residual],
-            KernelContext(Pool(2), [Scratch.of_size(0), Scratch.of_size(0)]),
+            bias_residual_gelu(), x, [bias, residual], KernelContext(Pool(2), [Scratch.of_size(0), Scratch.of_size(0)])
         )
     np.testing.assert_allclose(x, expected, rtol=4e-6, atol=4e-6)
 

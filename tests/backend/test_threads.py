@@ -63,21 +63,8 @@ _GROUP = "sys/fs/cgroup"
             },
             1.5,
         ),
-        (
-            "2:cpu,cpuacct:/a",
-            V1,
-            {f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_quota_us": "-1", f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_period_us": "100000"},
-            None,
-        ),
-        (
-            "2:cpu,cpuacct:/a/b",
-            V1,
-            {
-                f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_quota_us": "50000",
-                f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_period_us": "100000",
-            },
-            0.5,
-        ),
+        ("2:cpu,cpuacct:/a", V1, {f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_quota_us": "-1", f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_period_us": "100000"}, None),
+        ("2:cpu,cpuacct:/a/b", V1, {f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_quota_us": "50000", f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_period_us": "100000"}, 0.5),
         # Version 1 for the CPU, version 2 beside it.
         (
             "2:cpu,cpuacct:/\n0::/",
@@ -91,7 +78,7 @@ _GROUP = "sys/fs/cgroup"
         ("", "", {}, None),
         ("nonsense\n::\n", "nonsense - x\n1 2 3 4 - cgroup2 a b", {}, None),
     ],
-)
+)  # fmt: skip
 def test_quota(cgroup: str, mounts: str, files: dict[str, str], quota: float | None, tmp_path: Path) -> None:
     root = write_tree(tmp_path, {"proc/self/cgroup": cgroup, "proc/self/mountinfo": mounts, **files})
     assert cpu_quota(root) == quota
@@ -367,13 +354,7 @@ def test_every_element_is_in_one_range_and_no_range_is_empty(multiple: int) -> N
 
 @pytest.mark.parametrize(
     ("count", "size", "multiple", "lengths"),
-    [
-        (10, 10, 2, [10]),
-        (10, 4, 1, [3, 3, 4]),
-        (10, 4, 2, [2, 3, 2, 3]),
-        (14, 7, 2, [7, 7]),
-        (4, 1, 4, [1, 1, 1, 1]),
-    ],
+    [(10, 10, 2, [10]), (10, 4, 1, [3, 3, 4]), (10, 4, 2, [2, 3, 2, 3]), (14, 7, 2, [7, 7]), (4, 1, 4, [1, 1, 1, 1])],
 )
 def test_shares_are_about_equal(count: int, size: int, multiple: int, lengths: list[int]) -> None:
     assert [part.stop - part.start for part in split(count, size, multiple)] == lengths

@@ -16,8 +16,7 @@ PADDED = TWO | {"pads_begin": (1, 1), "pads_end": (1, 1)}
 
 ROWS = [
     ("2x2 of stride 2", (1, 16, 9, 8), (16, 12, 2, 2), TWO),
-    ("3-D, tiles", (2, 4, 3, 5, 4), (4, 3, 2, 3, 2),
-     {"strides": (2, 3, 2), "dilations": (1, 1, 1), "pads_begin": (0, 0, 0), "pads_end": (0, 0, 0)}),
+    ("3-D, tiles", (2, 4, 3, 5, 4), (4, 3, 2, 3, 2), {"strides": (2, 3, 2), "dilations": (1, 1, 1), "pads_begin": (0, 0, 0), "pads_end": (0, 0, 0)}),
     ("1-D, tiles", (2, 4, 9), (4, 5, 3), {"strides": (3,), "dilations": (1,), "pads_begin": (0,), "pads_end": (0,)}),
     ("4x4 of stride 2, padded", (1, 24, 7, 9), (24, 10, 4, 4), PADDED),
     ("several images", (3, 4, 5, 5), (4, 6, 4, 4), PADDED),
@@ -30,8 +29,7 @@ ROWS = [
     ("more is cropped than the kernel", (1, 3, 8, 8), (3, 3, 2, 2), TWO | {"pads_begin": (5, 4), "pads_end": (3, 6)}),
     ("large images", (1, 16, 64, 70), (16, 3, 4, 4), PADDED),
     ("1-D", (1, 12, 30), (12, 8, 5), {"strides": (3,), "dilations": (1,), "pads_begin": (1,), "pads_end": (2,)}),
-    ("3-D", (1, 4, 3, 4, 5), (4, 3, 2, 3, 2),
-     {"strides": (2, 1, 2), "dilations": (1, 1, 1), "pads_begin": (1, 0, 0), "pads_end": (0, 1, 0)}),
+    ("3-D", (1, 4, 3, 4, 5), (4, 3, 2, 3, 2), {"strides": (2, 1, 2), "dilations": (1, 1, 1), "pads_begin": (1, 0, 0), "pads_end": (0, 1, 0)}),
 ]  # fmt: skip
 GROUPED = [
     ("4x4 of stride 2", (2, 12, 7, 9), (3, 4, 5, 4, 4), PADDED),

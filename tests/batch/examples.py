@@ -26,17 +26,10 @@ from tests.docs.running import FailedExample, run_page
 from tests.support.paths import ROOT
 
 _PAGES: dict[str, dict[str, int]] = {
-    "scale.md": {
-        "classes.jsonl": 12,
-        "ray.jsonl": 12,
-        "scores": 12,
-        "classes": 12,
-        "spark-scores": 10,
-        "spark-digits": 10,
-    },
+    "scale.md": {"classes.jsonl": 12, "ray.jsonl": 12, "scores": 12, "classes": 12, "spark-scores": 10, "spark-digits": 10},
     "commands/batch.md": {"classes.jsonl": 2},
     "commands/serve.md": {},
-}
+}  # fmt: skip
 """The pages, and what their examples write that can be compared: files, and how many images each has."""
 
 _DIGITS = ROOT / "samples" / "digits"

@@ -73,15 +73,13 @@ ROWS = [
     case("Softmax", 8, random("bf16", 2, 4), axis="1", id="bf16"),
     case("Softmax", 8, random("f32", 2, 0), axis="1", gives=np.zeros((2, 0), np.float32), id="empty"),
     facts_case("Softmax", 8, "f32[?,3]", axis="-2", id="dynamic"),
-    refuses(
-        "Softmax", 8, "f32[2,3]", axis="2", says="axis 2 is out of range for data of rank 2", id="axis out of range"
-    ),
+    refuses("Softmax", 8, "f32[2,3]", axis="2", says="axis 2 is out of range for data of rank 2", id="axis out of range"),
     case("LogSoftmax", 5, X, axis="-1", id="last axis"),
     case("LogSoftmax", 5, X, id="default axis"),
     case("LogSoftmax", 5, [[1000.0, 1001.0], [-1000.0, 0.0]], axis="1", id="far out"),
     facts_case("LogSoftmax", 5, "f32[?,3]", axis="1", id="dynamic"),
     refuses("LogSoftmax", 5, "f32[2,3]", axis="5", says="axis 5 is out of range", id="axis out of range"),
-]
+]  # fmt: skip
 ROWS += [
     # NaN stays NaN, which the plugin makes 1.
     case(

@@ -14,20 +14,14 @@ ROWS = [
     space_to_batch(random("f32", 2, 4, 6), [1, 2, 3], [0, 0, 0], [0, 0, 0], id="two axes"),
     space_to_batch(random("f32", 1, 3, 5), [1, 2, 3], [0, 1, 0], [0, 0, 1], id="pads"),
     space_to_batch(random("f32", 2, 3), [1, 3], [0, 0], [0, 0], id="rank 2"),
-    space_to_batch(
-        random("i32", 1, 2, 3, 3, 4, low=0, high=9), [1, 1, 2, 3, 2], [0, 0, 0, 0, 0], [0, 0, 1, 0, 0], id="rank 5, i32"
-    ),
-    space_to_batch(
-        random("f16", 2, 4), typed("i32", [1, 1]), typed("i32", [0, 0]), typed("i32", [0, 0]), id="f16, blocks of one"
-    ),
+    space_to_batch(random("i32", 1, 2, 3, 3, 4, low=0, high=9), [1, 1, 2, 3, 2], [0, 0, 0, 0, 0], [0, 0, 1, 0, 0], id="rank 5, i32"),
+    space_to_batch(random("f16", 2, 4), typed("i32", [1, 1]), typed("i32", [0, 0]), typed("i32", [0, 0]), id="f16, blocks of one"),
     space_to_batch.facts("f32[?,2..6,3]", [1, 2, 3], [0, 1, 0], [0, 1, 0], id="dynamic"),
     space_to_batch.facts("f32[2,4]", [1, 2], "i64[2]", [0, 0], id="pads unknown"),
     space_to_batch.facts("f32[...]", [1, 2], [0, 0], [0, 0], id="rank unknown"),
     space_to_batch.refuses("f32[2,5]", [1, 2], [0, 0], [0, 0], says="5 is not a multiple of 2", id="uneven"),
     space_to_batch.refuses("f32[2,4]", [2, 2], [0, 0], [0, 0], says="must begin with 1", id="blocks of the batch"),
-    space_to_batch.refuses(
-        "f32[2,4]", [1, 2, 2], [0, 0], [0, 0], says="block_shape has 3 values for data f32[2,4]", id="too many blocks"
-    ),
+    space_to_batch.refuses("f32[2,4]", [1, 2, 2], [0, 0], [0, 0], says="block_shape has 3 values for data f32[2,4]", id="too many blocks"),
     batch_to_space(random("f32", 12, 2, 2), [1, 2, 3], [0, 0, 0], [0, 0, 0], id="two axes"),
     batch_to_space(random("f32", 6, 2, 2), [1, 2, 3], [0, 1, 0], [0, 0, 2], id="crops"),
     batch_to_space(random("f32", 6, 1), [1, 3], [0, 0], [0, 0], id="rank 2"),
@@ -37,10 +31,8 @@ ROWS = [
     batch_to_space.facts("f32[6,4,2..]", "i64[3]", [0, 1, 0], [0, 2, 1], id="blocks unknown"),
     batch_to_space.facts("f32[...]", [1, 2], [0, 0], [0, 0], id="rank unknown"),
     batch_to_space.refuses("f32[5,4]", [1, 2], [0, 0], [0, 0], says="5 is not a multiple of 2", id="uneven"),
-    batch_to_space.refuses(
-        "f32[4,2]", [1, 2], [0, 3], [0, 2], says="crops of 5 leave nothing of 4", id="crops too much"
-    ),
-]
+    batch_to_space.refuses("f32[4,2]", [1, 2], [0, 3], [0, 2], says="crops of 5 leave nothing of 4", id="crops too much"),
+]  # fmt: skip
 extract_image_patches = Operation("ExtractImagePatches", 3)
 # Specification of ExtractImagePatches-3: its examples 1 to 4 on the numbers 1 to 100, and 5 on two channels.
 for number, size, stride, rate, auto_pad in (

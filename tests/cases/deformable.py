@@ -21,8 +21,7 @@ MASK = random("f32", 1, 9, 3, 2, seed=3, low=0, high=1)
 OPSET_1 = [
     case("DeformableConvolution", 1, X, OFFSETS, W, **PLAIN, id="3x3"),
     case("DeformableConvolution", 1, X, random("f32", 1, 18, 2, 2, seed=2, low=-2, high=2), W, **UNEVEN, id="everything uneven"),
-    case("DeformableConvolution", 1, X, random("f32", 1, 36, 3, 2, seed=2), W, **(PLAIN | {"deformable_group": "2"}),
-             id="two deformable groups"),
+    case("DeformableConvolution", 1, X, random("f32", 1, 36, 3, 2, seed=2), W, **(PLAIN | {"deformable_group": "2"}), id="two deformable groups"),
     case("DeformableConvolution", 1, X, OFFSETS, random("f32", 2, 2, 3, 3), **(PLAIN | {"group": "2"}), id="two groups"),
     case("DeformableConvolution", 1, X, random("f32", 1, 72, 3, 2, seed=2), random("f32", 2, 2, 3, 3), **(PLAIN | {"group": "2",
              "deformable_group": "4"}), id="two groups and four deformable"),
@@ -35,8 +34,7 @@ OPSET_1 = [
     facts_case("DeformableConvolution", 1, "f32[1,4,224,224]", "f32[1,50,220,220]", "f32[64,4,5,5]", **PLAIN, auto_pad="explicit",
              gives="f32[1,64,220,220]", id="specification"),
     facts_case("DeformableConvolution", 1, "f32[?,4,?,?]", "f32[3,18,?,?]", "f32[2,4,3,3]", **PLAIN, id="batch from the offsets"),
-    refuses("DeformableConvolution", 1, X, random("f32", 1, 17, 3, 2), W, **PLAIN, says="offsets has 17 channels, expected 18",
-             id="offset channels"),
+    refuses("DeformableConvolution", 1, X, random("f32", 1, 17, 3, 2), W, **PLAIN, says="offsets has 17 channels, expected 18", id="offset channels"),
     refuses("DeformableConvolution", 1, X, random("f32", 1, 18, 3, 3), W, **PLAIN,
              says="offsets has size 3 on spatial axis 1, the result has 2",
             id="offset sizes"),
@@ -64,8 +62,7 @@ OPSET_8 = [
                id="sizes from the mask"),
     refuses("DeformableConvolution", 8, X, OFFSETS, W, random("f32", 1, 8, 3, 2), **PLAIN, says="mask has 8 channels, expected 9",
              id="mask channels"),
-    refuses("DeformableConvolution", 8, X, OFFSETS, W, random("f32", 2, 9, 3, 2), **PLAIN, says="mask has size 2 as batch",
-             id="mask batch"),
+    refuses("DeformableConvolution", 8, X, OFFSETS, W, random("f32", 2, 9, 3, 2), **PLAIN, says="mask has size 2 as batch", id="mask batch"),
 ]  # fmt: skip
 
 # Between pixels by hand: one 1x1 filter of 1 on the image 1 2 / 3 4; every pixel is sampled where its offset says.
@@ -126,8 +123,7 @@ BY_HAND = [
                gives="f32[1,2,7,6,5]", id="3-D sizes"),
     facts_case("DeformableConvolution", "irexec", "f32[...]", "f32[?,3,?]", "f32[2,4,3]", **PLAIN_1D, gives="f32[?,2,1..]",
              id="rank from the offsets"),
-    refuses("DeformableConvolution", "irexec", random("f32", 1, 4, 5), OFFSETS, W, **BARE, says="offsets has rank 4, expected 3",
-             id="ranks"),
+    refuses("DeformableConvolution", "irexec", random("f32", 1, 4, 5), OFFSETS, W, **BARE, says="offsets has rank 4, expected 3", id="ranks"),
     refuses("DeformableConvolution", "irexec", random("f32", 1, 4), random("f32", 1, 4), random("f32", 1, 4), **BARE,
             says="data has rank 2, expected 3 or more", id="rank 2"),
 ]  # fmt: skip

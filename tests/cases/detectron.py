@@ -153,12 +153,8 @@ DETECTED = [
     detect_three(
         [[9, 0.5], [9, 0.6], [9, 0.7]], [SECOND, FIRST, NONE, NONE], [1, 1, 0, 0], [0.6, 0.5, 0, 0], nms_threshold="0.54", id="both, by score"
     ),
-    detect_three(
-        [[9, 0.5, 0.1], [9, 0.6, 0.9], [9, 0.7, 0.1]], [SECOND, SECOND, NONE, NONE], [1, 2, 0, 0], [0.6, 0.9, 0, 0], id="classes in order"
-    ),
-    detect_three(
-        [[9, 0.5, 0.1], [9, 0.6, 0.9], [9, 0.7, 0.1]], [SECOND], [2], [0.9], max_detections_per_image="1", id="the best of all classes"
-    ),
+    detect_three([[9, 0.5, 0.1], [9, 0.6, 0.9], [9, 0.7, 0.1]], [SECOND, SECOND, NONE, NONE], [1, 2, 0, 0], [0.6, 0.9, 0, 0], id="classes in order"),
+    detect_three([[9, 0.5, 0.1], [9, 0.6, 0.9], [9, 0.7, 0.1]], [SECOND], [2], [0.9], max_detections_per_image="1", id="the best of all classes"),
     detect_three(
         [[9, 0.5, 0.5], [9, 0.5, 0.5], [9, 0, 0]], [FIRST, FIRST, SECOND], [1, 2, 1], [0.5] * 3, nms_threshold="0.6", max_detections_per_image="3",
         id="of equal scores the first roi",

@@ -31,9 +31,7 @@ ROWS: list[Row] = [
     _row("a...->...", _NUMBERS, gives=np.float32([12, 15, 18])),
     _row("a...,...->a...", _NUMBERS, [0.5], gives=_NUMBERS / 2),
     _row("AbC", _NUMBERS[None, :2], gives=np.float32([[[1, 4], [2, 5], [3, 6]]])),
-    _row(
-        "dbbc,ca", np.ones((2, 3, 3, 4), np.float32), np.ones((4, 5), np.float32), gives=np.full((5, 2), 12, np.float32)
-    ),
+    _row("dbbc,ca", np.ones((2, 3, 3, 4), np.float32), np.ones((4, 5), np.float32), gives=np.full((5, 2), 12, np.float32)),
     # Recorded.
     _row("ij,jk->ik", random("f32", 2, 3), random("f32", 3, 4)),
     _row("ij,jk", random("f32", 2, 3), random("f32", 3, 4)),
@@ -65,33 +63,17 @@ ROWS: list[Row] = [
     _row("ij,jk->ik", random("f16", 2, 3), random("f16", 3, 4), id="f16"),
     _row("ij,jk->ik", random("bf16", 2, 3), random("bf16", 3, 4), id="bf16"),
     _row("ij,jk->ik", random("f64", 2, 3), random("f64", 3, 4), id="f64"),
-    _row(
-        "i j , jk -> i k",
-        random("f32", 2, 3),
-        random("f32", 3, 4),
-        id="blanks",
-        gives=random("f32", 2, 3).array @ random("f32", 3, 4).array,
-    ),
-    _row(
-        "ij,jk->ik",
-        np.zeros((2, 0), np.float32),
-        np.zeros((0, 4), np.float32),
-        id="empty",
-        gives=np.zeros((2, 4), np.float32),
-    ),
+    _row("i j , jk -> i k", random("f32", 2, 3), random("f32", 3, 4), id="blanks", gives=random("f32", 2, 3).array @ random("f32", 3, 4).array),
+    _row("ij,jk->ik", np.zeros((2, 0), np.float32), np.zeros((0, 4), np.float32), id="empty", gives=np.zeros((2, 4), np.float32)),
     einsum.facts("f32[?,2..5]", "f32[3,4]", equation="ij,jk->ik", id="dynamic"),
     einsum.facts("f32[?,2..5,7]", "f32[3,1,4]", equation="a...b,c...a->...cb", gives="f32[2..5,3,7]", id="ellipsis"),
     einsum.facts("f32[...]", "f32[3,4]", equation="ij,jk->ik", id="rank unknown"),
     einsum.facts("f32[...]", "f32[3,4]", equation="...j,jk->...k", gives="f32[...]", id="ellipsis of unknown rank"),
-    einsum.refuses(
-        random("f32", 2, 3), random("f32", 2, 4), equation="ij,jk->ik", says="has sizes 3 and 2", id="sizes"
-    ),
+    einsum.refuses(random("f32", 2, 3), random("f32", 2, 4), equation="ij,jk->ik", says="has sizes 3 and 2", id="sizes"),
     einsum.facts("f32[?,2..5,2..9]", "f32[1,?]", equation="ijj,ik->ijk", id="diagonal"),
     einsum.refuses(random("f32", 2, 3, 1), equation="ijj->i", says="in one input", id="no diagonal"),
     einsum.refuses(random("f32", 2, 3), equation="i->i", says="does not have the 1 axes", id="rank"),
-    einsum.refuses(
-        random("f32", 2), equation="ij...->i", says="does not have the 2 axes", id="rank below the ellipsis"
-    ),
+    einsum.refuses(random("f32", 2), equation="ij...->i", says="does not have the 2 axes", id="rank below the ellipsis"),
     einsum.refuses(random("f32", 2, 3), equation="ij->ik", says="is not in any operand", id="unknown label"),
     einsum.refuses(random("f32", 2, 3), equation="ij->iij", says="label twice", id="label twice"),
     einsum.refuses(random("f32", 2, 3), equation="i1->i", says="is not made of letters", id="digits"),
@@ -99,7 +81,7 @@ ROWS: list[Row] = [
     einsum.refuses(random("f32", 2, 3), equation="ij,jk->ik", says="has 2 operands", id="operands"),
     einsum.refuses(random("f32", 2, 3), random("i32", 3, 4), equation="ij,jk->ik", says="differ", id="types"),
     einsum.refuses(typed("boolean", [[True]]), equation="ij->i", says="boolean", id="booleans"),
-]
+]  # fmt: skip
 ROWS += [*odd(ROWS)]
 ROWS += [
     einsum(random("f32", 2, 3), random("f32", 3), equation="ab,b->ba", id="ab,b->ba"),

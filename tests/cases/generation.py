@@ -21,25 +21,9 @@ ROWS = [
     range_4(np.float32(5), np.float32(1), np.float32(-0.7), output_type="f32", id="down"),
     range_4(np.float32(1), np.float32(5), np.float32(2), output_type="i32", id="f32 to i32"),
     range_4(np.float32(0), np.float32(3), np.float32(1), output_type="f16", id="f16"),
-    range_4(
-        np.float32(1),
-        np.float32(5),
-        np.float32(1.5),
-        output_type="i64",
-        gives=[1, 2, 3, 4],
-        id="a step of fractions is truncated",
-    ),
-    range_4(
-        np.float32(1),
-        np.float32(5),
-        np.float32(0.5),
-        output_type="i32",
-        gives=np.zeros(0, np.int32),
-        id="a step that is truncated to 0",
-    ),
-    range_4.refuses(
-        np.float32(1), np.float32(5), np.float32(0), output_type="i32", says="step is 0", id="step 0 of f32"
-    ),
+    range_4(np.float32(1), np.float32(5), np.float32(1.5), output_type="i64", gives=[1, 2, 3, 4], id="a step of fractions is truncated"),
+    range_4(np.float32(1), np.float32(5), np.float32(0.5), output_type="i32", gives=np.zeros(0, np.int32), id="a step that is truncated to 0"),
+    range_4.refuses(np.float32(1), np.float32(5), np.float32(0), output_type="i32", says="step is 0", id="step 0 of f32"),
     range_4.facts(0, "i64[]", 1, output_type="i32", id="stop unknown"),
     range_4.refuses(0, 11, 0, output_type="i64", says="step is 0", id="step 0"),
     range_4.refuses("i64[1]", 11, 1, output_type="i64", says="start has rank 1, expected 0", id="vector"),
@@ -49,7 +33,7 @@ ROWS = [
     case("Eye", 9, 2, 2, 0, [2, 1], output_type="f32", id="batches"),
     facts_case("Eye", 9, "i64[]", 4, 0, output_type="f32", id="rows unknown"),
     facts_case("Eye", 9, 2, 4, 0, "i64[2]", output_type="f32", id="batch unknown"),
-]
+]  # fmt: skip
 for since in (1, 16):
     ROWS += [
         case("OneHot", since, [0, 2, 1], 3, 1.0, 0.0, axis="-1", id="last axis"),

@@ -34,31 +34,16 @@ ROWS: list[Row] = [
     rms("no scale", random("f32", 2, 16), output_type="f32", elementwise_affine=False),
     rms("scale of two axes", random("f32", 2, 16), random("f32", 1, 16, seed=1), output_type="f32"),
     rms("large epsilon", random("f32", 3, 8), random("f32", 8, seed=1), epsilon=0.5, output_type="f32"),
-    rms(
-        "NaN and infinities",
-        [[NAN, 1.0], [INF, 1.0], [0.0, 0.0]],
-        [1.0, 2.0],
-        gives=[[NAN, NAN], [NAN, 0.0], [0.0, 0.0]],
-    ),
+    rms("NaN and infinities", [[NAN, 1.0], [INF, 1.0], [0.0, 0.0]], [1.0, 2.0], gives=[[NAN, NAN], [NAN, 0.0], [0.0, 0.0]]),
     rms("f16", typed("f16", [[3.0, 4.0]]), typed("f16", [1.0, 2.0]), epsilon=0, gives=typed("f16", [[0.8486, 2.2627]])),
-    rms(
-        "bf16",
-        typed("bf16", [[3.0, 4.0]]),
-        typed("bf16", [1.0, 2.0]),
-        epsilon=0,
-        gives=typed("bf16", [[0.8484, 2.2656]]),
-    ),
-    rms(
-        "result in f16", [[3.0, 4.0]], [1.0, 2.0], epsilon=0, output_type="f16", gives=typed("f16", [[0.8486, 2.2627]])
-    ),
+    rms("bf16", typed("bf16", [[3.0, 4.0]]), typed("bf16", [1.0, 2.0]), epsilon=0, gives=typed("bf16", [[0.8484, 2.2656]])),
+    rms("result in f16", [[3.0, 4.0]], [1.0, 2.0], epsilon=0, output_type="f16", gives=typed("f16", [[0.8486, 2.2627]])),
     rms("empty", nothing(0, 4), [1.0] * 4, gives=nothing(0, 4)),
     facts_case("RMS", INNER, "f32[?,2..5,8]", "f32[8]", epsilon=1e-5, gives="f32[?,2..5,8]", id="dynamic"),
     facts_case("RMS", INNER, "f16[?,8]", "f32[8]", epsilon=1e-5, output_type="f32", gives="f32[?,8]", id="output type"),
-    refuses(
-        "RMS", INNER, "f32[2,8]", "f32[1,1,8]", epsilon=1e-5, says="scale has shape [1,1,8]", id="rank of the scale"
-    ),
+    refuses("RMS", INNER, "f32[2,8]", "f32[1,1,8]", epsilon=1e-5, says="scale has shape [1,1,8]", id="rank of the scale"),
     refuses("RMS", INNER, "i32[2,8]", "f32[8]", epsilon=1e-5, says="floating-point", id="integers"),
-]
+]  # fmt: skip
 
 _ROTARY = {"slice_start": 0, "slice_stop": 0, "input_trans0213": False, "output_trans0213": False, "is_interleaved": False,
     "rotary_ndims": 8, "is_chatglm": False, "support_2d_rope": False, "support_3d_rope": False, "is_qwen": False,

@@ -28,7 +28,7 @@ ROWS: list[Row] = [
 ]
 ROWS += [
     # By elimination: NaN spreads to where it takes part, here everywhere.
-    case("Inverse", 14, np.full((2, 2), np.nan, np.float32), gives=np.full((2, 2), np.nan, np.float32), id="NaN"),
+    case("Inverse", 14, np.full((2, 2), np.nan, np.float32), gives=np.full((2, 2), np.nan, np.float32), id="NaN")
 ]
 ROWS += [
     case("Inverse", 14, [[1.0, 2.0], [2.0, 4.0000005]], id="nearly singular"),

@@ -17,12 +17,8 @@ ROWS = [
     transpose.facts("f32[?,2..5,3]", [2, 0, 1], id="dynamic"),
     transpose.facts("f32[2,3]", "i64[2]", id="order unknown"),
     transpose.facts("f32[...]", [1, 0], id="rank unknown"),
-    transpose.refuses(
-        "f32[2,3]", [0, 0], says="order [0, 0] is not a permutation of the axes of f32[2,3]", id="axis twice"
-    ),
-    transpose.refuses(
-        "f32[2,3]", [0, 1, 2], says="order [0, 1, 2] is not a permutation of the axes of f32[2,3]", id="too long"
-    ),
+    transpose.refuses("f32[2,3]", [0, 0], says="order [0, 0] is not a permutation of the axes of f32[2,3]", id="axis twice"),
+    transpose.refuses("f32[2,3]", [0, 1, 2], says="order [0, 1, 2] is not a permutation of the axes of f32[2,3]", id="too long"),
     case("Concat", 1, X, random("f32", 2, 1, 4), axis="1", id="axis 1"),
     case("Concat", 1, X, X, X, axis="-1", id="three along the last axis"),
     case("Concat", 1, [1, 2], [3], axis="0", id="i64"),
@@ -62,7 +58,7 @@ ROWS = [
     case("ShuffleChannels", 1, random("f32", 2, 4), id="defaults"),
     facts_case("ShuffleChannels", 1, "f32[?,6,?]", axis="1", group="3", id="dynamic"),
     refuses("ShuffleChannels", 1, "f32[1,5]", axis="1", group="2", says="cannot be split into 2 groups", id="uneven"),
-]
+]  # fmt: skip
 depth_to_space = Operation("DepthToSpace", 1, mode="blocks_first")
 space_to_depth = Operation("SpaceToDepth", 1, block_size="2")
 for mode in ("blocks_first", "depth_first"):

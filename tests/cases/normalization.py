@@ -28,9 +28,7 @@ ROWS = [
         says="number of channels of gamma differs between inputs: 4 and 5",
         id="other channels",
     ),
-    batch_norm_inference_5.refuses(
-        "f32[2,4,3]", *["f32[4]"] * 4, epsilon="-1", says="epsilon -1 is negative", id="negative epsilon"
-    ),
+    batch_norm_inference_5.refuses("f32[2,4,3]", *["f32[4]"] * 4, epsilon="-1", says="epsilon -1 is negative", id="negative epsilon"),
     batch_norm_inference_1(C[0], C[1], X, C[2], C[3], id="2-D"),
     batch_norm_inference_1.facts("f32[4]", "f32[4]", "f32[?,4,3]", "f32[4]", "f32[4]", id="dynamic"),
     lrn(X, [1], id="channels"),
@@ -61,7 +59,7 @@ ROWS = [
     mvn_6.refuses("f32[2,3]", [4], eps="1", says="out of range", id="axis"),
     normalize_l2.facts("f32[?,4,3]", [1], eps="1e-5", id="dynamic"),
     normalize_l2.refuses("f32[2,3]", [4], eps="1e-5", says="axis 4 is out of range", id="axis out of range"),
-]
+]  # fmt: skip
 for across in ("true", "false"):
     for variance in ("true", "false"):
         ROWS.append(

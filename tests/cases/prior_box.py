@@ -133,5 +133,5 @@ ROWS += [
             id="no rows of places",
         )
         for since in (1, 8)
-    ),
+    )
 ]

@@ -58,9 +58,7 @@ ROWS = [
     ),
     fake_quantize_rows([0.5, 1.5, 2.5, -0.5], 0.0, 4.0, 0.0, 4.0, levels="5", id="halves go to even"),
     fake_quantize_rows(random("f16", 2, 3), *(typed("f16", v) for v in (-1, 1, -1, 1)), levels="16", id="f16"),
-    fake_quantize_rows.facts(
-        "f32[?,3]", "f32[...]", "f32[?,?]", "f32[]", "f32[3]", levels="16", id="bounds of unknown shapes"
-    ),
+    fake_quantize_rows.facts("f32[?,3]", "f32[...]", "f32[?,?]", "f32[]", "f32[3]", levels="16", id="bounds of unknown shapes"),
     fake_quantize_rows.refuses(
         "f32[1,3]",
         "f32[2,3]",
@@ -72,10 +70,8 @@ ROWS = [
         id="larger bounds",
     ),
     fake_quantize_rows.facts("f32[?,3,2..5]", "f32[3,1]", "f32[]", "f32[]", "f32[]", levels="16", id="dynamic"),
-    fake_quantize_rows.refuses(
-        "f32[2,3]", "f32[4]", "f32[]", "f32[]", "f32[]", levels="16", says="cannot be broadcast", id="other sizes"
-    ),
-]
+    fake_quantize_rows.refuses("f32[2,3]", "f32[4]", "f32[]", "f32[]", "f32[]", levels="16", says="cannot be broadcast", id="other sizes"),
+]  # fmt: skip
 ROWS += [
     fake_quantize_rows(random("f32", 2, 3, low=-3, high=3), *(np.full((2, 3), v, np.float32) for v in (-2, 2, -1, 1)), levels="16", auto_broadcast="none", id="none"),
     # By the specification's formula, on ranges aligned with the data from the front.

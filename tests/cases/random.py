@@ -48,14 +48,7 @@ _SEEDED = [
 _UNIFORM: list[Row] = [
     *_SEEDED,
     # The plugin computes f16 as f32: what the nodes of its own graph evaluate to.
-    _uniform(
-        "f16",
-        [8],
-        "f16",
-        global_seed=150,
-        op_seed=10,
-        gives=typed("f16", [0.7676, 1.525, 1.621, -0.06055, -1.364, -1.188, 0.539, 1.627]),
-    ),
+    _uniform("f16", [8], "f16", global_seed=150, op_seed=10, gives=typed("f16", [0.7676, 1.525, 1.621, -0.06055, -1.364, -1.188, 0.539, 1.627])),
     _uniform(
         "f16",
         [8],
@@ -77,16 +70,7 @@ _UNIFORM: list[Row] = [
         tolerance=1e-8,
         gives=typed("f64", [[5.65927959, 4.23122376], [2.67008206, 2.36423758]]),
     ),
-    _uniform(
-        "i32",
-        [2, 3],
-        "example in i32",
-        50,
-        100,
-        global_seed=80,
-        op_seed=100,
-        gives=typed("i32", [[65, 70, 56], [59, 82, 92]]),
-    ),
+    _uniform("i32", [2, 3], "example in i32", 50, 100, global_seed=80, op_seed=100, gives=typed("i32", [[65, 70, 56], [59, 82, 92]])),
     _uniform(
         "f32",
         [3, 3],
@@ -130,16 +114,7 @@ _UNIFORM: list[Row] = [
         op_seed=2,
         gives=typed("i32", [1731462351, 216909267, -1090054346, -1978991139]),
     ),
-    _uniform(
-        "i64",
-        [3],
-        "wide i64",
-        -(2**40),
-        2**62,
-        global_seed=1,
-        op_seed=2,
-        gives=[931614913308394703, 723668717321787190, 1946870410200269171],
-    ),
+    _uniform("i64", [3], "wide i64", -(2**40), 2**62, global_seed=1, op_seed=2, gives=[931614913308394703, 723668717321787190, 1946870410200269171]),
     _uniform(
         "i64",
         [3],
@@ -156,22 +131,12 @@ _UNIFORM: list[Row] = [
     _uniform("f32", [2, 3], "no seed", gives=np.zeros((2, 3), np.float32)),
     random_uniform([3], [0.0], [1.0], global_seed=5, id="limits in vectors"),
     random_uniform(typed("i32", [2, 3]), 0.0, 1.0, global_seed=5, op_seed=0, id="i32 shape"),
-    random_uniform(
-        typed("i64", np.zeros(0)),
-        0.0,
-        1.0,
-        global_seed=5,
-        op_seed=0,
-        gives=typed("f32", 0.18286478519439697),
-        id="scalar",
-    ),
+    random_uniform(typed("i64", np.zeros(0)), 0.0, 1.0, global_seed=5, op_seed=0, gives=typed("f32", 0.18286478519439697), id="scalar"),
     random_uniform.facts("i64[3]", "f32[]", "f32[]", global_seed=1, op_seed=1, id="shape unknown"),
     random_uniform.facts("i64[?]", "f32[]", "f32[]", global_seed=1, op_seed=1, id="rank unknown"),
     random_uniform.facts([2, 3], "i64[1]", "i64[]", output_type="i64", global_seed=1, op_seed=1, id="shape known"),
     random_uniform.refuses([2], 1.0, 1.0, global_seed=1, op_seed=1, says="is not less than", id="no range"),
-    random_uniform.refuses(
-        [2], 0.0, 1.0, output_type="i32", global_seed=1, op_seed=1, says="expected output_type i32", id="type of limits"
-    ),
+    random_uniform.refuses([2], 0.0, 1.0, output_type="i32", global_seed=1, op_seed=1, says="expected output_type i32", id="type of limits"),
     random_uniform.refuses([-2], 0.0, 1.0, global_seed=1, op_seed=1, says="a size of shape is -2", id="negative size"),
     random_uniform.refuses(
         2.0,
@@ -182,7 +147,7 @@ _UNIFORM: list[Row] = [
         says="shape has element type f32, expected an integer type",
         id="shape of floats",
     ),
-]
+]  # fmt: skip
 
 
 multinomial = Operation("Multinomial", 13)
@@ -214,15 +179,9 @@ _MULTINOMIAL: list[Row] = [
     _drawn("certain in order", [[0.0, 0.0, 1.0]], 1, gives=[[2]], with_replacement=False),
     _drawn("one row", [0.1, 0.3, 0.6], 4, gives=[2, 1, 0, 0]),
     _drawn("no seed", [[0.0, 1.0]], 3, gives=[[1, 1, 1]], global_seed=0, op_seed=0),
-    multinomial.facts(
-        "f32[?,4]", "i64[]", convert_type="i32", with_replacement=True, log_probs=False, gives="i32[?,?]", id="unknown"
-    ),
-    multinomial.facts(
-        "f32[2..3,4]", 5, convert_type="i64", with_replacement=True, log_probs=False, gives="i64[2..3,5]", id="bounded"
-    ),
-    multinomial.facts(
-        "f32[...]", 5, convert_type="i64", with_replacement=True, log_probs=False, gives="i64[...]", id="rank unknown"
-    ),
+    multinomial.facts("f32[?,4]", "i64[]", convert_type="i32", with_replacement=True, log_probs=False, gives="i32[?,?]", id="unknown"),
+    multinomial.facts("f32[2..3,4]", 5, convert_type="i64", with_replacement=True, log_probs=False, gives="i64[2..3,5]", id="bounded"),
+    multinomial.facts("f32[...]", 5, convert_type="i64", with_replacement=True, log_probs=False, gives="i64[...]", id="rank unknown"),
     multinomial.refuses(
         random("f32", 2, 3),
         4,
@@ -232,28 +191,10 @@ _MULTINOMIAL: list[Row] = [
         says="more than the 3 classes",
         id="too many",
     ),
-    multinomial.refuses(
-        random("f32", 2, 3),
-        -1,
-        convert_type="i64",
-        with_replacement=True,
-        log_probs=True,
-        says="num_samples is -1",
-        id="negative",
-    ),
-    multinomial.refuses(
-        random("f32", 2, 3, 4), 1, convert_type="i64", with_replacement=True, log_probs=True, says="rank 3", id="rank"
-    ),
-    multinomial.refuses(
-        random("i32", 2, 3),
-        1,
-        convert_type="i64",
-        with_replacement=True,
-        log_probs=True,
-        says="floating-point",
-        id="integers",
-    ),
-]
+    multinomial.refuses(random("f32", 2, 3), -1, convert_type="i64", with_replacement=True, log_probs=True, says="num_samples is -1", id="negative"),
+    multinomial.refuses(random("f32", 2, 3, 4), 1, convert_type="i64", with_replacement=True, log_probs=True, says="rank 3", id="rank"),
+    multinomial.refuses(random("i32", 2, 3), 1, convert_type="i64", with_replacement=True, log_probs=True, says="floating-point", id="integers"),
+]  # fmt: skip
 
 ROWS: list[Row] = [*_UNIFORM, *_MULTINOMIAL]
 ROWS += [_drawn("no rows", np.zeros((0, 3), np.float32), 4, gives=np.zeros((0, 4), np.int64))]

@@ -86,16 +86,10 @@ ROWS: list[Row] = [
 ]  # fmt: skip
 _FACTS = {"PagedGatedDeltaNet": _PAGED_DELTA, "PagedSelectiveSSM": _PAGED_SCAN, "PagedCausalConv1D": _CONV}
 _OPEN = {
-    "PagedGatedDeltaNet": (
-        ["f32[?,2,8]", "f32[?,2,8]", "f32[?,4,16]", "f32[?,4,16,8]", "f32[?,4]", "f32[?,4]"],
-        "f32[?,4,16]",
-    ),
-    "PagedSelectiveSSM": (
-        ["f32[4]", "f32[?,4]", "f32[?,2,8]", "f32[?,4,6]", "f32[?,2,8]", "f32[?,4,6,8]"],
-        "f32[?,4,6]",
-    ),
+    "PagedGatedDeltaNet": (["f32[?,2,8]", "f32[?,2,8]", "f32[?,4,16]", "f32[?,4,16,8]", "f32[?,4]", "f32[?,4]"], "f32[?,4,16]"),
+    "PagedSelectiveSSM": (["f32[4]", "f32[?,4]", "f32[?,2,8]", "f32[?,4,6]", "f32[?,2,8]", "f32[?,4,6,8]"], "f32[?,4,6]"),
     "PagedCausalConv1D": (["f32[?,16]", "f32[?,16,4]", "f32[16,1,4]", "f32[?]"], "f32[?,16]"),
-}
+}  # fmt: skip
 for _type, _given in _FACTS.items():
     _wrong = list(_given)
     _wrong[1] = few(T, 3, 9) if _type != "PagedSelectiveSSM" else few(T, 9)

@@ -14,9 +14,7 @@ scatter_update = Operation("ScatterUpdate", 3)
 ROWS = [
     scatter_update(X, [0, 2], random("f32", 2, 3, seed=1), 0, id="axis 0"),
     scatter_update(X, [0, 2], random("f32", 4, 2, seed=1), 1, id="axis 1"),
-    scatter_update(
-        X, typed("i32", [[0], [2]]), random("f32", 4, 2, 1, seed=1), [-1], id="matrix of indices, negative axis, i32"
-    ),
+    scatter_update(X, typed("i32", [[0], [2]]), random("f32", 4, 2, 1, seed=1), [-1], id="matrix of indices, negative axis, i32"),
     scatter_update(X, [1, 1], random("f32", 2, 3, seed=1), 0, id="the last of two counts"),
     scatter_update(X, 1, random("f32", 3, seed=1), 0, id="scalar index"),
     scatter_update([1, 2, 3], [2], [9], 0, id="i64"),
@@ -27,13 +25,11 @@ ROWS = [
     scatter_update.facts("f32[...]", "i64[2]", "f32[2,3]", 0, id="rank unknown"),
     scatter_update.facts("f32[4,3]", "i64[2]", "f32[2,3]", "i64[]", id="axis unknown"),
     scatter_update.refuses("f32[4,3]", "i64[2]", "f32[2,4]", 0, says="expected [2,3]", id="updates that do not fit"),
-    scatter_update.refuses(
-        "f32[4,3]", "i64[2]", "f32[2]", 0, says="updates have rank 1, expected 2", id="rank of the updates"
-    ),
+    scatter_update.refuses("f32[4,3]", "i64[2]", "f32[2]", 0, says="updates have rank 1, expected 2", id="rank of the updates"),
     scatter_update.refuses("f32[4,3]", "i64[2]", "f32[2,3]", 2, says="axis 2 is out of range", id="axis out of range"),
     scatter_update.refuses("f32[4,3]", "i64[2]", "f16[2,3]", 0, says="differ", id="types that differ"),
     scatter_update.refuses("f32[4,3]", "f32[2]", "f32[2,3]", 0, says="expected an integer type", id="float indices"),
-]
+]  # fmt: skip
 for since in (3, 12):
     row = Operation("ScatterElementsUpdate", since)
     ROWS += [

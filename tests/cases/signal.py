@@ -111,17 +111,11 @@ rdft = Operation("RDFT", 9)
 _ABOVE: list[Row] = [
     rdft(_B, [0, 1], [3, -1], gives=typed("f32", np.stack([_LEFT.real, _LEFT.imag], -1)), id="cut and left as it is"),
     case("IRDFT", 9, _C, [0, 1], [3, -1], gives=typed("f32", _BACK), id="cut and left as it is"),
-    rdft(
-        _A[:, 0].copy(),
-        [0],
-        [8],
-        gives=typed("f32", np.stack([(z := np.fft.rfft(_A[:, 0], 8)).real, z.imag], 1)),
-        id="filled",
-    ),
+    rdft(_A[:, 0].copy(), [0], [8], gives=typed("f32", np.stack([(z := np.fft.rfft(_A[:, 0], 8)).real, z.imag], 1)), id="filled"),
     case("IRDFT", 9, _A, [0], [12], gives=typed("f32", np.fft.irfft(_padded(7) @ [1, 1j], 12)), id="filled"),
     case("IRDFT", 9, _A[:1], [0], gives=np.zeros(0, np.float32), id="a single number leaves none"),
     case("IRDFT", 9, _A[:1], [0], [1], gives=_A[:1, 0].copy(), id="one number of one"),
-]
+]  # fmt: skip
 
 _SIGNAL, _WINDOW = random("f32", 2, 56), typed("f32", np.hanning(13)[1:12])
 
@@ -151,14 +145,12 @@ _STFT: list[Row] = [
     stft.facts("f32[?,40..56]", "f32[7]", _scalar(11), _scalar(3), id="bounded signal"),
     stft.facts("f32[?,48]", "f32[?]", _scalar(11), _scalar(3), transpose_frames=True, id="transposed"),
     stft.facts("f32[2,48]", "f32[7]", "i64[]", "i64[]", transpose_frames=True, id="frames unknown"),
-    stft.facts(
-        "f32[...]", "f32[7]", _scalar(11), _scalar(3), transpose_frames=True, gives="f32[...]", id="rank unknown"
-    ),
+    stft.facts("f32[...]", "f32[7]", _scalar(11), _scalar(3), transpose_frames=True, gives="f32[...]", id="rank unknown"),
     stft.refuses(random("f32", 2, 8), random("f32", 4), _scalar(9), _scalar(3), says="larger than", id="frame"),
     stft.refuses(random("f32", 2, 8), random("f32", 5), _scalar(4), _scalar(3), says="window has 5", id="window"),
     stft.refuses(random("f32", 2, 8), random("f32", 4), _scalar(4), _scalar(0), says="frame_step is 0", id="step"),
     stft.refuses(random("f32", 2, 2, 8), random("f32", 4), _scalar(4), _scalar(1), says="rank 3", id="rank"),
-]
+]  # fmt: skip
 
 _BINS = random("f32", 2, 6, 16, 2)
 istft = Operation("ISTFT", 16, center=True, normalized=False)

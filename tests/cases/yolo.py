@@ -49,21 +49,12 @@ ROWS = [
         gives=np.array([[0.5, 0.75, 5, 0.25, 0.25, 0.75]], np.float32),
         id="do_softmax by default",
     ),
-    region_yolo(
-        _numbers("f32", 2, 16, 2, 3), classes=3, num=2, anchors="1.5,2,3,4", **V2, id="two regions, two images"
-    ),
+    region_yolo(_numbers("f32", 2, 16, 2, 3), classes=3, num=2, anchors="1.5,2,3,4", **V2, id="two regions, two images"),
     region_yolo(_numbers("f32", 2, 16, 2, 3), classes=3, num=9, mask="3,7", anchors="1.5,2", **V3, id="mask of two"),
     region_yolo(_numbers("f32", 1, 18, 2, 1), classes=1, num=3, **V2, id="one class"),
     region_yolo(_numbers("f32", 1, 10, 2, 2), classes=0, num=2, mask="0,1", **V3, id="no classes"),
     region_yolo(_numbers("f32", 2, 12, 1, 2), coords=2, classes=3, num=2, **V2, id="two coords"),
-    region_yolo(
-        _numbers("f32", 2, 10, 1, 2),
-        coords=1,
-        classes=3,
-        num=2,
-        **V2,
-        id="one coord, twice through the logistic function",
-    ),
+    region_yolo(_numbers("f32", 2, 10, 1, 2), coords=1, classes=3, num=2, **V2, id="one coord, twice through the logistic function"),
     region_yolo(_numbers("f32", 2, 10, 1, 2), coords=1, classes=3, num=2, mask="0,1", **V3, id="one coord with a mask"),
     region_yolo(_numbers("f32", 2, 8, 1, 2), coords=0, classes=3, num=2, **V2, id="no coords"),
     region_yolo(_numbers("f32", 1, 9, 2, 2), classes=2, num=1, **V2, id="channels left over stay"),
@@ -71,13 +62,7 @@ ROWS = [
     region_yolo(_numbers("f16", 1, 16, 2, 2), classes=3, num=2, **V2, id="f16"),
     region_yolo(_numbers("bf16", 1, 16, 2, 2), classes=3, num=2, mask="0,1", **V3, id="bf16"),
     region_yolo(_numbers("f64", 1, 8, 1, 2), classes=3, num=1, **V2, id="f64"),
-    region_yolo(
-        typed("f32", np.array([INF, -INF, NAN, 1000, -1000, 1000, -1000]).reshape(1, 7, 1, 1)),
-        classes=2,
-        num=1,
-        **V2,
-        id="extremes",
-    ),
+    region_yolo(typed("f32", np.array([INF, -INF, NAN, 1000, -1000, 1000, -1000]).reshape(1, 7, 1, 1)), classes=2, num=1, **V2, id="extremes"),
     region_yolo(
         typed("f32", np.array([INF, -INF, NAN, 1, NAN, INF, 2]).reshape(1, 7, 1, 1)),
         classes=2,
@@ -96,19 +81,9 @@ ROWS = [
         gives=np.array([[0.5, 0.5, 0.5, NAN, NAN]], np.float32),
         id="NaN among the classes",
     ),
-    region_yolo(
-        np.zeros((0, 7, 2, 2), np.float32), classes=2, num=1, **V2, gives=np.zeros((0, 28), np.float32), id="no images"
-    ),
-    region_yolo(
-        _numbers("f32", 1, 7, 2, 2),
-        classes=2,
-        num=0,
-        mask="",
-        **V3,
-        gives=np.zeros((1, 0, 2, 2), np.float32),
-        id="empty mask",
-    ),
-]
+    region_yolo(np.zeros((0, 7, 2, 2), np.float32), classes=2, num=1, **V2, gives=np.zeros((0, 28), np.float32), id="no images"),
+    region_yolo(_numbers("f32", 1, 7, 2, 2), classes=2, num=0, mask="", **V3, gives=np.zeros((1, 0, 2, 2), np.float32), id="empty mask"),
+]  # fmt: skip
 for axis, end in ((0, 3), (1, 2), (2, 3), (-3, -1), (3, 3), (2, 1), (0, 0)):
     ROWS.append(
         region_yolo(

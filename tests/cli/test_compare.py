@@ -88,13 +88,9 @@ def test_recorded_layers(faulty: Path, tmp_path: Path, capsys: Capture) -> None:
         (["{tmp}", MODEL], 3, "is not a folder that infer --dump-layers wrote"),
         ([MODEL, "{tmp}/t.npz"], 2, "can only be A"),
         (["{tmp}/t.npz", MODEL, "--isolate"], 2, "--from-inputs-of and --isolate need two models"),
-        (
-            ["{tmp}/t.npz", MODEL],
-            2,
-            "does not hold the inputs of its tensors (image: f32[1,1,8,8])",
-        ),
+        (["{tmp}/t.npz", MODEL], 2, "does not hold the inputs of its tensors (image: f32[1,1,8,8])"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong(arguments: list[object], code: int, message: str, tmp_path: Path, capsys: Capture) -> None:
     if "onnx" in arguments:
         pytest.importorskip("onnx")

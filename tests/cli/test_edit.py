@@ -114,19 +114,11 @@ ERRORS = (
     (["-o", "{model}", "--batch", "2"], 2, "is the model, which would be overwritten"),
     (["-o", "{tmp}/m.xml", "--rename", "nowhere=x"], 2, "there is no layer or tensor 'nowhere'"),
     (["-o", "{tmp}/m.xml", "--rename", "imag=x"], 2, "similar names are 'image'"),
-    (
-        ["-o", "{tmp}/m.xml", "--rename", "conv0=conv3"],
-        2,
-        "layer 'conv0' cannot be called 'conv3': a layer has that name",
-    ),
+    (["-o", "{tmp}/m.xml", "--rename", "conv0=conv3"], 2, "layer 'conv0' cannot be called 'conv3': a layer has that name"),
     (["-o", "{tmp}/m.xml", "--rename", "relu*=a"], 2, "would have that name, too"),
     (["-o", "{tmp}/m.xml", "--rename", "re:(=a"], 2, "is not a regular expression"),
     (["-o", "{tmp}/m.xml", "--rename", "image"], 2, "is not of the form OLD=NEW"),
-    (
-        ["-o", "{tmp}/m.xml", "--set", "conv0.stride=1"],
-        2,
-        "layer 'conv0' (Add) has no attribute 'stride'; it has auto_broadcast",
-    ),
+    (["-o", "{tmp}/m.xml", "--set", "conv0.stride=1"], 2, "layer 'conv0' (Add) has no attribute 'stride'; it has auto_broadcast"),
     (["-o", "{tmp}/m.xml", "--set", "conv0/Convolution.strids=1"], 2, "similar names are 'strides'"),
     (["-o", "{tmp}/m.xml", "--set", "conv0/Convolution.strides=x"], 3, "layer 2 'conv0/Convolution'"),
     (["-o", "{tmp}/m.xml", "--set", "conv0.w.shape=1"], 2, "is a Constant"),
@@ -142,7 +134,7 @@ ERRORS = (
     (["-o", "{tmp}/m.xml", "--layout", "=NHWC"], 2, "the name is empty"),
     (["-o", "{tmp}/m.xml", "--element", "image=foo"], 2, "element type 'foo' is not known"),
     (["-o", "{tmp}/m.xml", "--rt-info", "a b=c"], 2, "'a b' cannot be the name of an entry"),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -242,15 +234,12 @@ def test_refused(
 @pytest.mark.parametrize(
     ("words", "layers"),
     [
-        (
-            ["--from", "relu1", "--to", "maxpool5"],
-            ["relu1", "maxpool2", "conv3/Convolution", "conv3", "relu4", "maxpool5"],
-        ),
+        (["--from", "relu1", "--to", "maxpool5"], ["relu1", "maxpool2", "conv3/Convolution", "conv3", "relu4", "maxpool5"]),
         (["--from", "dense6"], ["dense6", "probabilities"]),
         (["--to", "conv0"], ["conv0/Convolution", "conv0"]),
         (["--from", "dense6", "--to", "conv0"], "no layer that computes is between 'dense6' and 'conv0'"),
     ],
-)
+)  # fmt: skip
 def test_layers_on_the_way_are_extracted(
     words: list[str], layers: list[str] | str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -128,41 +128,20 @@ def test_no_arguments_at_all_give_the_help(capsys: Capture) -> None:
         (["run", MODEL], "no such command 'run', did you mean infer? (see irexec --help)"),
         (["infer"], "missing argument 'MODEL' (see irexec infer --help)"),
         (["infer", MODEL, "--zzz"], "no such option"),
-        (
-            ["infer", MODEL, "--topk", "0"],
-            "invalid value for '--topk': 0 is not in the range x>=1 (see irexec infer --help)",
-        ),
-        (
-            ["infer", MODEL, "-i", "random", "--seed", "-1"],
-            "invalid value for '--seed': -1 is not in the range x>=0 (see irexec infer --help)",
-        ),
+        (["infer", MODEL, "--topk", "0"], "invalid value for '--topk': 0 is not in the range x>=1 (see irexec infer --help)"),
+        (["infer", MODEL, "-i", "random", "--seed", "-1"], "invalid value for '--seed': -1 is not in the range x>=0 (see irexec infer --help)"),
         (["ops", "Gathr"], "there is no operation 'Gathr'; similar types are Gather"),
-        (
-            ["infer", MODEL],
-            "no value is given for 'image': the model has image: f32[1,1,8,8]; -i random generates values",
-        ),
-        (
-            ["infer", MODEL, "--seed", "two"],
-            "invalid value for '--seed': 'two' is not an integer (see irexec infer --help)",
-        ),
-        (
-            ["infer", MODEL, "--rtol", "two"],
-            "invalid value for '--rtol': 'two' is not a number (see irexec infer --help)",
-        ),
+        (["infer", MODEL], "no value is given for 'image': the model has image: f32[1,1,8,8]; -i random generates values"),
+        (["infer", MODEL, "--seed", "two"], "invalid value for '--seed': 'two' is not an integer (see irexec infer --help)"),
+        (["infer", MODEL, "--rtol", "two"], "invalid value for '--rtol': 'two' is not a number (see irexec infer --help)"),
         (["infer", MODEL, "--trap-margin", "two"], "invalid value for '--trap-margin': 'two' is not a number"),
         (["infer", MODEL, "-o"], "option '-o' requires an argument"),
-        (
-            ["inspect", "-"],
-            "invalid value for 'MODEL': '-' stands for neither standard input nor output here, expected a path",
-        ),
+        (["inspect", "-"], "invalid value for 'MODEL': '-' stands for neither standard input nor output here, expected a path"),
         (["convert", "-"], "invalid value for 'MODEL': '-' stands for neither"),
         (["convert", ""], "invalid value for 'MODEL': '' is not a path"),
-        (
-            ["infer", MODEL, "-i", "random", "--tensor", "2:2"],
-            "there is no tensor '2:2': layer 'conv0/Convolution' has 1 output\n",
-        ),
+        (["infer", MODEL, "-i", "random", "--tensor", "2:2"], "there is no tensor '2:2': layer 'conv0/Convolution' has 1 output\n"),
     ],
-)
+)  # fmt: skip
 def test_all_usage_errors_are_one_line_in_one_style(arguments: list[object], message: str, capsys: Capture) -> None:
     assert run([str(argument) for argument in arguments]) == 2
     out, err = capsys.readouterr()

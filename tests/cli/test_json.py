@@ -71,9 +71,7 @@ ROWS = (
     Row("inspect {data}/openvino/types.xml --layers --weights"),
     Row("inspect {data}/openvino/dynamic.xml --layers --plan"),
     Row("inspect {digits}/damaged.xml --layers"),
-    Row(
-        "inspect {digits}/classifier.xml --cost --tree --depth 1 --precision --memory --histogram conv0.w --histogram Constant --bins 3"
-    ),
+    Row("inspect {digits}/classifier.xml --cost --tree --depth 1 --precision --memory --histogram conv0.w --histogram Constant --bins 3"),
     Row("inspect {data}/openvino/tensor_iterator.xml --cost --tree --precision --memory"),
     Row("inspect {data}/openvino/dynamic.xml --cost --tree --precision --memory"),
     Row("inspect {digits}/damaged.xml --cost --tree --precision --memory"),
@@ -148,7 +146,7 @@ ROWS = (
     Row("validate {tmp}/missing.xml", 3),
     Row("inspect {tmp}/cut.xml", 3),
     Row("infer {tmp}/unknown.xml -i random", 4),
-)
+)  # fmt: skip
 
 
 def _files(folder: Path) -> None:

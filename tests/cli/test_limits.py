@@ -50,10 +50,7 @@ def test_a_process_that_holds_more_than_the_limit(limit: str, capsys: Capture) -
 
 @pytest.mark.parametrize(
     ("option", "text"),
-    [
-        *(("--timeout", text) for text in ("0", "x", "inf")),
-        *(("--max-memory", text) for text in ("0", "2 apples")),
-    ],
+    [*(("--timeout", text) for text in ("0", "x", "inf")), *(("--max-memory", text) for text in ("0", "2 apples"))],
 )
 def test_limits_that_are_not_valid(option: str, text: str, capsys: Capture) -> None:
     assert run(["infer", "nowhere.xml", option, text]) == 2

@@ -33,10 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("command", "following"),
     [
-        (
-            "compare right.xml 'faulty model.xml' --seed 3",
-            "reduce 'faulty model.xml' -o min.xml --against right.xml --seed=3",
-        ),
+        ("compare right.xml 'faulty model.xml' --seed 3", "reduce 'faulty model.xml' -o min.xml --against right.xml --seed=3"),
         (
             "compare right.xml 'faulty model.xml' -i random --shape '[1,1,8,8]'",
             "reduce 'faulty model.xml' -o min.xml --against right.xml -i random --shape '[1,1,8,8]'",
@@ -46,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("infer min.xml -i ones --trap nan,inf", "reduce min.xml -o smaller.xml --trap inf -i ones"),
         ("infer right.xml -i ones --assert wrong.npz", "compare right.xml --a-runtime reference -i ones"),
     ],
-)
+)  # fmt: skip
 def test_the_command_to_go_on_with(command: str, following: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(shlex.split(command)) == 1
     last = capsys.readouterr().err.splitlines()[-1]

@@ -46,11 +46,9 @@ def test_a_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     [
         pytest.param(["--finding", "IR901", "--for", "2023.3"], "MaxPool", "validate --for 2023.3", 1, id="a release"),
         pytest.param(["--finding", "ir911"], "Divide", "validate --portability", 0, id="portability"),
-        pytest.param(
-            ["--finding", "IR911", "--for", "2025.1"], "Divide", "validate --portability --for 2025.1", 0, id="both"
-        ),
+        pytest.param(["--finding", "IR911", "--for", "2025.1"], "Divide", "validate --portability --for 2025.1", 0, id="both"),
     ],
-)
+)  # fmt: skip
 def test_a_finding_about_openvino(
     options: list[str], layer: str, command: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,14 +152,10 @@ def test_a_check_that_always_fails_is_told(tmp_path: Path, capsys: pytest.Captur
     [
         ("sys.exit(0)", 1, "does not fail"),
         ("sys.exit(125)", 2, "exit code 125, which says that the model cannot be tested"),
-        (
-            "print('nothing to compare'); sys.exit(2)",
-            2,
-            "exit code 2, which commands give for usage that is wrong: nothing to compare",
-        ),
+        ("print('nothing to compare'); sys.exit(2)", 2, "exit code 2, which commands give for usage that is wrong: nothing to compare"),
         ("sys.exit(127)", 2, "exit code 127"),
     ],
-)
+)  # fmt: skip
 def test_a_model_that_does_not_fail(
     body: str, code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -223,10 +217,7 @@ def test_compare_as_a_check(tmp_path: Path) -> None:
         (["--finding", "ON201"], "about an .onnx file"),
         (["--finding", "IR901"], "IR901 is a finding about a release of OpenVINO, which is to be given (--for)"),
         (["--finding", "IR901", "--for", "1999.1"], "'1999.1' is not a known release of OpenVINO"),
-        (
-            ["--finding", "IR107", "--for", "2023.3"],
-            "IR107 does not depend on a release of OpenVINO, of which 2023.3 is given",
-        ),
+        (["--finding", "IR107", "--for", "2023.3"], "IR107 does not depend on a release of OpenVINO, of which 2023.3 is given"),
         (["--trap", "nan", "--for", "2023.3"], "--for is for --finding, which is not given"),
         (["--trap", "f16"], "'f16' is not one of nan, inf"),
         (["--check", "python check.py"], "has no {}"),
@@ -234,12 +225,9 @@ def test_compare_as_a_check(tmp_path: Path) -> None:
         (["--check", "no-such-command {}"], "'no-such-command' cannot be started"),
         (["--finding", "IR107", "--expect-text", "x"], "--expect-text is for --check"),
         (["--finding", "IR107", "--rtol", "1"], "--rtol is for --against"),
-        (
-            ["--against", "tensorrt"],
-            "--against tensorrt is neither a file or folder nor a runtime (openvino, onnxruntime, onnx, reference)",
-        ),
+        (["--against", "tensorrt"], "--against tensorrt is neither a file or folder nor a runtime (openvino, onnxruntime, onnx, reference)"),
     ],
-)
+)  # fmt: skip
 def test_wrong_usage(options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), *options]) == 2
     assert message in capsys.readouterr().err

@@ -212,16 +212,9 @@ COLUMNS = [
     Column("remark", kind="sentence"),
 ]
 ROWS = [
-    (
-        1,
-        "a/very/long/name/of/a/layer/in/some/block/conv",
-        "[1,3,224,224]",
-        150528,
-        -1.17016e-05,
-        "its mean is small and its name is long",
-    ),
+    (1, "a/very/long/name/of/a/layer/in/some/block/conv", "[1,3,224,224]", 150528, -1.17016e-05, "its mean is small and its name is long"),
     (20, "short", "[]", 4, 0.5, None),
-]
+]  # fmt: skip
 
 
 def drawn(capsys: Capture, monkeypatch: pytest.MonkeyPatch, width: int | None) -> list[str]:

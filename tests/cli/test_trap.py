@@ -75,17 +75,14 @@ def test_ranges_are_written_and_widened(tmp_path: Path, capsys: Capture) -> None
         (["--trap", "big"], "'big' is none of nan, inf, f16 and range=FILE"),
         (["--trap", "range"], "range takes the file that --record-range has written"),
         (["--trap", "nan=x"], "nan takes no file"),
-        (
-            ["--trap", "nan", "--trap-ignore", "nothing"],
-            "--trap-ignore nothing: no layer, tensor or input has this name",
-        ),
+        (["--trap", "nan", "--trap-ignore", "nothing"], "--trap-ignore nothing: no layer, tensor or input has this name"),
         (["--trap-ignore", "relu1"], "--trap-ignore is for --trap, which is not given"),
         (["--trap", "nan", "--trap-margin", "0.1"], "--trap-margin is for --trap range=FILE, which is not given"),
         (["--trap", "nan", "--weights", "packed"], "--weights says how weights are stored in a run"),
         (["--record-range", "out.txt"], "ranges are written to a .json"),
         (["--bins", "3"], "--bins is for --histogram, which is not given"),
     ],
-)
+)  # fmt: skip
 def test_wrong_usage(arguments: list[str], message: str, capsys: Capture) -> None:
     assert run(["infer", MODEL, "-i", IMAGE, *arguments]) == 2
     assert message in capsys.readouterr().err

@@ -78,17 +78,14 @@ def test_codes_are_ignored(capsys: Capture) -> None:
     ("arguments", "message"),
     [
         (["--ignore", "IR999", DIGITS / "damaged.xml"], "there is no finding code 'IR999'"),
-        (
-            ["--bin", DIGITS / "damaged.bin", DIGITS / "damaged.xml", DIGITS / "classifier.xml"],
-            "--bin is for a single model",
-        ),
+        (["--bin", DIGITS / "damaged.bin", DIGITS / "damaged.xml", DIGITS / "classifier.xml"], "--bin is for a single model"),
         ([], "MODEL..."),
         (["--json", "--format", "sarif", DIGITS / "damaged.xml"], "--format sarif and --json both say what is printed"),
         (["--format", "table", "--json", DIGITS / "damaged.xml"], "--format table and --json both say what is printed"),
         (["--json", "--explain", DIGITS / "damaged.xml"], "--explain is for the table, not for --format json"),
         ([ROOT / "tests" / "data" / "onnx"], "contains no .xml"),
     ],
-)
+)  # fmt: skip
 def test_wrong_usage(arguments: list[object], message: str, capsys: Capture) -> None:
     assert run(["validate", *map(str, arguments)]) == 2
     assert message in capsys.readouterr().err

@@ -41,14 +41,10 @@ def _system(root: Path, available: int, used: int = 0) -> Path:
         (None, (512 << 20) + 1, r"^it takes 536870913 bytes \(537 MB\), and 537 MB of memory are available$"),
         (None, 1 << 63, "^it takes 9223372036854775808 bytes, and at most 9223372036854775807 can be addressed$"),
         (300 << 20, 200 << 20, None),
-        (
-            300 << 20,
-            (200 << 20) + 1,
-            r"^it takes .*, and the limit of memory is 315 MB; the process already holds 105 MB$",
-        ),
+        (300 << 20, (200 << 20) + 1, r"^it takes .*, and the limit of memory is 315 MB; the process already holds 105 MB$"),
         (2 << 30, (512 << 20) + 1, "537 MB of memory are available"),
     ],
-)
+)  # fmt: skip
 def test_the_smallest_limit_counts(maximum: int | None, size: int, says: str | None, tmp_path: Path) -> None:
     limit = MemoryLimit(maximum, _system(tmp_path, 512 << 20, 100 << 20))
     assert limit.left() == (200 << 20 if maximum == 300 << 20 else 512 << 20)
@@ -76,23 +72,17 @@ ROWS: dict[str, tuple[list[Any], dict[str, Any]]] = {
     "Eye that can be addressed": ([np.array(1 << 40, I), np.array(4, I), np.array(1, I)], {"output_type": "u8"}),
     "Range": ([F(0), F(9.2e18), F(0.25)], {"output_type": "f32"}),
     "Pad": ([np.ones(3, B), np.array([1], I), np.array([HUGE], I), np.array(9, B)], {"pad_mode": "constant"}),
-    "Pad that can be addressed": (
-        [np.ones(3, B), np.array([1], I), np.array([1 << 45], I), np.array(9, B)],
-        {"pad_mode": "edge"},
-    ),
+    "Pad that can be addressed": ([np.ones(3, B), np.array([1], I), np.array([1 << 45], I), np.array(9, B)], {"pad_mode": "edge"}),
     "Broadcast": ([F(1), np.array([1 << 32, 1 << 32], I)], {"mode": "numpy"}),
     "AdaptiveMaxPool": ([np.ones((1, 2, 7), F), np.array([HUGE], I)], {"index_element_type": "i64"}),
     "AdaptiveAvgPool": ([np.ones((1, 2, 7), F), np.array([1 << 40], I)], {}),
     "RandomUniform": ([np.array([HUGE, HUGE], I), F(0), F(1)], {"output_type": "f32"}),
-    "Interpolate": (
-        [np.ones((1, 2, 4, 5), F), np.array([3, HUGE], I), np.array([2, 3], I)],
-        {"mode": "linear", "shape_calculation_mode": "sizes"},
-    ),
+    "Interpolate": ([np.ones((1, 2, 4, 5), F), np.array([3, HUGE], I), np.array([2, 3], I)], {"mode": "linear", "shape_calculation_mode": "sizes"}),
     "PriorBox": (
         [np.array([HUGE, HUGE], I), np.array([20, 30], I)],
         {"min_size": (4.0,), "offset": 0.5, "variance": (0.1,), "step": 0.0, "max_size": (), "aspect_ratio": ()},
     ),
-}
+}  # fmt: skip
 
 
 def _model(name: str, given: Callable[[np.ndarray], bool], static: bool = True) -> tuple[Model, list[np.ndarray]]:
@@ -146,15 +136,11 @@ FAR = 1 << 45
 INSIDE: dict[str, tuple[list[tuple[int, ...]], dict[str, Any], str]] = {
     "MaxPool": ([(1, 1, 8)], {"kernel": (FAR,), "pads_begin": (FAR - 8,), "pads_end": (0,), "strides": (1,), "dilations": (1,)}, "the padded input"),
     "AvgPool": ([(1, 1, 8)], {"kernel": (3,), "pads_begin": (1 << 62,), "pads_end": (0,), "strides": (1 << 62,), "exclude_pad": True}, "the padded"),
-    "Convolution": (
-        [(1, 1, 8), (1, 1, 3)], {"pads_begin": (FAR,), "pads_end": (FAR,), "strides": (FAR,), "dilations": (1,)}, "the padded input"
-    ),
+    "Convolution": ([(1, 1, 8), (1, 1, 3)], {"pads_begin": (FAR,), "pads_end": (FAR,), "strides": (FAR,), "dilations": (1,)}, "the padded input"),
     "ConvolutionBackpropData": (
         [(1, 1, 8), (1, 1, 3)], {"pads_begin": (7 * FAR,), "pads_end": (0,), "strides": (FAR,), "dilations": (1,)}, "the uncropped result"
     ),
-    "ExtractImagePatches": (
-        [(1, 1, 8, 8)], {"sizes": (3, 3), "strides": (8, 1), "rates": (FAR, 1), "auto_pad": "same_upper"}, "the padded input"
-    ),
+    "ExtractImagePatches": ([(1, 1, 8, 8)], {"sizes": (3, 3), "strides": (8, 1), "rates": (FAR, 1), "auto_pad": "same_upper"}, "the padded input"),
     "LRN": ([(1, 8, 4)], {"alpha": 1.0, "beta": 1.0, "bias": 1.0, "size": FAR}, "the padded input"),
     "Interpolate": (
         [(1, 1, 8)], {"mode": "nearest", "shape_calculation_mode": "sizes", "pads_begin": (0, 0, FAR), "pads_end": (0, 0, 0)}, "the padded input"
@@ -162,12 +148,7 @@ INSIDE: dict[str, tuple[list[tuple[int, ...]], dict[str, Any], str]] = {
     "Pad": ([(8,)], {"pad_mode": "edge"}, "the uncropped data"),
     "ISTFT": ([(5, 3, 2), (8,)], {"center": False, "normalized": False}, "the whole signal"),
 }  # fmt: skip
-CONSTANTS = {
-    "LRN": [[1]],
-    "Interpolate": [[4], [2]],
-    "Pad": [[FAR], [-FAR]],
-    "ISTFT": [8, FAR, 3],
-}
+CONSTANTS = {"LRN": [[1]], "Interpolate": [[4], [2]], "Pad": [[FAR], [-FAR]], "ISTFT": [8, FAR, 3]}
 
 
 @pytest.mark.usefixtures("nothing_large")

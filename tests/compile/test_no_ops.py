@@ -51,8 +51,7 @@ NO_OPS = [
     case("Convert that loses", lambda b, x: b.emit("Convert", b.emit("Convert", x, destination_type=F16), destination_type=F32),
          ["Convert", "Convert"]),
     case("Convert there and back", lambda b, x: b.emit("Convert", b.emit("Convert", x, destination_type=F64), destination_type=F32), []),
-    case("integers there and back", lambda b, x: b.emit("Convert", b.emit("Convert", x, destination_type=I64), destination_type=I8), [],
-         I8),
+    case("integers there and back", lambda b, x: b.emit("Convert", b.emit("Convert", x, destination_type=I64), destination_type=I8), [], I8),
     case("integers by way of f32", lambda b, x: b.emit("Convert", b.emit("Convert", x, destination_type=F32), destination_type=I32),
          ["Convert", "Convert"], I32),
     case("a narrow carrier", lambda b, x: b.emit("Convert", b.emit("Convert", x, destination_type=U4), destination_type=I8),
@@ -125,8 +124,7 @@ DUPLICATES = [
     case("the same constants", _sum_of_two("ReduceSum", [1], keep_dims=True), ["ReduceSum", "Add"]),
     case("one after the other", lambda b, x: b.emit("Add", b.emit("Exp", b.emit("Relu", x)), b.emit("Exp", b.emit("Relu", x))),
          ["Relu", "Exp", "Add"]),
-    case("other attributes", lambda b, x: b.emit("Add", b.emit("Softmax", x, axis=1), b.emit("Softmax", x, axis=2)),
-         ["Softmax", "Softmax", "Add"]),
+    case("other attributes", lambda b, x: b.emit("Add", b.emit("Softmax", x, axis=1), b.emit("Softmax", x, axis=2)), ["Softmax", "Softmax", "Add"]),
     case("constants of another type", lambda b, x: b.emit(
         "Add", b.emit("ReduceSum", x, [1], keep_dims=True), b.emit("ReduceSum", x, c(b, [1], np.int32), keep_dims=True)),
         ["ReduceSum", "ReduceSum", "Add"]),
@@ -201,9 +199,7 @@ FusingMake = Callable[[Builder, Value], list[Value]]
 
 CASES: dict[str, tuple[FusingMake, list[np.ndarray], list[str]]] = {
     "one that broadcasts the product": (lambda b, y: [b.emit("Add", y, ROWS)], [PRODUCT + ROWS], ["MatMul", "Add"]),
-    "after one that keeps the shape": (
-        lambda b, y: [b.emit("Add", b.emit("Abs", y), ROWS)], [np.abs(PRODUCT) + ROWS], ["MatMul+Abs", "Add"],
-    ),
+    "after one that keeps the shape": (lambda b, y: [b.emit("Add", b.emit("Abs", y), ROWS)], [np.abs(PRODUCT) + ROWS], ["MatMul+Abs", "Add"]),
     "of a product that is a result too": (lambda b, y: [b.emit("Abs", y), y], [np.abs(PRODUCT), PRODUCT], ["MatMul", "Abs"]),
     "before a value that is a result too": (
         lambda b, y: [(z := b.emit("Abs", y)), b.emit("Sqrt", z)], [np.abs(PRODUCT), np.sqrt(np.abs(PRODUCT))], ["MatMul+Abs", "Sqrt"],

@@ -58,16 +58,10 @@ def _exp_negative(b: Builder, x: Any) -> Any:
 
 RECOGNISED: dict[str, tuple[str, Build]] = {
     "(x * 0.5) * (1 + erf)": ("Gelu", lambda b, x: _half(b, x, _erf(b, x))),
-    "x * (0.5 * (1 + erf))": (
-        "Gelu",
-        lambda b, x: b.emit("Multiply", x, b.emit("Multiply", _c(b, 0.5, rank=2), _erf(b, x))),
-    ),
+    "x * (0.5 * (1 + erf))": ("Gelu", lambda b, x: b.emit("Multiply", x, b.emit("Multiply", _c(b, 0.5, rank=2), _erf(b, x)))),
     "(x * (1 + erf)) * 0.5": ("Gelu", lambda b, x: b.emit("Multiply", b.emit("Multiply", _erf(b, x), x), _c(b, 0.5))),
     "x / 2 * (1 + erf)": ("Gelu", lambda b, x: b.emit("Multiply", b.emit("Divide", x, _c(b, 2)), _erf(b, x))),
-    "erf(x / sqrt(2))": (
-        "Gelu",
-        lambda b, x: _half(b, x, b.emit("Add", _c(b, 1), b.emit("Erf", b.emit("Divide", x, _c(b, 1.4142135, rank=1))))),
-    ),
+    "erf(x / sqrt(2))": ("Gelu", lambda b, x: _half(b, x, b.emit("Add", _c(b, 1), b.emit("Erf", b.emit("Divide", x, _c(b, 1.4142135, rank=1)))))),
     "x * (0.5 + 0.5 * erf)": (
         "Gelu",
         lambda b, x: b.emit(
@@ -84,21 +78,12 @@ RECOGNISED: dict[str, tuple[str, Build]] = {
     "factored tanh": ("Gelu", lambda b, x: _half(b, x, b.emit("Add", _c(b, 1), _factored_tanh(b, x)))),
     "1 / (1 + exp(-x))": ("Sigmoid", lambda b, x: b.emit("Divide", _c(b, 1), _exp_negative(b, x))),
     "x * sigmoid": ("Swish", lambda b, x: b.emit("Multiply", b.emit("Sigmoid", x), x)),
-    "x * sigmoid(1.702 x)": (
-        "Swish",
-        lambda b, x: b.emit("Multiply", x, b.emit("Sigmoid", b.emit("Multiply", x, _c(b, 1.702)))),
-    ),
+    "x * sigmoid(1.702 x)": ("Swish", lambda b, x: b.emit("Multiply", x, b.emit("Sigmoid", b.emit("Multiply", x, _c(b, 1.702))))),
     "x / (1 + exp(-x))": ("Swish", lambda b, x: b.emit("Divide", x, _exp_negative(b, x))),
     "x * clip / 6": ("HSwish", lambda b, x: b.emit("Divide", b.emit("Multiply", x, _shifted(b, x)), _c(b, 6))),
-    "x * (clip * (1 / 6))": (
-        "HSwish",
-        lambda b, x: b.emit("Multiply", x, b.emit("Multiply", _shifted(b, x), _c(b, 1 / 6))),
-    ),
+    "x * (clip * (1 / 6))": ("HSwish", lambda b, x: b.emit("Multiply", x, b.emit("Multiply", _shifted(b, x), _c(b, 1 / 6)))),
     "x * hsigmoid": ("HSwish", lambda b, x: b.emit("Multiply", x, b.emit("HSigmoid", x))),
-    "x * hardsigmoid": (
-        "HSwish",
-        lambda b, x: b.emit("Multiply", x, b.emit("HardSigmoid", x, _c(b, 1 / 6), _c(b, 0.5))),
-    ),
+    "x * hardsigmoid": ("HSwish", lambda b, x: b.emit("Multiply", x, b.emit("HardSigmoid", x, _c(b, 1 / 6), _c(b, 0.5)))),
     "min(relu(x + 3), 6) / 6": (
         "HSigmoid",
         lambda b, x: b.emit(
@@ -107,11 +92,8 @@ RECOGNISED: dict[str, tuple[str, Build]] = {
     ),
     "log(1 + exp)": ("SoftPlus", lambda b, x: b.emit("Log", b.emit("Add", b.emit("Exp", x), _c(b, 1)))),
     "x * tanh(softplus)": ("Mish", lambda b, x: b.emit("Multiply", x, b.emit("Tanh", b.emit("SoftPlus", x)))),
-    "x * tanh(log(1 + exp))": (
-        "Mish",
-        lambda b, x: b.emit("Multiply", b.emit("Tanh", b.emit("Log", b.emit("Add", _c(b, 1), b.emit("Exp", x)))), x),
-    ),
-}
+    "x * tanh(log(1 + exp))": ("Mish", lambda b, x: b.emit("Multiply", b.emit("Tanh", b.emit("Log", b.emit("Add", _c(b, 1), b.emit("Exp", x)))), x)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", RECOGNISED)
@@ -134,12 +116,9 @@ LEFT: dict[str, tuple[Build, Any]] = {
     "two different values": (lambda b, x: b.emit("Multiply", x, b.emit("Sigmoid", b.emit("Abs", x))), F32),
     "another limit": (lambda b, x: b.emit("Divide", b.emit("Multiply", x, _shifted(b, x, max=5.0)), _c(b, 6)), F32),
     "another shift": (lambda b, x: b.emit("Divide", _shifted(b, x, by=2), _c(b, 6)), F32),
-    "a constant of two elements": (
-        lambda b, x: b.emit("Multiply", b.emit("Multiply", x, b.constant([0.5, 0.5], F32)), _erf(b, x)),
-        F32,
-    ),
+    "a constant of two elements": (lambda b, x: b.emit("Multiply", b.emit("Multiply", x, b.constant([0.5, 0.5], F32)), _erf(b, x)), F32),
     "f16, which is rounded at each operation": (lambda b, x: b.emit("Multiply", b.emit("Sigmoid", x), x), F16),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LEFT)

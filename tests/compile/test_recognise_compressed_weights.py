@@ -126,12 +126,8 @@ LEFT = {
     "few elements": (Form(), {"rows": 2, "width": 64}, "compressed weights: 128 elements are too few"),
     "another type": (Form(NF4), {}, "compressed weights: values of nf4 are not decompressed by blocks"),
     "scaled in bf16": (Form(I4, BF16), {}, "compressed weights: it is scaled in bf16"),
-    "a scale for each element": (
-        Form(I8, F32, False, scale_shape=(ROWS, WIDTH)),
-        {},
-        "compressed weights: its groups are too small",
-    ),
-}
+    "a scale for each element": (Form(I8, F32, False, scale_shape=(ROWS, WIDTH)), {}, "compressed weights: its groups are too small"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LEFT)

@@ -105,18 +105,12 @@ RECOGNISED: dict[str, tuple[list[str], Build]] = {
     "eps outside": (["MVN"], _eps_outside),
     "with scale and shift": (["MVN", "Multiply", "Add"], _scaled),
     "root mean square": (["NormalizeL2", "Multiply"], _rms),
-    "sum of squares": (
-        ["NormalizeL2"],
-        lambda b, x: b.emit("Divide", x, _root(b, _sum(b, b.emit("Multiply", x, x), [1, -1]))),
-    ),
-    "maximum of squares": (
-        ["NormalizeL2"],
-        lambda b, x: b.emit("Divide", x, b.emit("Sqrt", b.emit("Maximum", _c(b, 1e-3), _sum(b, _square(b, x))))),
-    ),
+    "sum of squares": (["NormalizeL2"], lambda b, x: b.emit("Divide", x, _root(b, _sum(b, b.emit("Multiply", x, x), [1, -1])))),
+    "maximum of squares": (["NormalizeL2"], lambda b, x: b.emit("Divide", x, b.emit("Sqrt", b.emit("Maximum", _c(b, 1e-3), _sum(b, _square(b, x)))))),
     "maximum of the norm": (["NormalizeL2"], _normalized),
     "softmax": (["Softmax"], _softmax),
     "log softmax": (["LogSoftmax"], _log_softmax),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", RECOGNISED)

@@ -98,13 +98,7 @@ def test_attributes_of_the_cell_count() -> None:
         iterator("LSTMCell", way=FORWARD | {"start": "1"}),
         iterator("GRUCell", out=REVERSE),
     ],
-    ids=[
-        "more than a cell",
-        "cell states of all steps",
-        "states crossed",
-        "from the second step",
-        "turned round",
-    ],
+    ids=["more than a cell", "cell states of all steps", "states crossed", "from the second step", "turned round"],
 )
 def test_what_a_sequence_cannot_do_is_iterated(model: irexec.Model) -> None:
     assert not is_sequence(model)

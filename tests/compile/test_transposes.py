@@ -65,8 +65,7 @@ MERGED = [
 
 SUNK = [
     case("an activation", lambda b, x: b.emit("Relu", t(b, product(b, x), 0, 2, 1)), ["MatMul", "Relu", "Transpose"]),
-    case("a chain", lambda b, x: b.emit("Tanh", b.emit("Add", t(b, product(b, x), 0, 2, 1), numbers(6, 1))),
-         ["MatMul", "Add", "Tanh", "Transpose"]),
+    case("a chain", lambda b, x: b.emit("Tanh", b.emit("Add", t(b, product(b, x), 0, 2, 1), numbers(6, 1))), ["MatMul", "Add", "Tanh", "Transpose"]),
     case("a constant of smaller rank", lambda b, x: b.emit("Add", t(b, product(b, x), 2, 0, 1), numbers(3)), ["MatMul", "Add", "Transpose"]),
     case("a scalar", lambda b, x: b.emit("Maximum", 0.5, r(b, product(b, x), 6, 6)), ["MatMul", "Maximum", "Reshape"]),
     case("until they cancel", lambda b, x: t(b, b.emit("Relu", t(b, product(b, x), 1, 2, 0)), 2, 0, 1), ["MatMul", "Relu"]),
@@ -77,19 +76,15 @@ SUNK = [
     case("a residual in another shape", lambda b, x: b.emit("Add", r(b, b.emit("MatMul", r(b, x, 6, 4), numbers(4, 4)), *SHAPE), x),
          ["Reshape", "MatMul", "Reshape", "Add", "Reshape"]),
     case("a bias before a merge of axes", lambda b, x: b.emit("Add", r(b, product(b, x), 2, 18), numbers(18)), ["MatMul", "Add", "Reshape"]),
-    case("a bias of merged axes", lambda b, x: b.emit("Add", r(b, product(b, x), 2, 3, 2, 3), numbers(2, 1)),
-         ["MatMul", "Reshape", "Add"]),
-    case("a bias of split axes", lambda b, x: b.emit("Add", r(b, product(b, x), 2, 3, 2, 3), numbers(3, 1, 1)),
-         ["MatMul", "Add", "Reshape"]),
-    case("it broadcasts", lambda b, x: b.emit("Add", b.emit("Unsqueeze", product(b, x), [0]), numbers(5, 1, 1, 1)),
-         ["MatMul", "Unsqueeze", "Add"]),
+    case("a bias of merged axes", lambda b, x: b.emit("Add", r(b, product(b, x), 2, 3, 2, 3), numbers(2, 1)), ["MatMul", "Reshape", "Add"]),
+    case("a bias of split axes", lambda b, x: b.emit("Add", r(b, product(b, x), 2, 3, 2, 3), numbers(3, 1, 1)), ["MatMul", "Add", "Reshape"]),
+    case("it broadcasts", lambda b, x: b.emit("Add", b.emit("Unsqueeze", product(b, x), [0]), numbers(5, 1, 1, 1)), ["MatMul", "Unsqueeze", "Add"]),
     case("two readers", lambda b, x: (lambda y: b.emit("Multiply", b.emit("Sigmoid", y), b.emit("Relu", y)))(t(b, product(b, x), 0, 2, 1)),
          ["MatMul", "Transpose", "Sigmoid", "Relu", "Multiply"]),
     case("nothing to join", lambda b, x: b.emit("Relu", t(b, x, 0, 2, 1)), ["Transpose", "Relu"]),
     case("another type", lambda b, x: b.emit("IsNaN", t(b, product(b, x), 0, 2, 1)), ["MatMul", "Transpose", "IsNaN"]),
     case("slopes by channel", lambda b, x: b.emit("PRelu", t(b, product(b, x), 0, 2, 1), numbers(6)), ["MatMul", "Transpose", "PRelu"]),
-    case("pdpd", lambda b, x: b.emit("Add", t(b, product(b, x), 0, 2, 1), numbers(2), auto_broadcast="pdpd"),
-         ["MatMul", "Transpose", "Add"]),
+    case("pdpd", lambda b, x: b.emit("Add", t(b, product(b, x), 0, 2, 1), numbers(2), auto_broadcast="pdpd"), ["MatMul", "Transpose", "Add"]),
 ]  # fmt: skip
 
 

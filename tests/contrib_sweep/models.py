@@ -220,9 +220,7 @@ MODELS: dict[str, tuple[str, Build]] = {
         ]
     },
     "llama-builder-fp16": ("llama", lambda folder: with_builder("llama", "fp16", folder, provider="cuda")),
-    "llama-builder-paged": (
-        "llama", lambda folder: with_builder("llama", "fp16", folder, provider="cuda", use_paged_attention="true")
-    ),
+    "llama-builder-paged": ("llama", lambda folder: with_builder("llama", "fp16", folder, provider="cuda", use_paged_attention="true")),
     **{
         f"{name}-{'dynamo' if dynamo else 'legacy'}": (
             name, lambda folder, name=name, dynamo=dynamo: exported(name, folder, dynamo)

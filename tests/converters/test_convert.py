@@ -210,14 +210,9 @@ def test_unused_nodes_are_left_out() -> None:
         ("(float x) => (float y) { y = Tile(x, e) }", 13, {"e": []}, ()),
         ("(float x) => (float y) { y = Pad(x, e) }", 13, {"e": []}, ()),
         ("(float x) => (float y) { y = Expand(x, e) }", 13, {"e": []}, ()),
-        (
-            "(float[2] x) => (float[2] y) { y = ReduceMax <keepdims: int = 0, noop_with_empty_axes: int = 1> (x, e) }",
-            18,
-            {"e": []},
-            (2,),
-        ),
+        ("(float[2] x) => (float[2] y) { y = ReduceMax <keepdims: int = 0, noop_with_empty_axes: int = 1> (x, e) }", 18, {"e": []}, (2,)),
     ],
-)
+)  # fmt: skip
 def test_operations_on_no_axes_load_in_openvino(
     graph: str, opset: int, constants: dict[str, list[int]], shape: tuple[int, ...]
 ) -> None:

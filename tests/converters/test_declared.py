@@ -36,21 +36,9 @@ def _checker_accepts(model: onnx.ModelProto) -> bool:
 
 RELU = "y = Relu (x)"
 CONTRADICTIONS = {
-    "a size": (
-        "(float[2,4] x) => (float[2,7] y)",
-        RELU,
-        ["output 'y' is declared as f32[2,7], but its node produces f32[2,4]"],
-    ),
-    "a rank": (
-        "(float[2,4] x) => (float[8] y)",
-        RELU,
-        ["output 'y' is declared as f32[8], but its node produces f32[2,4]"],
-    ),
-    "an element type": (
-        "(float[2] x) => (int64[2] y)",
-        RELU,
-        ["output 'y' is declared as i64[2], but its node produces f32[2]"],
-    ),
+    "a size": ("(float[2,4] x) => (float[2,7] y)", RELU, ["output 'y' is declared as f32[2,7], but its node produces f32[2,4]"]),
+    "a rank": ("(float[2,4] x) => (float[8] y)", RELU, ["output 'y' is declared as f32[8], but its node produces f32[2,4]"]),
+    "an element type": ("(float[2] x) => (int64[2] y)", RELU, ["output 'y' is declared as i64[2], but its node produces f32[2]"]),
     "two outputs": (
         "(float[2] x) => (float[3] y, float[4] z)",
         "y = Relu (x) z = Neg (y)",
@@ -64,7 +52,7 @@ CONTRADICTIONS = {
         "t = Neg (x) y = Relu (t)",
         ["value 't' is declared as f32[9], but its node produces f32[2]"],
     ),
-}
+}  # fmt: skip
 AGREEMENTS = {
     "the same": ("(float[2,4] x) => (float[2,4] y)", RELU),
     "less is declared than is known": ("(float[2,4] x) => (float[n,m] y)", RELU),
@@ -207,27 +195,15 @@ ROWS = {
         '(float[1,4,9] x, float[M,C,K] w, float[M] b) => (float[N,M,A] y) { y = Conv <group = 2, auto_pad = "SAME_UPPER"> (x, w, b) }',
         [(1, 4, 9), (6, 2, 3), (6,)],
     ),
-    "CausalConvWithState": (
-        "(float[B,C,T] x, float[C,1,K] w) => (float[B,C,T] y) { y = CausalConvWithState (x, w) }",
-        [(1, 4, 9), (4, 1, 3)],
-    ),
+    "CausalConvWithState": ("(float[B,C,T] x, float[C,1,K] w) => (float[B,C,T] y) { y = CausalConvWithState (x, w) }", [(1, 4, 9), (4, 1, 3)]),
     "CausalConvWithState, state": (
         "(float[B,C,T] x, float[C,P,K] w, float[C] b, float[B,C,S] p) => (float[B,C,S] s)"
         ' { y, s = CausalConvWithState <activation = "silu"> (x, w, b, p) }',
         [(2, 4, 2), (4, 1, 5), (4,), (2, 4, 4)],
     ),
-    "DFT of complex values": (
-        "(float[1,4,P] x) => (float[1,4,2] y) <int64 axis = {1}> { y = DFT (x, , axis) }",
-        [(1, 4, 2)],
-    ),
-    "DFT of real values": (
-        "(float[1,5,P] x) => (float[1,A,2] y) <int64 axis = {1}> { y = DFT <onesided = 1> (x, , axis) }",
-        [(1, 5, 1)],
-    ),
-    "STFT": (
-        "(float[1,16,P] x, float[4] w) => (float[1,A,B,2] y) <int64 step = {2}> { y = STFT <onesided = 0> (x, step, w) }",
-        [(1, 16, 1), (4,)],
-    ),
+    "DFT of complex values": ("(float[1,4,P] x) => (float[1,4,2] y) <int64 axis = {1}> { y = DFT (x, , axis) }", [(1, 4, 2)]),
+    "DFT of real values": ("(float[1,5,P] x) => (float[1,A,2] y) <int64 axis = {1}> { y = DFT <onesided = 1> (x, , axis) }", [(1, 5, 1)]),
+    "STFT": ("(float[1,16,P] x, float[4] w) => (float[1,A,B,2] y) <int64 step = {2}> { y = STFT <onesided = 0> (x, step, w) }", [(1, 16, 1), (4,)]),
     "Split into lengths of an unknown number": (
         "(float[8] x, float[S] l) => (float[A] y, float[B] z) <int64[3] c = {3, 5, 9}, int64[1] begin = {0}>"
         " { end = Shape (l) n = Slice (c, begin, end) y, z = Split (x, n) }",
@@ -247,7 +223,7 @@ ROWS = {
         " { y = RotaryEmbedding <rotary_embedding_dim = 4, interleaved = 1> (x, c, s) }",
         [(1, 2, 3, 8), (1, 3, 2), (1, 3, 2)],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("graph", "shapes"), ROWS.values(), ids=ROWS)
@@ -314,10 +290,7 @@ AT_RUN_TIME = {
         [[(1, 2, 4, 5), (3, 2, 2, 3)], [(1, 2, 3, 3), (1, 2, 1, 1)]],
     ),
     "Det": ("(float[N,N] x) => (float y) { y = Det (x) }", [[(1, 1)], [(2, 2)], [(5, 5)]]),
-    "Det of stacks": (
-        "(float[A,B,M,N] x) => (float[A,B] y) { y = Det (x) }",
-        [[(2, 1, 3, 3)], [(1, 2, 4, 4)], [(2, 1, 0, 0)], [(0, 1, 2, 2)]],
-    ),
+    "Det of stacks": ("(float[A,B,M,N] x) => (float[A,B] y) { y = Det (x) }", [[(2, 1, 3, 3)], [(1, 2, 4, 4)], [(2, 1, 0, 0)], [(0, 1, 2, 2)]]),
     "DequantizeLinear of blocks": (
         "(uint8[A,B] w, float[A,C] s) => (float[A,B] y) { y = DequantizeLinear <axis = 1, block_size = 4> (w, s) }",
         [[(2, 8), (2, 2)], [(3, 12), (3, 3)]],

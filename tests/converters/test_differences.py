@@ -115,12 +115,10 @@ _ROUNDING = {
 }
 _POSITION = {
     "half_pixel": lambda i, size, out: Fraction((2 * i + 1) * size, 2 * out) - Fraction(1, 2),
-    "pytorch_half_pixel": lambda i, size, out: (
-        Fraction((2 * i + 1) * size, 2 * out) - Fraction(1, 2) if out > 1 else Fraction(0)
-    ),
+    "pytorch_half_pixel": lambda i, size, out: (Fraction((2 * i + 1) * size, 2 * out) - Fraction(1, 2) if out > 1 else Fraction(0)),
     "asymmetric": lambda i, size, out: Fraction(i * size, out),
     "tf_half_pixel_for_nn": lambda i, size, out: Fraction((2 * i + 1) * size, 2 * out),
-}
+}  # fmt: skip
 
 
 def _exact(transformation: str, rounding: str, size: int, out: int) -> list[int]:
@@ -315,28 +313,16 @@ def test_optionals() -> None:
 @pytest.mark.parametrize(
     ("graph", "says"),
     [
-        (
-            "(float[3] x) => (float y) { a = SequenceConstruct (x) y = Relu (a) }",
-            "'a' is not a tensor, and IR has tensors only",
-        ),
+        ("(float[3] x) => (float y) { a = SequenceConstruct (x) y = Relu (a) }", "'a' is not a tensor, and IR has tensors only"),
         ("(float[3] x) => (float y) { a = SequenceConstruct (x) y = Identity (a) }", "'a' is not a tensor"),
         ("(float[3] x) => (float a) { a = SequenceConstruct (x) }", "output 'a' of the graph: 'a' is not a tensor"),
-        (
-            "(float[3] x) => (float y) <int64 n = {3}> { a = SequenceConstruct (x) y = SequenceAt (a, n) }",
-            "position 3 is out of range",
-        ),
+        ("(float[3] x) => (float y) <int64 n = {3}> { a = SequenceConstruct (x) y = SequenceAt (a, n) }", "position 3 is out of range"),
         ("(float[3] x) => (int64 y) { y = SequenceLength (x) }", "its input is not a sequence of tensors"),
         ("(float[?] x) => (int64 y) { a = SplitToSequence (x) y = SequenceLength (a) }", "the number of tensors that"),
-        (
-            "(float[3] x) => (float y) { a = SequenceEmpty () y = ConcatFromSequence <axis: int = 0> (a) }",
-            "an empty sequence",
-        ),
-        (
-            "(float[3] x, float[2] z, int64 n) => (float y) { a = SequenceConstruct (x, z) y = SequenceAt (a, n) }",
-            "of different shapes",
-        ),
+        ("(float[3] x) => (float y) { a = SequenceEmpty () y = ConcatFromSequence <axis: int = 0> (a) }", "an empty sequence"),
+        ("(float[3] x, float[2] z, int64 n) => (float y) { a = SequenceConstruct (x, z) y = SequenceAt (a, n) }", "of different shapes"),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(graph: str, says: str) -> None:
     import converters
 

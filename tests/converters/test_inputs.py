@@ -99,10 +99,7 @@ _ROWS = {
         f"(float[1,4,4] x, int64[{_SIDE}] i) => (float y) {{ y = Slice (x, i, i) }}",
         f"the number of sliced axes would be {_SIDE}, expected 0 to 10000",
     ),
-    "DFT": (
-        "(float[1,10,10,1] x) => (float y) { b = Constant <value_ints = [0, 1]> () y = DFT (x, , b) }",
-        "the axis has 2 elements, expected 1",
-    ),
+    "DFT": ("(float[1,10,10,1] x) => (float y) { b = Constant <value_ints = [0, 1]> () y = DFT (x, , b) }", "the axis has 2 elements, expected 1"),
     "LinearAttention 27": (
         "(float[1,2,0] q, float[1,2,0] k, float[1,2,4] v) => (float y) "
         '{ y = LinearAttention <q_num_heads = 2, kv_num_heads = 2, update_rule = "linear"> (q, k, v) }',
@@ -221,13 +218,10 @@ def test_a_forest_over_data_of_unknown_rank() -> None:
         ({"nodes_featureids": [0, -1, 0]}, "features -1 to 0 are not among"),
         ({"aggregate_function": -1}, "aggregate_function is -1, expected 0 to 3"),
         ({"post_transform": 5}, "post_transform is 5, expected 0 to 4"),
-        (
-            {"n_targets": 10**9},
-            r"of shape \[5, 1000000000\] would take 40000000000 bytes, more than the 1073741824 allowed",
-        ),
+        ({"n_targets": 10**9}, r"of shape \[5, 1000000000\] would take 40000000000 bytes, more than the 1073741824 allowed"),
         ({"n_targets": -2}, r"has the shape \[5, -2\]"),
     ],
-)
+)  # fmt: skip
 def test_damaged_forests(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(
         irexec.ConversionError, match=rf"node 'Y' \(ai\.onnx\.ml\.TreeEnsemble of opset 5\): .*{message}"

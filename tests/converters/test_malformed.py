@@ -196,15 +196,12 @@ def test_versions_that_onnx_cannot_have(version: int) -> None:
     ("dims", "message"),
     [
         ([-3, -3], r"has the shape \[-3, -3\]"),
-        (
-            [1 << 62, 1 << 62],
-            "would take 85070591730234615865843651857942052864 bytes, more than the 1073741824 allowed",
-        ),
+        ([1 << 62, 1 << 62], "would take 85070591730234615865843651857942052864 bytes, more than the 1073741824 allowed"),
         ([1 << 40], "would take 4398046511104 bytes"),
         ([1 << 62, 255, 0], "is empty, but with other sizes that are too large for an array"),
         ([0, 3], "has indices out of range"),
     ],
-)
+)  # fmt: skip
 def test_sparse_tensors_of_any_size(dims: list[int], message: str) -> None:
     model = model_of("(float[2] x) => (float y) { y = Add (x, w) }")
     values = helper.make_tensor("w", TensorProto.FLOAT, [1], [1.0])
@@ -229,19 +226,13 @@ def _external(location: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("location", "message"),
     [
-        (
-            b"x" * 5000,
-            f"tensor 'w' has its data in '{'x' * 196}...{'x' * 98}', which cannot be read: File name too long",
-        ),
+        (b"x" * 5000, f"tensor 'w' has its data in '{'x' * 196}...{'x' * 98}', which cannot be read: File name too long"),
         (b"a\0b", r"tensor 'w' has its data in 'a\\x00b', which cannot be read"),
         (b"a\xffb", "a name in it is not UTF-8 text"),
         (b"cycle.bin", "tensor 'w' has its data in 'cycle.bin', which does not exist"),
-        (
-            b"linked.bin",
-            "tensor 'w' has its data in 'linked.bin', a file with several hard links, which is not allowed",
-        ),
+        (b"linked.bin", "tensor 'w' has its data in 'linked.bin', a file with several hard links, which is not allowed"),
     ],
-)
+)  # fmt: skip
 def test_names_of_external_data(tmp_path: Path, location: bytes, message: str) -> None:
     (tmp_path / "weights.bin").write_bytes(bytes(8))
     os.link(tmp_path / "weights.bin", tmp_path / "linked.bin")
@@ -400,13 +391,10 @@ def test_random_bytes(tmp_path: Path) -> None:
     [
         (helper.make_attribute("axis", 1.5), "node 'n' .*: attribute 'axis' is of type FLOAT, expected INT"),
         (helper.make_attribute("axis", [1]), "node 'n' .*: attribute 'axis' is of type INTS, expected INT"),
-        (
-            AttributeProto(name="axis", ref_attr_name="outer", type=AttributeProto.INT),
-            "attribute 'axis' refers to an attribute of a function",
-        ),
+        (AttributeProto(name="axis", ref_attr_name="outer", type=AttributeProto.INT), "attribute 'axis' refers to an attribute of a function"),
         (helper.make_attribute("axes", 1), "attribute 'axes' is unknown"),
     ],
-)
+)  # fmt: skip
 def test_attributes_that_contradict_the_schema(attribute: AttributeProto, message: str) -> None:
     model = model_of("(float[2,3] x) => (float y) { [n] y = Softmax (x) }")
     model.graph.node[0].attribute.append(attribute)

@@ -147,24 +147,15 @@ def _bytes_of(values: np.ndarray, bits: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("graph", "message"),
     [
-        (
-            "(float[2,4,8] x, float[8,24] w) => (float y) { y = com.microsoft.Attention <num_heads: int = 2, do_rotary: int = 1> (x, w) }",
-            "do_rotary",
-        ),
-        (
-            "(float[2,4,8] x, float[8,24] w) => (float y) { y = com.microsoft.Attention <num_heads: int = 3> (x, w) }",
-            "cannot be split into 3 heads",
-        ),
-        (
-            '(float[2,3] x, float[3,2] w) => (float y) { y = com.microsoft.FusedGemm <activation: string = "Swish"> (x, w) }',
-            "activation 'Swish'",
-        ),
+        ("(float[2,4,8] x, float[8,24] w) => (float y) { y = com.microsoft.Attention <num_heads: int = 2, do_rotary: int = 1> (x, w) }", "do_rotary"),
+        ("(float[2,4,8] x, float[8,24] w) => (float y) { y = com.microsoft.Attention <num_heads: int = 3> (x, w) }", "cannot be split into 3 heads"),
+        ('(float[2,3] x, float[3,2] w) => (float y) { y = com.microsoft.FusedGemm <activation: string = "Swish"> (x, w) }', "activation 'Swish'"),
         (
             "(float[2,32] x, float[3,2,8] w, float[6] s) => (float y) { y = com.microsoft.MatMulNBits <K: int = 32, N: int = 3, block_size: int = 16> (x, w, s) }",
             r"the packed values are f32\[3,2,8\], expected u8",
         ),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(graph: str, message: str) -> None:
     with pytest.raises(irexec.ConversionError, match=message):
         converters.convert(model_of(graph))

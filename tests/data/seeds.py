@@ -256,53 +256,29 @@ Y_CONV_WITH_STRIDES_AND_ASYMMETRIC_PADDING = Tensor((1, 1, 4, 2), (21, 33, 99, 1
 Y_CONV_WITH_AUTOPAD_SAME = Tensor((1, 1, 3, 3), (12, 27, 24, 63, 108, 81, 72, 117, 84))
 
 CONV_TRANSPOSE = (
-    Example(
-        "convtranspose", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE,
-        {},
-    ),
-    Example(
-        "convtranspose_1d", "ConvTranspose", X_3, W_2_3, Y_CONVTRANSPOSE_1D,
-        {},
-    ),
-    Example(
-        "convtranspose_3d", "ConvTranspose", X_3_4_5, W_2_3_3_3, Y_CONVTRANSPOSE_3D,
-        {},
-    ),
+    Example("convtranspose", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE, {}),
+    Example("convtranspose_1d", "ConvTranspose", X_3, W_2_3, Y_CONVTRANSPOSE_1D, {}),
+    Example("convtranspose_3d", "ConvTranspose", X_3_4_5, W_2_3_3_3, Y_CONVTRANSPOSE_3D, {}),
     Example(
         "convtranspose_output_shape", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_OUTPUT_SHAPE,
         {"strides": [3, 2], "output_shape": [10, 8]},
     ),
-    Example(
-        "convtranspose_pad", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_OUTPUT_SHAPE,
-        {"strides": [3, 2], "output_padding": [1, 1]},
-    ),
+    Example("convtranspose_pad", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_OUTPUT_SHAPE, {"strides": [3, 2], "output_padding": [1, 1]}),
     Example(
         "convtranspose_kernel_shape", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_OUTPUT_SHAPE,
         {"strides": [3, 2], "output_shape": [10, 8], "kernel_shape": [3, 3], "output_padding": [1, 1]},
     ),
-    Example(
-        "convtranspose_pads", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_PADS,
-        {"strides": [3, 2], "pads": [1, 2, 1, 2]},
-    ),
-    Example(
-        "convtranspose_dilations", "ConvTranspose", X_3_3_2, W_1_2_2, Y_CONVTRANSPOSE_DILATIONS,
-        {"dilations": [2, 2]},
-    ),
+    Example("convtranspose_pads", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_PADS, {"strides": [3, 2], "pads": [1, 2, 1, 2]}),
+    Example("convtranspose_dilations", "ConvTranspose", X_3_3_2, W_1_2_2, Y_CONVTRANSPOSE_DILATIONS, {"dilations": [2, 2]}),
     Example(
         "convtranspose_autopad_same", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_AUTOPAD_SAME,
         {"auto_pad": "SAME_UPPER", "strides": [2, 2]},
     ),
-)
+)  # fmt: skip
 
 CONV = (
-    Example(
-        "basic_conv_with_padding", "Conv", X_5_5, W_1_3_3, Y_BASIC_CONV_WITH_PADDING,
-        {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]},
-    ),
-    Example(
-        "basic_conv_without_padding", "Conv", X_5_5, W_1_3_3, Y_BASIC_CONV_WITHOUT_PADDING,
-        {"kernel_shape": [3, 3], "pads": [0, 0, 0, 0]},
-    ),
+    Example("basic_conv_with_padding", "Conv", X_5_5, W_1_3_3, Y_BASIC_CONV_WITH_PADDING, {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}),
+    Example("basic_conv_without_padding", "Conv", X_5_5, W_1_3_3, Y_BASIC_CONV_WITHOUT_PADDING, {"kernel_shape": [3, 3], "pads": [0, 0, 0, 0]}),
     Example(
         "conv_with_strides_padding", "Conv", X_7_5, W_1_3_3, Y_CONV_WITH_STRIDES_PADDING,
         {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]},
@@ -319,7 +295,7 @@ CONV = (
         "conv_with_autopad_same", "Conv", X_5_5, W_1_3_3, Y_CONV_WITH_AUTOPAD_SAME,
         {"auto_pad": "SAME_LOWER", "kernel_shape": [3, 3], "strides": [2, 2]},
     ),
-)
+)  # fmt: skip
 
 # The layer of seed 001, character for character. It says nothing of its opset, and its output port has the number of an input port.
 UPSAMPLING_LAYER = """\

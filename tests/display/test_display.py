@@ -86,63 +86,27 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
     ),
     "model with errors": (lambda: irexec.read_model(DAMAGED), "<Model", ["problems", "error", "image"]),
     "builder": (lambda: irexec.Builder("net"), "<Builder 'net': 0 layers>", []),
-    "node": (
-        lambda: irexec.read_model(CLASSIFIER).nodes[4],
-        "<Node 4 'conv0' Add>",
-        ["auto_broadcast", "from conv0/Convolution", "62"],
-    ),
+    "node": (lambda: irexec.read_model(CLASSIFIER).nodes[4], "<Node 4 'conv0' Add>", ["auto_broadcast", "from conv0/Convolution", "62"]),
     "node with a body": (lambda: _node("tensor_iterator.xml", "TensorIterator"), "<Node ", ["body", "Graph"]),
     "body": (lambda: _node("tensor_iterator.xml", "TensorIterator").bodies["body"].graph, "<Graph ", ["Parameter"]),
-    "port": (
-        lambda: irexec.read_model(CLASSIFIER).inputs[0],
-        "<Port image: f32[1,1,8,8]>",
-        ["image", "f32", "[1,1,8,8]"],
-    ),
+    "port": (lambda: irexec.read_model(CLASSIFIER).inputs[0], "<Port image: f32[1,1,8,8]>", ["image", "f32", "[1,1,8,8]"]),
     "findings": (
         lambda: irexec.validate(irexec.read_model(DAMAGED)),
         "[<Finding IR302 warning, line 15, layer 1 'conv0.w' (Constant): no Result",
         ["9 errors, 1 warning", "IR107", "2 conv0/Convolution (Convolution)"],
     ),
-    "some findings": (
-        lambda: irexec.validate(irexec.read_model(DAMAGED))[:2],
-        "[<Finding IR302",
-        ["1 error, 1 warning"],
-    ),
-    "one finding": (
-        lambda: irexec.validate(irexec.read_model(DAMAGED))[9],
-        "<Finding IR011 error, line 353: an edge from layer 1 goes",
-        ["IR011"],
-    ),
+    "some findings": (lambda: irexec.validate(irexec.read_model(DAMAGED))[:2], "[<Finding IR302", ["1 error, 1 warning"]),
+    "one finding": (lambda: irexec.validate(irexec.read_model(DAMAGED))[9], "<Finding IR011 error, line 353: an edge from layer 1 goes", ["IR011"]),
     "no findings": (lambda: irexec.validate(irexec.read_model(CLASSIFIER)), "[]", ["no findings"]),
     "code": (lambda: CODES["IR103"], "Code(code='IR103'", ["required attribute"]),
     "compiled model": (_classifier, "<CompiledModel 'digits classifier': image", ["threads", "probabilities"]),
     "session": (_session, "<Session of ", ["float32", "[1,3]"]),
     "variables": (lambda: _session().variables, "VariableStates('", ["float32", "[1,3]"]),
-    "outputs": (
-        _results,
-        "Outputs('probabilities': float32[1, 10])",
-        ["1 output", "probabilities", "[1,10]", "histogram of 10 elements"],
-    ),
-    "step run": (
-        _step,
-        "<StepRun Convolution+Add+Relu 'conv0/Convolution', 'conv0', 'relu1': float32[1, 16, 8, 8], ",
-        ["output 0", "[1,16,8,8]"],
-    ),
-    "plan": (
-        lambda: _classifier().plan,
-        "<PlanReport 'digits classifier': ",
-        ["conv0/Convolution +2", "f32[1,16,8,8]", "arena"],
-    ),
-    "step": (
-        lambda: _classifier().plan.steps[0],
-        "<StepRow 1 'conv0/Convolution +2': Convolution+Add+Relu",
-        ["conv0/Convolution +2"],
-    ),
-    "profile": (
-        lambda: _classifier().profile(np.ones((1, 1, 8, 8), np.float32), 2),
-        "<Profile: ",
-        ["84.2 kMACs", "by layer", "conv3/Convolution"],
-    ),
+    "outputs": (_results, "Outputs('probabilities': float32[1, 10])", ["1 output", "probabilities", "[1,10]", "histogram of 10 elements"]),
+    "step run": (_step, "<StepRun Convolution+Add+Relu 'conv0/Convolution', 'conv0', 'relu1': float32[1, 16, 8, 8], ", ["output 0", "[1,16,8,8]"]),
+    "plan": (lambda: _classifier().plan, "<PlanReport 'digits classifier': ", ["conv0/Convolution +2", "f32[1,16,8,8]", "arena"]),
+    "step": (lambda: _classifier().plan.steps[0], "<StepRow 1 'conv0/Convolution +2': Convolution+Add+Relu", ["conv0/Convolution +2"]),
+    "profile": (lambda: _classifier().profile(np.ones((1, 1, 8, 8), np.float32), 2), "<Profile: ", ["84.2 kMACs", "by layer", "conv3/Convolution"]),
     "profile row": (
         lambda: _classifier().profile(np.ones((1, 1, 8, 8), np.float32), 2).rows("layer", "macs")[0],
         "<ProfileRow 'conv3/Convolution' Convolution: ms ",
@@ -160,21 +124,9 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
         ["21 LayerLines", "f32[1,16,8,8]"],
     ),
     "edges": (lambda: inspect.edges(irexec.read_model(CLASSIFIER)), "[EdgeRow(", ["from layer"]),
-    "weights": (
-        lambda: stored_weights.weights(irexec.read_model(CLASSIFIER)),
-        "[WeightLine(",
-        ["7 WeightLines", "conv0.w", "[16,1,3,3]"],
-    ),
-    "validation report": (
-        lambda: next(reports([str(DAMAGED)])),
-        f"<Report {DAMAGED}: 9 errors, 1 warning>",
-        ["IR103"],
-    ),
-    "unreadable file": (
-        lambda: next(reports(["missing.xml"])),
-        "<Report missing.xml: missing.xml: cannot be read",
-        ["cannot be read"],
-    ),
+    "weights": (lambda: stored_weights.weights(irexec.read_model(CLASSIFIER)), "[WeightLine(", ["7 WeightLines", "conv0.w", "[16,1,3,3]"]),
+    "validation report": (lambda: next(reports([str(DAMAGED)])), f"<Report {DAMAGED}: 9 errors, 1 warning>", ["IR103"]),
+    "unreadable file": (lambda: next(reports(["missing.xml"])), "<Report missing.xml: missing.xml: cannot be read", ["cannot be read"]),
     "results": (_report, "<InferReport 'a': float64[4], differs>", ["most probable classes", "4 of 4 values differ"]),
     "comparison": (
         _comparison,
@@ -183,18 +135,10 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
     ),
     "difference": (lambda: diff(irexec.read_model(CLASSIFIER), _other()), "<Diff ", ["probabilities", "axis"]),
     "costs": (lambda: cost(irexec.read_model(CLASSIFIER)), "<CostReport ", ["conv3/Convolution", "73.7 k"]),
-    "cost of a layer": (
-        lambda: cost(irexec.read_model(CLASSIFIER)).rows()[0],
-        "LayerCost(",
-        ["conv3/Convolution", "73728"],
-    ),
+    "cost of a layer": (lambda: cost(irexec.read_model(CLASSIFIER)).rows()[0], "LayerCost(", ["conv3/Convolution", "73728"]),
     "memory": (lambda: memory(irexec.read_model(CLASSIFIER)), "<MemoryReport ", ["8.19 kB"]),
     "element types": (lambda: precision(irexec.read_model(CLASSIFIER)), "<PrecisionReport ", ["6.09 k weights"]),
-    "written report": (
-        lambda: WrittenReport("r.html", 123456, 2, {"error": 1}, ("summary",), ()),
-        "WrittenReport(",
-        ["123 kB", "1 error"],
-    ),
+    "written report": (lambda: WrittenReport("r.html", 123456, 2, {"error": 1}, ("summary",), ()), "WrittenReport(", ["123 kB", "1 error"]),
     "job": (
         lambda: BatchReport("out.npz", "out.npz.sqlite", 20, 18, 2, 0, 5, 8),
         "BatchReport(",
@@ -205,12 +149,8 @@ SHOWN: dict[str, tuple[Callable[[], Any], str, list[str]]] = {
     "coverage": (operations.coverage, "Coverage(", ["opset"]),
     "operations": (lambda: operations.matching(("softmax",)), "[OperationLine(", ["Softmax"]),
     "execution graph": (lambda: executed_layers(irexec.read_model(EXECUTED)), "[ExecutedLayer(", ["ExecutedLayers"]),
-    "times of types": (
-        lambda: times_by_type(executed_layers(irexec.read_model(EXECUTED))),
-        "[TypeTime(",
-        ["microseconds"],
-    ),
-}
+    "times of types": (lambda: times_by_type(executed_layers(irexec.read_model(EXECUTED))), "[TypeTime(", ["microseconds"]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SHOWN)

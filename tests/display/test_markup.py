@@ -46,13 +46,11 @@ HOSTILE = [
         lambda text: html(Section(text, text)),
         lambda text: html(bars([(text, 1, text)], (text, text))),
         lambda text: html(Bar(0.5, text)),
-        lambda text: html(
-            [text, Text(text, "error", text), Table([""], [[Text(text, hint=text)], [Guided(text, text)]])]
-        ),
+        lambda text: html([text, Text(text, "error", text), Table([""], [[Text(text, hint=text)], [Guided(text, text)]])]),
         lambda text: page(text, text),
     ],
     ids=["element", "table", "definitions", "section", "bars", "bar", "texts", "page"],
-)
+)  # fmt: skip
 def test_hostile_text_is_shown_and_not_obeyed(text: str, made: object) -> None:
     assert callable(made)
     # As long as the text, since long ones are laid out in another way.
@@ -152,8 +150,7 @@ def test_long_texts_are_cut_in_their_middle() -> None:
 
 
 @pytest.mark.parametrize(
-    ("counts", "bars_drawn"),
-    [([], 0), ([0, 0], 0), ([1], 1), ([5, 0, 1_000_000], 2), ([1] * 50, 50)],
+    ("counts", "bars_drawn"), [([], 0), ([0, 0], 0), ([1], 1), ([5, 0, 1_000_000], 2), ([1] * 50, 50)]
 )
 def test_a_histogram_has_a_bar_for_every_interval_that_has_elements(counts: list[int], bars_drawn: int) -> None:
     made = parse(html(HistogramChart(counts, -1.0, 1.0)))

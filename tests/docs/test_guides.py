@@ -12,11 +12,7 @@ _SHOWS = {
     "add-operation.md": ["python -m pytest", "irexec ops SoftShrink", "irexec validate", "irexec infer"],
     "add-translator.md": ["irexec ops --check", "irexec convert", "irexec infer"],
     "add-pass.md": ["python -m pytest", "irexec inspect"],
-    "add-fast-kernel.md": [
-        "python -m pytest tests/backend",
-        "python -m pytest tests/test_laws.py",
-        "irexec inspect grn.xml --plan",
-    ],
+    "add-fast-kernel.md": ["python -m pytest tests/backend", "python -m pytest tests/test_laws.py", "irexec inspect grn.xml --plan"],
     "add-c-kernel.md": [
         "python -m irexec.native.build",
         "python -m pytest tests/backend/test_native_grn.py",
@@ -27,7 +23,7 @@ _SHOWS = {
     "add-bound.md": ["python -m pytest", "irexec judge"],
     "add-finding.md": ["python -m pytest", "irexec validate", "irexec explain IR307"],
     "add-command.md": ["python -m pytest tests/cli/test_depth.py", "irexec depth"],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", _SHOWS)

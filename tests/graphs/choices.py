@@ -22,15 +22,7 @@ _BLOCKS: Mapping[str, tuple[str, ...]] = {
     "irexec.backend.chain": ("_NARROW", "_WIDENED"),
     "irexec.backend.compressed": ("_BLOCK",),
     "irexec.backend.compressed_kernels": ("_BLOCK", "_FEW_AT_ONCE", "_MANY_AT_ONCE", "_FEW_TOKENS", "_SMALLEST_GROUP"),
-    "irexec.backend.convolution.columns": (
-        "_COLUMNS",
-        "_LIMIT",
-        "_WORTH",
-        "_BLOCK",
-        "_PIXELS",
-        "_CHANNELS",
-        "_PIXELS_WORTH",
-    ),
+    "irexec.backend.convolution.columns": ("_COLUMNS", "_LIMIT", "_WORTH", "_BLOCK", "_PIXELS", "_CHANNELS", "_PIXELS_WORTH"),
     "irexec.backend.convolution.output": ("_CHAINED",),
     "irexec.backend.convolution.winograd": ("_BLOCK", "_MANY_BLOCK"),
     "irexec.backend.deformable": ("_GATHERED",),
@@ -42,7 +34,7 @@ _BLOCKS: Mapping[str, tuple[str, ...]] = {
     "irexec.backend.reduction": ("_CACHED", "_LONG_SUM"),
     "irexec.backend.transposed": ("_COLUMNS",),
     "irexec.compile.passes.recognise_compressed_weights": ("SMALLEST",),
-}
+}  # fmt: skip
 _MINIMA = {("irexec.backend.products", "_SMALL"): 160 * 48 * 16, ("irexec.backend.reduction", "_LONG_SUM"): 8}
 """The limits below which a block would be empty, or a sum of parts as long as the sum itself."""
 

@@ -63,10 +63,7 @@ def test_texts(texts: list[str]) -> None:
         (tensor("FP32", [1 << 40, 1 << 40], data=[1]), "expected at most 64 sizes of 0 and more"),
         (tensor("FP32", [0, 1 << 30, 1 << 30, 1 << 30], data=[]), "too large for an array"),
         (tensor("FP32", [None, "a"], data=[1]), r"has shape \[None, 'a'\], expected at most 64 sizes"),
-        (
-            tensor("FP32", [1] * 65, data=[1]),
-            r"has shape \[1, 1, 1, 1, 1, 1, 1, 1 and 57 more\], expected at most 64 sizes",
-        ),
+        (tensor("FP32", [1] * 65, data=[1]), r"has shape \[1, 1, 1, 1, 1, 1, 1, 1 and 57 more\], expected at most 64 sizes"),
         # The product of these took minutes.
         (tensor("FP32", [2**31 - 1] * 1_000_000, data=[1]), "and 999,992 more"),
         (tensor("FP32", [1], data=["a"]), "has data that is not numbers"),
@@ -86,7 +83,7 @@ def test_texts(texts: list[str]) -> None:
         (tensor("BYTES", [1], raw=b"\x01\0\0\0\xff"), "has text that is not UTF-8"),
         (tensor("BYTES", [1], data=[1]), "has the value 1, expected text"),
     ],
-)
+)  # fmt: skip
 def test_what_does_not_fit(wrong: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
         array_of(wrong, None)

@@ -77,9 +77,7 @@ DAMAGE = {
     "from no layer to no layer": (VALID, EDGE.format(0, 0, 1, 0) + EDGE.format(7, 0, 8, 0), ["IR010", "IR011"]),
     "two to one port": (VALID, EDGE.format(0, 0, 1, 0) * 2, ["IR012"]),
     "no edge": (VALID, "", ["IR013"]),
-    "an edge to a layer without id": (
-        VALID.replace('id="0" name', "name"), EDGE.format(-1, 0, 1, 0), ["IR001", "IR010", "IR013"],
-    ),
+    "an edge to a layer without id": (VALID.replace('id="0" name', "name"), EDGE.format(-1, 0, 1, 0), ["IR001", "IR010", "IR013"]),
     "two layers of one id": (VALID + X.format(PORT.format(0)), EDGE.format(0, 0, 1, 0), ["IR002"]),
     "two ports of one id": (X.format(PORT.format(0) * 2), "", ["IR003"]),
     "a port without id": (X.format('<port precision="FP32"/>'), "", ["IR006"]),
@@ -254,15 +252,13 @@ ROWS = {
     "nothing": "",
     "not XML": "\x7fELF\x01\x02",
     "cut in the middle": '<net name="n" version="11"><layers><layer id="0"',
-    "UTF-16 without a mark, hiding entity expansion": (
-        '<?xml version="1.0"?>' + LAUGHS + '<net name="&a11;" version="11"/>'
-    ).encode("utf-16-le"),
+    "UTF-16 without a mark, hiding entity expansion": ('<?xml version="1.0"?>' + LAUGHS + '<net name="&a11;" version="11"/>').encode("utf-16-le"),
     "UTF-16": '<net name="n" version="11"/>'.encode("utf-16"),
     "an encoding that hides a document type": b'<?xml version="1.0" encoding="UTF-7"?>+ADwAIQ-DOCTYPE net+AD4-<net/>',
     "another root": "<html/>",
     "another version": '<net name="n" version="9"/>',
     "no version": '<net name="n"/>',
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ROWS.values(), ids=ROWS)
@@ -395,10 +391,7 @@ def test_a_prefix_stays_in_the_name(with_lxml: bool, monkeypatch: pytest.MonkeyP
     """lxml drops a prefix that nothing declares; the reader of OpenVINO (pugixml) keeps every name as it is written."""
     read = _parsed(b'<a:net x:y="1" xmlns:z="u"><z:b/></a:net>', monkeypatch, with_lxml)
     assert isinstance(read, list)
-    assert [(tag, attributes) for tag, attributes, *_ in read] == [
-        ("a:net", {"x:y": "1", "xmlns:z": "u"}),
-        ("z:b", {}),
-    ]
+    assert [(tag, attributes) for tag, attributes, *_ in read] == [("a:net", {"x:y": "1", "xmlns:z": "u"}), ("z:b", {})]
     assert _parsed(b"<a:b/><c/>", monkeypatch, with_lxml) == "not well-formed"
 
 

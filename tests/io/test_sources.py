@@ -118,17 +118,9 @@ DEFECTS: dict[str, tuple[Callable[[Path], Any], str, str]] = {
         "IR022",
         "m.bin is a Git LFS pointer (size 305376): run git lfs pull; the contents of the constant 'c' are unknown",
     ),
-    "truncated": (
-        _truncate,
-        "IR021",
-        "m.bin has 5 bytes: those of this constant are not among them (8 bytes are needed)",
-    ),
-    "empty": (
-        lambda path: path.write_bytes(b""),
-        "IR021",
-        "m.bin has 0 bytes: those of this constant are not among them (8 bytes are needed)",
-    ),
-}
+    "truncated": (_truncate, "IR021", "m.bin has 5 bytes: those of this constant are not among them (8 bytes are needed)"),
+    "empty": (lambda path: path.write_bytes(b""), "IR021", "m.bin has 0 bytes: those of this constant are not among them (8 bytes are needed)"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("damage", "code", "message"), DEFECTS.values(), ids=DEFECTS)

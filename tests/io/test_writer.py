@@ -244,16 +244,14 @@ def _change(owner: Any, **payload: Any) -> None:
 CHANGES = {
     "rt_info of a layer": lambda m: _change(m.nodes[1], elements=("<rt_info/>",)),
     "rt_info of the model": lambda m: _change(m, elements=("<rt_info/>",)),
-    "rt_info of an output": lambda m: _change(
-        m.nodes[0].outputs[0], elements=("<rt_info><layout_0 layout='[C,N]'/></rt_info>",)
-    ),
+    "rt_info of an output": lambda m: _change(m.nodes[0].outputs[0], elements=("<rt_info><layout_0 layout='[C,N]'/></rt_info>",)),
     "names": lambda m: m.nodes[1].outputs[0].names.append("more"),
     "an element type": lambda m: setattr(m.nodes[1].ports[0], "fact", Fact(I64, (2, 2))),
     "an attribute": lambda m: m.nodes[0].attributes.update(shape="2,3"),
     "a name": lambda m: setattr(m.nodes[0], "name", "z"),
     "a source": lambda m: setattr(m.nodes[2].ports[0], "source", m.nodes[0].outputs[0]),
     "a layer": lambda m: m.nodes.pop(),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", CHANGES)

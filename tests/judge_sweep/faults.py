@@ -223,17 +223,9 @@ def _without_last_terms(node: Node, fact: Fact, edit: Editing) -> Value:
 
 
 FAULTS = (
-    Fault(
-        "wrong pad",
-        lambda node, facts: any(_pads(node)[0]) or node.attributes.get("auto_pad", "").startswith("same"),
-        _with_shifted_pads,
-    ),
+    Fault("wrong pad", lambda node, facts: any(_pads(node)[0]) or node.attributes.get("auto_pad", "").startswith("same"), _with_shifted_pads),
     Fault("off by one", lambda node, facts: _is_f32(node, facts) and _shape(node, facts)[-1] > 1, _rolled),
-    Fault(
-        "swapped axis",
-        lambda node, facts: _is_f32(node, facts) and _equal_axes(_shape(node, facts)) is not None,
-        _with_swapped_axes,
-    ),
+    Fault("swapped axis", lambda node, facts: _is_f32(node, facts) and _equal_axes(_shape(node, facts)) is not None, _with_swapped_axes),
     Fault("missing bias", _has_bias, _without_bias),
     Fault("wrong epsilon", _has_epsilon, _with_larger_epsilon),
     Fault("wrong rounding", _rounds, _rounded_otherwise),

@@ -196,6 +196,5 @@ class Sweep(Kind):
         given = self.options
         with temporary() as folder:
             yield lambda number: map(
-                _outcome,
-                _rows(Judged(name, number, folder, given.open), given.plants, given.without, self._planted),
+                _outcome, _rows(Judged(name, number, folder, given.open), given.plants, given.without, self._planted)
             )

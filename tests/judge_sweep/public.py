@@ -227,9 +227,7 @@ FAULTS = (
         _after(opset.sqrt, lambda s: opset.maximum(_f32(0), s, name="y", names=["y"])),
         {"s": _f32(np.nan), "y": _f32(0)},
     ),
-    PublicFault(
-        "openvinotoolkit/openvino#37732", "GPU: Sign of NaN is -1", "open", {"x": _f32(np.nan)}, _named(opset.sign), {"y": _f32(-1)}
-    ),
+    PublicFault("openvinotoolkit/openvino#37732", "GPU: Sign of NaN is -1", "open", {"x": _f32(np.nan)}, _named(opset.sign), {"y": _f32(-1)}),
     PublicFault(
         "openvinotoolkit/openvino#36290", "CPU: FakeQuantize of an empty range is NaN", "open", {"x": _f32(0.5, -1, 2)},
         lambda x: opset.fake_quantize(x, *map(_f32, (0, 0, 2, 2)), levels=256, name="y", names=["y"]),

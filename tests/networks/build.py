@@ -24,18 +24,7 @@ from tests.networks import (
 )
 from tests.networks.network import BUILDERS, build
 
-FAMILIES = (
-    convolutional,
-    detection,
-    vision,
-    language,
-    recurrent,
-    diffusion,
-    compressed,
-    assorted,
-    exported,
-    published,
-)
+FAMILIES = (convolutional, detection, vision, language, recurrent, diffusion, compressed, assorted, exported, published)
 
 
 def main() -> None:

@@ -198,9 +198,8 @@ _GROUPS = [
     row("GroupQueryAttention", *_ONE, *_CACHE, i32(5, 5), Fixed(i32(6)), id="softcap", softcap=0.5, **_GROUPED),
     row("GroupQueryAttention", _GQ, _GK, _GV, None, None, i32(2, 2), Fixed(i32(3)), _COS, _SIN, id="rotary prompt", do_rotary=1, **_GROUPED),
     row("GroupQueryAttention", *_ONE, *_CACHE, i32(5, 5), Fixed(i32(6)), _COS, _SIN, id="rotary", do_rotary=1, rotary_interleaved=1, **_GROUPED),
-    row("GroupQueryAttention", *_ONE, *_CACHE, i32(5, 3), Fixed(i32(6)), _COS, _SIN, id="lengths differ", do_rotary=1,
-        compared=1, **_GROUPED),
-]
+    row("GroupQueryAttention", *_ONE, *_CACHE, i32(5, 3), Fixed(i32(6)), _COS, _SIN, id="lengths differ", do_rotary=1, compared=1, **_GROUPED),
+]  # fmt: skip
 _S, _T, _R = scalar(0.02), scalar(0.03), scalar(0.05)
 _Z, _ZT, _ZR = zero(120), zero(130), zero(128)
 _QUANTISED = [
@@ -254,16 +253,14 @@ _ONNX = [
     row("DFT", f32(2, 5, 2), None, Fixed(i64(-2).reshape(())), domain="", id="of complex numbers", tolerance=1e-4),
     row("DFT", f32(2, 5, 1).astype("f8"), None, Fixed(i64(1).reshape(())), domain="", id="in f64, which IR has not", tolerance=1e-6),
     row("DFT", f32(2, 6, 1), Fixed(i64(4).reshape(())), Fixed(i64(1).reshape(())), domain="", id="shortened", tolerance=1e-4),
-    row("DFT", f32(2, 6, 1), Fixed(i64(9).reshape(())), Fixed(i64(1).reshape(())), domain="", id="lengthened, its half", onesided=1,
-        tolerance=1e-4),
+    row("DFT", f32(2, 6, 1), Fixed(i64(9).reshape(())), Fixed(i64(1).reshape(())), domain="", id="lengthened, its half", onesided=1, tolerance=1e-4),
     row("STFT", f32(1, 20, 1), Fixed(i64(4).reshape(())), None, Fixed(i64(8).reshape(())), domain="", id="without a window", tolerance=1e-4),
     row("STFT", f32(1, 20, 2), Fixed(i64(3).reshape(())), f32(6), domain="", id="of complex numbers", onesided=0, tolerance=1e-4),
     row("Celu", f32(7, low=-3, high=3), domain="", id="negative alpha", alpha=-1.5),
     row("Celu", f32(7, low=-3, high=3), domain="", id="positive alpha", alpha=1.5),
     row("Shrink", f32(7, low=-3, high=3), domain="", id="both conditions hold", lambd=-1.0, bias=0.7),
     row("LeakyRelu", scalar(-2.0), domain="", id="a scalar", alpha=0.1),
-    row("LayerNormalization", f32(2, 3, 8).astype(np.float64), f32(8).astype(np.float64), domain="", id="f64",
-        outputs=(True, True, True)),
+    row("LayerNormalization", f32(2, 3, 8).astype(np.float64), f32(8).astype(np.float64), domain="", id="f64", outputs=(True, True, True)),
     row("Flatten", np.zeros((2, 0, 3, 2), np.float32), domain="", id="no element", axis=2),
     row("Softmax", np.zeros((2, 0, 3, 2), np.float32), domain="", id="no element, old", axis=2, model_opset=11),
     row("Compress", f32(2, 5), np.array([True, False, True]), domain="", id="short condition", axis=1),
@@ -274,7 +271,7 @@ _ONNX = [
     row("NonMaxSuppression", np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 10, 1, 11]]], np.float32), f32(1, 2, 3), domain="", id="defaults"),
     row("NonMaxSuppression", np.array([[[0.5, 0.5, 1, 1], [0.5, 0.6, 1, 1], [0.5, 10.5, 1, 1]]], np.float32), f32(1, 2, 3), Fixed(i64(3)),
         Fixed(np.array([0.5], np.float32)), domain="", id="centres", center_point_box=1),
-]
+]  # fmt: skip
 _QX, _QW = u8(2, 4, 8), Fixed(u8(8, 24))
 _MORE = [
     row("GatherBlockQuantized", Fixed(u8(6, 16)), i64(3, 0, 5, 1).reshape(2, 2), Fixed(f32(6, 2)), bits=4, block_size=16, quantize_axis=1),
@@ -351,8 +348,7 @@ _LEARNING = [
       for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID")],
     row("SVMRegressor", f32(5, 4) + 1000, domain=ML, id="far from 0", **_vectors("RBF", 1000), coefficients=f32(6).tolist(), n_supports=6,
         rho=[0.3], tolerance=1e-3),
-    row("SVMRegressor", f32(5, 4), domain=ML, id="one class", **_vectors("RBF"), coefficients=f32(6).tolist(), n_supports=6, rho=[-0.1],
-        one_class=1),
+    row("SVMRegressor", f32(5, 4), domain=ML, id="one class", **_vectors("RBF"), coefficients=f32(6).tolist(), n_supports=6, rho=[-0.1], one_class=1),
     row("SVMRegressor", f32(5, 4), domain=ML, id="no vectors", kernel_params=[0.0, 0.0, 0.0], coefficients=f32(4).tolist(), rho=[0.3], post_transform="LOGISTIC"),
     *[row("SVMClassifier", f32(9, 4, low=-2, high=2), domain=ML, id=f"three classes, {kernel}, {transform}", outputs=(True, True), **_vectors(kernel),
           coefficients=f32(12, seed=3).tolist(), vectors_per_class=[1, 3, 2], rho=[0.1, -0.2, 0.3], classlabels_ints=[4, 7, 9], post_transform=transform)
@@ -382,7 +378,7 @@ _LEARNING = [
     row("OneHotEncoder", i64(3, 1, 7), domain=ML, cats_int64s=[1, 3, 5]),
     row("Binarizer", f32(3, 4), domain=ML, threshold=0.25),
     row("ArrayFeatureExtractor", f32(5), i64(3, 0).reshape(1, 2), domain=ML, id="vector"),
-]
+]  # fmt: skip
 # fmt: on
 ROWS: list[Row] = [*_PRODUCTS, *_NORMALISATION, *_ATTENTION, *_GROUPS, *_QUANTISED, *_ONNX, *_LEARNING, *_MORE]
 
@@ -433,8 +429,7 @@ STRING_ROWS: list[Row] = [
         default_string="none"),
     row("LabelEncoder", strings("a", "b", "z"), domain=ML, id="strings to floats", keys_strings=["a", "b"], values_floats=[0.5, 0.25],
         default_float=7.0),
-    row("LabelEncoder", strings("a", "b", "z"), domain=ML, id="the first of equal strings", keys_strings=["a", "b", "a"],
-        values_int64s=[10, 20, 30]),
+    row("LabelEncoder", strings("a", "b", "z"), domain=ML, id="the first of equal strings", keys_strings=["a", "b", "a"], values_int64s=[10, 20, 30]),
     row("LabelEncoder", i64(1, 2, 9), domain=ML, id="the first of equal integers", keys_int64s=[1, 2, 1], values_int64s=[10, 20, 30]),
     row("LabelEncoder", np.array([1, np.nan, 3], np.float32), domain=ML, id="NaN before opset 4", ml=2, keys_floats=[1.0, float("nan")],
         values_int64s=[10, 20]),
@@ -457,4 +452,4 @@ STRING_ROWS: list[Row] = [
     row("Tokenizer", strings("abcbcd"), domain=MICROSOFT, id="the first separator first", mark=0, separators=["cb", "bc"], **_TOKENS),
     row("Tokenizer", strings("ab c,d", "xyz"), domain=MICROSOFT, id="tokens", mark=1, tokenexp="[a-z]+|,", **_TOKENS),
     row("Tokenizer", strings("", " "), domain=MICROSOFT, id="no tokens", mark=1, separators=[" "], **_TOKENS),
-]
+]  # fmt: skip

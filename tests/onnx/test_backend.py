@@ -107,10 +107,7 @@ def test_backend(name: str) -> None:
 
 
 # Operators, by domain, whose tests are left out because the converter has no translation of them, nor of their bodies.
-_OUT_OF_SCOPE = {
-    "": {"ImageDecoder"},
-    "ai.onnx.preview.training": {"Adagrad", "Adam", "Momentum"},
-}
+_OUT_OF_SCOPE = {"": {"ImageDecoder"}, "ai.onnx.preview.training": {"Adagrad", "Adam", "Momentum"}}
 
 
 def test_what_is_out_of_scope() -> None:

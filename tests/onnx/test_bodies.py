@@ -324,7 +324,7 @@ _REFUSED = {
 _REFUSED |= {
     "its branches return f32 and i64": """g (bool c, float x) => (float y) {
         y = If (c) <then_branch = t () => (float p) { p = Neg (x) }, else_branch = e () => (int64 q) { q = Cast <to = 7> (x) }>
-    }""",
+    }"""
 }
 
 

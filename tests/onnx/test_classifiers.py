@@ -86,11 +86,9 @@ def test_trees_with_a_score_of_the_second_class_alone() -> None:
     [
         pytest.param([(1, 0, -2.0), (2, 0, 0.5)], [3, 3], id="one class"),
         pytest.param([(1, 0, -2.0), (1, 2, -1.0), (2, 0, -2.0), (2, 1, -3.0)], [9, 3], id="two of three"),
-        pytest.param(
-            [(1, 0, -2.0), (1, 1, 0.0), (1, 2, 0.0), (2, 0, -2.0), (2, 1, 0.0), (2, 2, 0.0)], [6, 6], id="all"
-        ),
+        pytest.param([(1, 0, -2.0), (1, 1, 0.0), (1, 2, 0.0), (2, 0, -2.0), (2, 1, 0.0), (2, 2, 0.0)], [6, 6], id="all"),
     ],
-)
+)  # fmt: skip
 def test_the_label_is_of_a_class_with_a_score(leaves: list[tuple[int, int, float]], expected: list[int]) -> None:
     """Classes for which no reached leaf has a weight have score 0, and are never the label, even if other scores are negative."""
     label, scores = run(_trees([3, 6, 9], leaves), X)

@@ -196,79 +196,33 @@ KNOWN: tuple[Known, ...] = (
     Known(("Exp",), _values(_has_nan), "the plugin's exponential of NaN is infinite"),
     Known(("Eye",), _values(_of_empty_batch_shape), "without batches the plugin leaves the result as it was in memory"),
     Known((), _values(_pdpd), "operations by pdpd of some types are aligned at the last axes, as IR912 has it"),
-    Known(
-        ("NonZero",), lambda row, _: row.inputs[0].array.ndim == 0, "of a scalar OpenVINO gives one row of no indices"
-    ),
+    Known(("NonZero",), lambda row, _: row.inputs[0].array.ndim == 0, "of a scalar OpenVINO gives one row of no indices"),
     Known(("SliceScatter",), _values(_leaves_the_axis), "the plugin does not bound begin and end by the axis"),
-    Known(
-        ("Convert", "ConvertLike"),
-        _values(_of_bits),
-        "of numbers that become bits, or were bits, the plugin loses some",
-    ),
+    Known(("Convert", "ConvertLike"), _values(_of_bits), "of numbers that become bits, or were bits, the plugin loses some"),
     Known(("SoftPlus",), _values(_by_less_than(1e-5)), "openvinotoolkit/openvino#23673: too few digits below zero"),
-    Known(
-        ("Interpolate",),
-        _values(_keeps_its_depth),
-        "where the depth stays as it is, OpenVINO takes the factor of the height for the width",
-    ),
-    Known(
-        ("AdaptiveAvgPool",),
-        _to_one_element,
-        _does("IR914"),
-    ),
+    Known(("Interpolate",), _values(_keeps_its_depth), "where the depth stays as it is, OpenVINO takes the factor of the height for the width"),
+    Known(("AdaptiveAvgPool",), _to_one_element, _does("IR914")),
     Known(("GridSample",), _one_off_in_integers, _does("IR916")),
     Known(("ROIAlign",), _of_no_extent, _does("IR920")),
-    Known(
-        ("Gelu",),
-        _values(_odd),
-        "the plugin's error function gives NaN for infinities; the product of inf and 2 is inf",
-    ),
+    Known(("Gelu",), _values(_odd), "the plugin's error function gives NaN for infinities; the product of inf and 2 is inf"),
     Known(
         ("HardSigmoid",),
         lambda row, text: not row.inputs[1].array.any() and _one_off_in_integers(row, text),
         "of negative integers and alpha 0 the plugin gives 0, where the formula gives beta",
     ),
-    Known(
-        ("HardSigmoid",),
-        lambda row, text: _odd(row, text) and "nan" in text,
-        "the plugin bounds NaN, here it stays NaN",
-    ),
-    Known(
-        (*_BITWISE, "Greater", "GreaterEqual"),
-        _values(_pdpd),
-        _does("IR912"),
-    ),
-    Known(
-        ("Less", "LessEqual"),
-        _values(lambda row, text: _pdpd(row, text) and _of(*_SMALL)(row, text)),
-        _does("IR912"),
-    ),
+    Known(("HardSigmoid",), lambda row, text: _odd(row, text) and "nan" in text, "the plugin bounds NaN, here it stays NaN"),
+    Known((*_BITWISE, "Greater", "GreaterEqual"), _values(_pdpd), _does("IR912")),
+    Known(("Less", "LessEqual"), _values(lambda row, text: _pdpd(row, text) and _of(*_SMALL)(row, text)), _does("IR912")),
     Known(
         ("Interpolate",),
         _values(lambda row, _: row.since == 1 and row.attributes["mode"] == "cubic" and row.inputs[0].array.ndim == 3),
         "of three axes the plugin leaves most of a cubic result as it was in memory",
     ),
-    Known(
-        ("Divide",),
-        _values(lambda row, text: _of("i8", "i16")(row, text) and row.attributes.get("m_pythondiv") != "false"),
-        _does("IR911"),
-    ),
-    Known(
-        ("NonMaxSuppression",),
-        lambda row, difference: row.since in (1, 3, 4) and difference.startswith(("facts", "findings")),
-        _does("IR968"),
-    ),
-    Known(
-        (),
-        lambda row, text: _of("f64")(row, text) and "inf location" in text,
-        _does("IR929"),
-    ),
+    Known(("Divide",), _values(lambda row, text: _of("i8", "i16")(row, text) and row.attributes.get("m_pythondiv") != "false"), _does("IR911")),
+    Known(("NonMaxSuppression",), lambda row, difference: row.since in (1, 3, 4) and difference.startswith(("facts", "findings")), _does("IR968")),
+    Known((), lambda row, text: _of("f64")(row, text) and "inf location" in text, _does("IR929")),
     Known(_BACKPROP, _says("findings"), _does("IR964")),
-    Known(
-        ("MaxPool",),
-        lambda row, text: _of("f16", "f64")(row, text) and ("inf loc" in text or "e+308" in text),
-        _does("IR918"),
-    ),
+    Known(("MaxPool",), lambda row, text: _of("f16", "f64")(row, text) and ("inf loc" in text or "e+308" in text), _does("IR918")),
     Known(
         ("Interpolate",),
         lambda row, text: (
@@ -310,17 +264,9 @@ KNOWN: tuple[Known, ...] = (
         lambda row, text: text.startswith("values:") and any(x.array.size > 1 for x in row.inputs[1:]),
         "the plugin takes constant bounds of one rank with the data along another axis; as Parameters it takes them right",
     ),
-    Known(
-        ("ReduceMax", "ReduceMin"),
-        _values(_of_nothing),
-        _does("IR930"),
-    ),
+    Known(("ReduceMax", "ReduceMin"), _values(_of_nothing), _does("IR930")),
     Known(("AvgPool",), _beside, "the plugin divides by the no points of a window beside the data; here that gives 0"),
-    Known(
-        ("Reshape",),
-        _looser,
-        "data of unknown rank may have no element, and then -1 is 0; OpenVINO counts one at least",
-    ),
+    Known(("Reshape",), _looser, "data of unknown rank may have no element, and then -1 is 0; OpenVINO counts one at least"),
     Known(
         ("BinaryConvolution",),
         _says("values"),
@@ -331,31 +277,19 @@ KNOWN: tuple[Known, ...] = (
         lambda row, text: row.since == 2 and text.startswith("values where less"),
         "of data of unknown rank OpenVINO writes across_channels=false, whatever it was",
     ),
-    Known(
-        ("MaxPool",),
-        _place_of_the_lowest,
-        _does("IR917"),
-    ),
+    Known(("MaxPool",), _place_of_the_lowest, _does("IR917")),
     Known(
         ("NormalizeL2",),
         _values(lambda row, _: row.inputs[1].array.size == 0),
         "without axes every number but 0 becomes 1, as the specification has it; the plugin divides by its absolute value",
     ),
-    Known(
-        ("SegmentMax",),
-        _values(lambda row, text: row.attributes["fill_mode"] == "lowest" and not _of("f32", "i32")(row, text)),
-        _does("IR921"),
-    ),
+    Known(("SegmentMax",), _values(lambda row, text: row.attributes["fill_mode"] == "lowest" and not _of("f32", "i32")(row, text)), _does("IR921")),
     Known(
         ("SpaceToBatch",),
         _values(lambda row, _: bool(row.inputs[3].array.any())),
         "beside the data of one channel the plugin reads the next, where there is padding at the end",
     ),
-    Known(
-        ("SparseFillEmptyRows",),
-        _values(_of_nothing),
-        "of no values OpenVINO leaves the indices as they were in memory",
-    ),
+    Known(("SparseFillEmptyRows",), _values(_of_nothing), "of no values OpenVINO leaves the indices as they were in memory"),
     Known(("SquaredDifference",), _values(_of("i8", "u8")), _does("IR923")),
     Known(
         ("Squeeze",),
@@ -372,11 +306,7 @@ KNOWN: tuple[Known, ...] = (
         lambda row, text: "\\x01" in text or "\x01" in text,
         "of an empty text OpenVINO makes one of a byte that was in memory",
     ),
-    Known(
-        ("RDFT", "IRDFT"),
-        _looser,
-        "where the numbers of signal_size are not known, OpenVINO's inference leaves all axes but the last",
-    ),
+    Known(("RDFT", "IRDFT"), _looser, "where the numbers of signal_size are not known, OpenVINO's inference leaves all axes but the last"),
     Known(
         ("IRDFT",),
         _values(_cuts),
@@ -390,7 +320,7 @@ KNOWN: tuple[Known, ...] = (
     Known(("RandomUniform",), _looser, "of a shape whose length is bounded OpenVINO takes the bound for its length"),
     Known(("ErfInv",), _values(_within(1 / 2000)), "the plugin's approximation is out by up to 1 in 2,000"),
     Known(("Unique",), _looser, "an axis that may have no slice may have no unique one; OpenVINO counts one at least"),
-)
+)  # fmt: skip
 
 
 def reason(row: Case, difference: str) -> str:

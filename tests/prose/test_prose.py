@@ -79,13 +79,10 @@ def test_refused_words_of_a_text(text: str, count: int) -> None:
         ("On which core a thread runs.", 1),
         ("Is called after every step.", 1),
         ("Runs.\n\n    Args:\n        count: how many runs there are.\n        model: that runs.", 2),
-        (
-            "Runs.\n\n    Args:\n        count: number of runs.\n        how: the way.\n        seed: of a kind: what.",
-            0,
-        ),
+        ("Runs.\n\n    Args:\n        count: number of runs.\n        how: the way.\n        seed: of a kind: what.", 0),
         ("A note: what it means.", 0),
     ],
-)
+)  # fmt: skip
 def test_rules(text: str, count: int) -> None:
     assert len(list(Text(1, text).objections())) == count
 

@@ -59,11 +59,7 @@ def test_one_point(optimize: bool) -> None:
         "GroupConvolution": _results("GroupConvolution", [weights[:, None, :1]], optimize, ONE_POINT),
         "MaxPool": _results("MaxPool", [], optimize, {**ONE_POINT, "kernel": (1, 1)}),
     }
-    expected = {
-        "Convolution": (X * weights).sum(1)[None],
-        "GroupConvolution": X * weights[:, 0],
-        "MaxPool": X,
-    }
+    expected = {"Convolution": (X * weights).sum(1)[None], "GroupConvolution": X * weights[:, 0], "MaxPool": X}
     for name, array in found.items():
         np.testing.assert_allclose(array, expected[name], rtol=1e-6, err_msg=name)
 
@@ -96,13 +92,8 @@ ROWS: dict[str, tuple[str, list[np.ndarray], dict[str, Any], int]] = {
     "DFT": ("DFT", [RNG.random((40, 128, 128, 2), np.float32), np.array([1, 2])], {}, 6),
     "RDFT": ("RDFT", [RNG.random((128, 40, 254), np.float32), np.array([0, 2])], {}, 6),
     "IRDFT": ("IRDFT", [RNG.random((40, 128, 128, 2), np.float32), np.array([1, 2])], {}, 6),
-    "AdaptiveMaxPool": (
-        "AdaptiveMaxPool",
-        [RNG.random((4, 256, 60, 60), np.float32), np.array([40, 40])],
-        {"index_element_type": "i64"},
-        20,
-    ),
-}
+    "AdaptiveMaxPool": ("AdaptiveMaxPool", [RNG.random((4, 256, 60, 60), np.float32), np.array([40, 40])], {"index_element_type": "i64"}, 20),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -82,14 +82,11 @@ def test_any_tensor_without_changing_the_graph() -> None:
         ([X, 1, 2], "3 inputs given, the model has 2"),
         ([X[:, :2], 1], "has shape"),
         ([X.astype(np.complex64), 1], "is complex64, the model expects float32"),
-        (
-            [X, 1.5],
-            "is float64, the model expects int64 (k: i64[]), which cannot hold 1.5: convert it, or pass allow_cast=True",
-        ),
+        ([X, 1.5], "is float64, the model expects int64 (k: i64[]), which cannot hold 1.5: convert it, or pass allow_cast=True"),
         ([np.zeros((9, 3), np.float32), 1], "the model expects"),
         ({"data": X, "x": X, "k": 1}, "given twice"),
     ],
-)
+)  # fmt: skip
 def test_wrong_inputs_are_refused(inputs: object, message: str) -> None:
     with pytest.raises(irexec.InputError, match=re.escape(message)):
         irexec.compile_model(_model())(inputs)
@@ -158,20 +155,12 @@ def test_a_run_reads_the_state_before_it(optimize: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        (
-            "counter",
-            np.zeros((7, 7), np.float32),
-            "variable 'counter' has shape [7,7], the model expects counter: f32[1,3]",
-        ),
-        (
-            "counter",
-            np.full((1, 3), 0.1),
-            "variable 'counter' is float64, the model expects float32 (counter: f32[1,3]), which cannot hold 0.1",
-        ),
+        ("counter", np.zeros((7, 7), np.float32), "variable 'counter' has shape [7,7], the model expects counter: f32[1,3]"),
+        ("counter", np.full((1, 3), 0.1), "variable 'counter' is float64, the model expects float32 (counter: f32[1,3]), which cannot hold 0.1"),
         ("counter", "text", "variable 'counter' is not an array of f32: it holds <U4"),
         ("clock", np.zeros((1, 3), np.float32), "there is no variable 'clock': the model has counter: f32[1,3]"),
     ],
-)
+)  # fmt: skip
 def test_a_state_that_does_not_fit_is_refused(name: str, value: object, message: str) -> None:
     compiled = irexec.compile_model(irexec.read_model(IRS / "state.xml"))
     with pytest.raises(irexec.InputError, match=re.escape(message)):

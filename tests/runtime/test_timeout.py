@@ -327,20 +327,10 @@ def test_f16_after_an_unknown_layer_is_not_blamed(tolerant: bool) -> None:
         ("tensor_iterator", 'stride="1"', 'stride="7"', "port map: iteration 1 takes 7..8 of axis 1 of size 4"),
         ("tensor_iterator", 'start="0"', 'start="-5"', "port map: iteration 0 takes -1..0 of axis 1 of size 4"),
         ("loop", ' purpose="execution_condition"', "", "port map: iteration 3 takes -1..0 of axis 0 of size 3"),
-        (
-            "operations/opset_16",
-            r'strides="[^"]*"',
-            'strides="99999999999999999999"',
-            "'99999999999999999999' is not an integer of 64 bits",
-        ),
-        (
-            "operations/detection",
-            r'keep_top_k="[^"]*"',
-            'keep_top_k="99999999999999999999"',
-            "'99999999999999999999' is not an integer of 64 bits",
-        ),
+        ("operations/opset_16", r'strides="[^"]*"', 'strides="99999999999999999999"', "'99999999999999999999' is not an integer of 64 bits"),
+        ("operations/detection", r'keep_top_k="[^"]*"', 'keep_top_k="99999999999999999999"', "'99999999999999999999' is not an integer of 64 bits"),
     ],
-)
+)  # fmt: skip
 def test_a_run_says_what_is_wrong(ir: str, pattern: str, instead: str, says: str, tmp_path: Path) -> None:
     text, changes = re.subn(pattern, instead, (IRS / f"{ir}.xml").read_text())
     assert changes

@@ -12,18 +12,9 @@ import threading
 from typing import Any
 
 _MISSING = {
-    "os": (
-        "fork",
-        "getpriority",
-        "killpg",
-        "link",
-        "pipe",
-        "register_at_fork",
-        "sched_getaffinity",
-        "sched_setaffinity",
-    ),
+    "os": ("fork", "getpriority", "killpg", "link", "pipe", "register_at_fork", "sched_getaffinity", "sched_setaffinity"),
     "signal": ("setitimer", "set_wakeup_fd"),
-}
+}  # fmt: skip
 _MODULES = ("_multiprocessing", "fcntl", "grp", "mmap", "pwd", "resource", "sqlite3", "termios")
 
 

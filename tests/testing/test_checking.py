@@ -107,9 +107,7 @@ _FAULTS: dict[str, tuple[dict[str, Any], set[str]]] = {
     "a loose rule": ({"rule": lambda data, k: Fact(data.element, None)}, {"law_3_exact_facts", "wrong_ports_are_found"}),
     "a rule that needs the rank": ({"rule": lambda data, k: Fact(data.element, (*data.shape,))}, {"law_4_facts_admit"}),
     "C order alone": ({"kernel": lambda data, k: _kernel(data, k) * data.flags.c_contiguous}, {"law_5_layouts"}),
-    "a wrong fast kernel": (
-        {"offsets": lambda: itertools.repeat(1)}, {"law_6_runs", "fast_kernels_agree", "observed_runs_are_the_same"}
-    ),
+    "a wrong fast kernel": ({"offsets": lambda: itertools.repeat(1)}, {"law_6_runs", "fast_kernels_agree", "observed_runs_are_the_same"}),
     "a fast kernel that depends on earlier runs": ({"offsets": itertools.count}, {"law_7_again"}),
     "two types with one function": ({"others": ["Keep_Top"]}, {"its_script_makes_it_again"}),
     "no docstring": ({"doc": ""}, {"it_is_documented"}),

@@ -47,14 +47,10 @@ GRAPHS = [
     ("(float[N,4,8] x, float[8] w) => (float[N,4,8] y) { y = RMSNormalization (x, w) }", ""),
     ("(float[N,3,5] x, float[3] w, float[3] b) => (float[N,3,5] y) { y = InstanceNormalization (x, w, b) }", ""),
     ("(float[2,4,L,8] q, float[2,4,K,8] k, float[2,4,K,6] v) => (float[2,4,L,6] y) { y = Attention (q, k, v) }", ""),
-    ("(float[2,4,L,8] q, float[2,2,K,8] k, float[2,2,K,6] v) => (float[2,4,L,6] y)"
-     " { y = Attention <is_causal = 1, scale = 0.2> (q, k, v) }", ""),
-    ("(float[2,4,5,8] q, float[2,4,7,8] k, float[2,4,7,8] v, float[5,7] m) => (float[2,4,5,8] y)"
-     " { y = Attention (q, k, v, m) }", ""),
-    ("(float[2,4,5,8] q, float[2,4,7,8] k, float[2,4,7,8] v, bool[2,1,5,7] m) => (float[2,4,5,8] y)"
-     " { y = Attention (q, k, v, m) }", ""),
-    ("(float[2,L,12] q, float[2,K,6] k, float[2,K,8] v) => (float[2,L,16] y)"
-     " { y = Attention <q_num_heads = 4, kv_num_heads = 2> (q, k, v) }", ""),
+    ("(float[2,4,L,8] q, float[2,2,K,8] k, float[2,2,K,6] v) => (float[2,4,L,6] y)" " { y = Attention <is_causal = 1, scale = 0.2> (q, k, v) }", ""),
+    ("(float[2,4,5,8] q, float[2,4,7,8] k, float[2,4,7,8] v, float[5,7] m) => (float[2,4,5,8] y)" " { y = Attention (q, k, v, m) }", ""),
+    ("(float[2,4,5,8] q, float[2,4,7,8] k, float[2,4,7,8] v, bool[2,1,5,7] m) => (float[2,4,5,8] y)" " { y = Attention (q, k, v, m) }", ""),
+    ("(float[2,L,12] q, float[2,K,6] k, float[2,K,8] v) => (float[2,L,16] y)" " { y = Attention <q_num_heads = 4, kv_num_heads = 2> (q, k, v) }", ""),
     ("(float[2,4,5,8] x, float[2,5,4] c, float[2,5,4] s) => (float[2,4,5,8] y) { y = RotaryEmbedding (x, c, s) }", ""),
     ("(float[2,4,5,8] x, float[200,2] c, float[200,2] s, int64[2,5] p) => (float[2,4,5,8] y)"
      " { y = RotaryEmbedding <interleaved = 1, rotary_embedding_dim = 4> (x, c, s, p) }", ""),
@@ -68,12 +64,9 @@ GRAPHS = [
     ("(float[N,8] x) => (float[N,8] y) { y = Elu (x) }", ""),
     ("(float[N,8] x) => (float[N,8] y) { y = Softmax (x) }", ""),
     ("(float[N,8] x) => (int64[N,1] y) { y = ArgMax <axis = 1> (x) }", ""),
-    ("(float[N,2,H,6] x) => (float[N,6,V,6] y) { y = Conv <pads = [1, 1, 1, 1]> (x, KERNEL, OFFSET) }",
-     "KERNEL OFFSET"),
-    ('(float[N,4,6] x) => (float[N,6,3] y) { y = Conv <group = 2, strides = [2], auto_pad = "SAME_LOWER">'
-     " (x, LINE, OFFSET) }", "LINE OFFSET"),
-    ("(float[N,6,6,6] x) => (float[N,2,13,13] y) { y = ConvTranspose <strides = [2, 2]> (x, KERNEL, PAIR) }",
-     "KERNEL PAIR"),
+    ("(float[N,2,H,6] x) => (float[N,6,V,6] y) { y = Conv <pads = [1, 1, 1, 1]> (x, KERNEL, OFFSET) }", "KERNEL OFFSET"),
+    ('(float[N,4,6] x) => (float[N,6,3] y) { y = Conv <group = 2, strides = [2], auto_pad = "SAME_LOWER">' " (x, LINE, OFFSET) }", "LINE OFFSET"),
+    ("(float[N,6,6,6] x) => (float[N,2,13,13] y) { y = ConvTranspose <strides = [2, 2]> (x, KERNEL, PAIR) }", "KERNEL PAIR"),
     ("(float[N,8] x) => (float[N,3] y) { y = Gemm <transB = 1> (x, WEIGHTS, C) }", "WEIGHTS C"),
     ("(float[N,3] x) => (float[N,8] y) { y = Gemm (x, WEIGHTS, ROW) }", "WEIGHTS ROW"),
     ("(float[N,3,8] x) => (uint8[N,3,8] y) { y = QuantizeLinear (x, SCALE, U8) }", "SCALE U8"),
@@ -82,8 +75,7 @@ GRAPHS = [
      " (x, SCALE, U8, FILTER, OF_FILTER, NO_ZEROS, SCALE, U8, BIAS) }", "SCALE U8 FILTER OF_FILTER NO_ZEROS BIAS"),
     ("(uint8[N,2,6,6] x) => (uint8[N,6,6,6] y) { y = QLinearConv <pads = [1, 1, 1, 1]>"
      " (x, SCALE, U8, FILTER, SCALE, I8, SCALE, U8) }", "SCALE U8 FILTER I8"),
-    ("(uint8[N,8] x) => (uint8[N,3] y) { y = QLinearMatMul (x, SCALE, U8, MATRIX, SCALES, U8, SCALE, U8) }",
-     "SCALE SCALES U8 MATRIX"),
+    ("(uint8[N,8] x) => (uint8[N,3] y) { y = QLinearMatMul (x, SCALE, U8, MATRIX, SCALES, U8, SCALE, U8) }", "SCALE SCALES U8 MATRIX"),
     ("(uint8[N,8] x, uint8 z) => (int32[N,3] y) { y = MatMulInteger (x, MATRIX, z, U8) }", "U8 MATRIX"),
     ("(uint8[N,2,6,6] x, uint8[5,2,3,3] w) => (int32[N,5,4,4] y) { y = ConvInteger (x, w, U8) }", "U8"),
     ("(uint8[N,3,8] x) => (float[N,3,8] y) { y = DequantizeLinear (x, SCALE, U8) }", "SCALE U8"),

@@ -66,9 +66,7 @@ def test_what_is_not_translated_has_a_reason() -> None:
 TOLERANCE = 1e-4
 """Largest difference, relative to the largest number of the output."""
 
-NETWORKS_REFUSED = {
-    "spectrogram": "STFT is not written",
-}
+NETWORKS_REFUSED = {"spectrogram": "STFT is not written"}
 
 
 def _nothing(exported: Exported, batch: int) -> list[np.ndarray]:

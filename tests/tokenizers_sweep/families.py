@@ -11,17 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import sentencepiece
-from tokenizers import (
-    AddedToken,
-    Regex,
-    Tokenizer,
-    decoders,
-    models,
-    normalizers,
-    pre_tokenizers,
-    processors,
-    trainers,
-)
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import BertGenerationTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast, SiglipTokenizer
 
 LLAMA_3_SPLIT = (

@@ -69,19 +69,11 @@ def _github(reports: Sequence[FileReport]) -> list[dict[str, str]]:
 
 
 REPORTS = (
-    FileReport(
-        "models/a.xml",
-        (
-            _finding(),
-            _finding(port=1),
-            _finding(None, "warning", "IR303", None),
-            _finding(severity="info", code="IR007"),
-        ),
-    ),
+    FileReport("models/a.xml", (_finding(), _finding(port=1), _finding(None, "warning", "IR303", None), _finding(severity="info", code="IR007"))),
     FileReport("models/b.xml", ()),
     FileReport("models/c.onnx", (_finding(line=None), _finding(line=None))),
     FileReport("d.xml", (), error="d.xml: not XML"),
-)
+)  # fmt: skip
 
 
 def test_github_commands() -> None:

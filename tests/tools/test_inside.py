@@ -158,26 +158,12 @@ def test_the_layers_that_a_layer_was_made_of(tmp_path: Path) -> None:
     ("element", "type", "x", "constant", "compared", "judged"),
     [
         # OpenVINO computes i64 in i32, which its transformations say.
-        (
-            "i64",
-            "Multiply",
-            np.int64([1, 2**33, -(2**40), 5]),
-            np.int64([1, 1, 1, 3]),
-            "transformation",
-            "transformation",
-        ),
+        ("i64", "Multiply", np.int64([1, 2**33, -(2**40), 5]), np.int64([1, 1, 1, 3]), "transformation", "transformation"),
         # OpenVINO's sum of u8 saturates, which no bound forbids.
-        (
-            "u8",
-            "Add",
-            np.uint8([1, 10, 100, 255]),
-            np.uint8([250]),
-            "kernel",
-            "neither: the transformed model is the source; no bound",
-        ),
+        ("u8", "Add", np.uint8([1, 10, 100, 255]), np.uint8([250]), "kernel", "neither: the transformed model is the source; no bound"),
         ("f32", "SoftPlus", np.float32([-20, -15, -12, 1]), None, "neither", "kernel"),
     ],
-)
+)  # fmt: skip
 def test_real_differences(
     element: str, type: str, x: np.ndarray, constant: np.ndarray | None, compared: str, judged: str, tmp_path: Path
 ) -> None:

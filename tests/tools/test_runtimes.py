@@ -326,10 +326,7 @@ def test_a_command_gives_any_value(tmp_path: Path) -> None:
 )
 def test_a_command_that_fails(tmp_path: Path, text: str, message: str) -> None:
     model = ir()
-    with (
-        open_runtime(command(tmp_path, text), model) as runtime,
-        pytest.raises(EngineError, match=message),
-    ):
+    with open_runtime(command(tmp_path, text), model) as runtime, pytest.raises(EngineError, match=message):
         runtime.run({"x": X}, [find_value(model, "relu")])
 
 

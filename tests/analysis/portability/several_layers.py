@@ -274,13 +274,9 @@ SEVERAL_LAYERS = {
     "IR942": (quantised(by_channel=False), quantised(by_channel=True)),
     "IR971": (strided(padded=False), strided(padded=True)),
     "IR943": (unsorted(reads_indices=True), unsorted(reads_indices=False)),
-    "IR981": (
-        looped(iterations=2, trips="u16", again="u8"),
-        looped(iterations=2, trips="u8"),
-        looped(iterations=2, again="i32"),
-    ),
+    "IR981": (looped(iterations=2, trips="u16", again="u8"), looped(iterations=2, trips="u8"), looped(iterations=2, again="i32")),
     "IR944": (looped(iterations=0, reads_state=True), looped(iterations=0)),
     "IR945": (divided(4.0), divided(3.0)),
     "IR974": (looped(iterations=3, reads_state=True), looped(iterations=3, runs=False, reads_state=True)),
-}
+}  # fmt: skip
 """By code, a model without the difference and models with it."""

@@ -17,8 +17,7 @@ ONES = padded(np.ones_like(X), (1, 1), (1, 1))
 F = random(5, 168)
 
 ROWS: list[Row] = [
-    row("lists", "Convolution", [X], PLAIN + BIAS, BY | {"pads_begin": "1,0", "pads_end": "2,1"},
-        blobs={"weights": W, "biases": B}),
+    row("lists", "Convolution", [X], PLAIN + BIAS, BY | {"pads_begin": "1,0", "pads_end": "2,1"}, blobs={"weights": W, "biases": B}),
     row("weights of f16", "Convolution", [X], convolved(X, W.astype(np.float16).astype(np.float32), (1, 1), (1, 1)),
         {"kernel": "3,2", "output": 6}, blobs={"weights": W.astype(np.float16)}, precision="FP16"),
     row("groups", "Convolution", [X], convolved(padded(X, (1, 1), (1, 1)), WG, (1, 1), (1, 1), 2),
@@ -65,12 +64,9 @@ ROWS: list[Row] = [
     row("version 2 of Pooling", "Pooling", [X], patches(X, (7, 6), (1, 1), (1, 1)).mean((-1, -2)),
         {"kernel-x": 6, "kernel-y": 7, "pool-method": "avg", "exclude-pad": "true", "rounding-type": "ceil"},
         version=2, tag="pooling_data"),
-    row("flattens", "FullyConnected", [X], X.reshape(2, -1) @ F.T + B[:5], {"out-size": 5},
-        blobs={"weights": F, "biases": B[:5]}),
-    row("other name", "InnerProduct", [X], X.reshape(2, -1) @ F.T, {"out-size": 5}, blobs={"weights": F}, version=2,
-        tag="fc"),
-    row("weights through inputs", "FullyConnected", [X, F, B[:5]], X.reshape(2, -1) @ F.T + B[:5], {"out-size": 5},
-        version=7),
+    row("flattens", "FullyConnected", [X], X.reshape(2, -1) @ F.T + B[:5], {"out-size": 5}, blobs={"weights": F, "biases": B[:5]}),
+    row("other name", "InnerProduct", [X], X.reshape(2, -1) @ F.T, {"out-size": 5}, blobs={"weights": F}, version=2, tag="fc"),
+    row("weights through inputs", "FullyConnected", [X, F, B[:5]], X.reshape(2, -1) @ F.T + B[:5], {"out-size": 5}, version=7),
     row("alpha and beta", "Gemm", [X, X[:1, :1, :, :2].copy(), B[:1]],
         2 * X.swapaxes(2, 3) @ X[:1, :1, :, :2] + 0.5 * B[:1],
         {"alpha": 2, "beta": "5e-1", "transpose_a": "True", "transpose_b": "0"}),

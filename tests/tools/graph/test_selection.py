@@ -179,10 +179,7 @@ def test_a_cycle_of_two_groups_dissolves_the_smaller() -> None:
     assert sorted(group.groups[0].all_layers()) == [0, 1, 2, 3, 4] and sorted(group.layers) == [5, 6]
 
 
-@pytest.mark.parametrize(
-    ("key", "found"),
-    [("a", "a"), ("w", "c"), ("a:0", "a"), ("a.0", "a"), ("1", "a")],
-)
+@pytest.mark.parametrize(("key", "found"), [("a", "a"), ("w", "c"), ("a:0", "a"), ("a.0", "a"), ("1", "a")])
 def test_layers_are_named_as_in_infer(key: str, found: str) -> None:
     assert boxes(draw(diamond(), around=[key], hops=0)) == {found}
 

@@ -262,14 +262,12 @@ def test_what_was_written(tmp_path: Path) -> None:
     "options",
     [
         pytest.param(["report", "-o", "{folder}/r.html"], id="report"),
-        pytest.param(
-            ["report", "-o", "{folder}/r.html", "--graph", "off", "--weights", "off"], id="report without a drawing"
-        ),
+        pytest.param(["report", "-o", "{folder}/r.html", "--graph", "off", "--weights", "off"], id="report without a drawing"),
         pytest.param(["graph", "-o", "{folder}/g.dot", "--findings"], id="graph --findings"),
         pytest.param(["graph", "-o", "{folder}/g.mmd", "--cluster"], id="graph --cluster"),
         pytest.param(["inspect", "--json", "--layers", "--cost", "--precision", "--tree"], id="inspect"),
     ],
-)
+)  # fmt: skip
 def test_shapes_are_inferred_once(options: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for Parameters, whose facts are those of the inputs."""
     irexec.save_model(deep(60), tmp_path / "m.xml")
