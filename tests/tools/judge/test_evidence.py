@@ -231,6 +231,14 @@ def test_a_small_bug_is_told_apart_from_one_that_matters(tmp_path: Path) -> None
         )
         assert found.at[0].relative == pytest.approx(error / 2.13, rel=0.5)
         assert ("no value differs visibly" in str(found)) == (severity == "minor")
+    # Of the small value alone little is left by a difference: the result differs visibly.
+    y = b.emit("SoftPlus", b.parameter("f32", (2,), "again"), name="sum")
+    b.result(b.emit("Subtract", b.emit("Gather", y, np.int64([0]), np.int64(0)), np.float32(0.00305), name="rest"))
+    wrong = right + np.float32([1e-6, 0])
+    given = {"x": x, "again": x}
+    tensors = {"y": right, "sum": wrong, "rest": wrong[:1] - np.float32(0.00305)}
+    found = of_recording(b.model(), given, tensors, tmp_path)
+    assert (found.verdict, found.severity, found.at[0].layer.name) == ("bug", "major", "sum"), found.sentence
 
 
 def test_a_recording_in_another_layout_accuses_nobody(tmp_path: Path) -> None:
