@@ -240,14 +240,10 @@ def test_commands_where_there_are_no_threads_processes_signals_or_mappings(tmp_p
         (f"profile {_MODEL}", 0, "NumPy alone"),
         (f"diff {_MODEL} samples/digits/denoiser.xml", 1, "layers added"),
         (f"graph {_MODEL} -o {tmp_path}/g.svg", 0, "g.svg"),
-        (
-            f"bench {_MODEL}",
-            3,
-            "error: the process of irexec cannot be started: emscripten does not support processes.",
-        ),
+        (f"bench {_MODEL}", 3, "error: the process of irexec cannot be started: emscripten does not support processes."),
         (f"reduce {_MODEL} -o {tmp_path}/s.xml --check true", 2, "error: "),
         (f"batch {_MODEL} x.npy -o {tmp_path}/b.npz", 4, "error: batch needs sqlite3"),
-    ]
+    ]  # fmt: skip
     _assert_answers("import tests.support.without_system\n", rows)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["g.svg", "m.bin", "m.xml", "o.npz", "r.html"]
 

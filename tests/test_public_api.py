@@ -77,17 +77,7 @@ _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [
     (["convert", _ONNX, "-o", "m.xml"], (*_RUNNING, "multiprocessing", "concurrent.futures", "PIL", "igraph")),
     (["inside", _XML, "-o", _XML], ("irexec.tools.reduce", "irexec.tools.graph", "openvino")),
     (["upgrade", str(DIGITS / "classifier_v5.xml"), "-o", "m.xml"], ("irexec.tools.graph", *_HEAVY)),
-    (
-        ["infer", _XML, "-i", "random"],
-        (
-            "irexec.tools.reduce",
-            "irexec.tools.compare",
-            "irexec.tools.graph",
-            *_UNUSED_BY_A_RUN,
-            *_HEAVY[:3],
-            *_HEAVY[4:],
-        ),
-    ),
+    (["infer", _XML, "-i", "random"], ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", *_UNUSED_BY_A_RUN, *_HEAVY[:3], *_HEAVY[4:])),
     (["graph", _XML], ("irexec.tools.reduce", "irexec.tools.compare", "onnx")),
     (["profile", _XML, "--runs", "1"], ("irexec.tools.reduce", "irexec.tools.compare", "irexec.tools.graph", "onnx")),
     (["report", _XML, "-o", "r.html"], ("irexec.tools.reduce", "irexec.tools.compare", "onnx")),

@@ -48,9 +48,7 @@ class Row(NamedTuple):
 
 
 ROWS = {
-    "an attribute that is a number": Row(
-        lambda m, n: n["softmax"].attributes.update(axis=1), "IR305", "attribute 'axis' is 1 of type int, expected text"
-    ),
+    "an attribute that is a number": Row(lambda m, n: n["softmax"].attributes.update(axis=1), "IR305", "attribute 'axis' is 1 of type int, expected text"),
     "another attribute": Row(lambda m, n: n["softmax"].attributes.update(x=3), "IR305", "attribute 'x' is 3 of type int, expected text"),
     "no text at all": Row(lambda m, n: n["softmax"].attributes.update(x=None), "IR305", "'x' is None of type NoneType, expected text"),
     "an attribute with a NUL": Row(
@@ -63,9 +61,7 @@ ROWS = {
         "IR306",
         "the name of an attribute, 'a b', has characters that XML",
     ),
-    "the name of an attribute, a number": Row(
-        lambda m, n: n["softmax"].attributes.update({5: "1"}), "IR305", "the name of an attribute is 5 of type int"
-    ),
+    "the name of an attribute, a number": Row(lambda m, n: n["softmax"].attributes.update({5: "1"}), "IR305", "the name of an attribute is 5 of type int"),
     "a name": Row(lambda m, n: setattr(n["softmax"], "name", "a\x1b"), "IR306", "the name, 'a", "a\x1b"),
     "half a pair": Row(lambda m, n: setattr(n["softmax"], "name", "\udcff"), "IR306", "the name, '", "\udcff"),
     "a name that is a number": Row(lambda m, n: setattr(n["softmax"], "name", 5), "IR305", "the name is 5 of type int", 5),
@@ -79,18 +75,8 @@ ROWS = {
     "a negative id": Row(lambda m, n: setattr(n["softmax"], "id", -4), "IR006", "the id is -4, expected an integer"),
     "an id of more than 64 bits": Row(lambda m, n: setattr(n["softmax"], "id", 1 << 63), "IR006", "expected an integer from 0 to"),
     "an id twice": Row(lambda m, n: setattr(n["softmax"], "id", 0), "IR002", "layer 'x' has the id 0, too"),
-    "a layer that was removed": Row(
-        lambda m, n: m.nodes.remove(n["softmax"]),
-        "IR010",
-        "input 0 comes from 'softmax', which is not in the graph",
-        "add",
-    ),
-    "an output that was removed": Row(
-        lambda m, n: n["softmax"].outputs.clear(),
-        "IR010",
-        "input 0 comes from 'softmax', which has no such output",
-        "add",
-    ),
+    "a layer that was removed": Row(lambda m, n: m.nodes.remove(n["softmax"]), "IR010", "input 0 comes from 'softmax', which is not in the graph", "add"),
+    "an output that was removed": Row(lambda m, n: n["softmax"].outputs.clear(), "IR010", "input 0 comes from 'softmax', which has no such output", "add"),
     "an input without a source": Row(lambda m, n: setattr(n["softmax"].ports[0], "source", None), "IR013", "no edge arrives at input port 0"),
     "two input ports of one id": Row(lambda m, n: [setattr(port, "port", 7) for port in n["add"].ports], "IR003", "two ports have the id 7", "add"),
     "a constant of too few bytes": Row(

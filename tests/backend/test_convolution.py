@@ -57,10 +57,7 @@ ROWS = [
     ("pads beyond the data", (1, 2, 3, 3), (2, 2, 3, 3), ONES | {"pads_begin": (7, 7), "pads_end": (5, 6), "strides": (2, 3)}, {"columns"}),
     ("1-D", (1, 20, 50), (12, 20, 3), {"strides": (1,), "dilations": (1,), "pads_begin": (1,), "pads_end": (1,)}, {"columns"}),
     ("1-D, stride 2", (1, 20, 51), (12, 20, 3), {"strides": (2,), "dilations": (1,), "pads_begin": (1,), "pads_end": (1,)}, {"columns"}),
-    (
-        "3-D", (1, 4, 6, 7, 8), (5, 4, 3, 3, 3),
-        {"strides": (1, 1, 2), "dilations": (1, 2, 1), "pads_begin": (1, 1, 1), "pads_end": (1, 1, 0)}, {"columns"},
-    ),
+    ("3-D", (1, 4, 6, 7, 8), (5, 4, 3, 3, 3), {"strides": (1, 1, 2), "dilations": (1, 2, 1), "pads_begin": (1, 1, 1), "pads_end": (1, 1, 0)}, {"columns"}),
 ]  # fmt: skip
 
 GROUPED = [

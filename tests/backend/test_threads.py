@@ -57,10 +57,7 @@ _GROUP = "sys/fs/cgroup"
         (
             "4:memory:/m\n2:cpu,cpuacct:/a",
             V1,
-            {
-                f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_quota_us": "150000",
-                f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_period_us": "100000",
-            },
+            {f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_quota_us": "150000", f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_period_us": "100000"},
             1.5,
         ),
         ("2:cpu,cpuacct:/a", V1, {f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_quota_us": "-1", f"{_GROUP}/cpu,cpuacct/a/cpu.cfs_period_us": "100000"}, None),

@@ -215,12 +215,11 @@ _MAPS = (
 def _branch(level: int, bodies: int, inner: str = "") -> list[str]:
     """The layers and edges of a graph that takes a vector and a condition and gives a vector, through an If at any level above 0."""
     layers = [
-        '<layer id="0" name="x" type="Parameter" version="opset1"><data shape="4" element_type="f32"/>'
-        f"<output>{_BODY_PORT.format(0)}</output></layer>",
+        '<layer id="0" name="x" type="Parameter" version="opset1"><data shape="4" element_type="f32"/>' f"<output>{_BODY_PORT.format(0)}</output></layer>",
         '<layer id="1" name="c" type="Parameter" version="opset1"><data shape="" element_type="boolean"/>'
         f"<output>{_CONDITION_PORT.format(0)}</output></layer>",
         f'<layer id="2" name="r" type="Result" version="opset1"><input>{_BODY_PORT.format(0)}</input></layer>',
-    ]
+    ]  # fmt: skip
     if level == 0:
         layers.append(
             f'<layer id="3" name="y" type="ReLU" version="opset1"><input>{_BODY_PORT.format(0)}</input>'

@@ -22,10 +22,7 @@ Results = list[np.ndarray]
 Mutant = Callable[[], Results]
 
 _CHOICES = {
-    "wrong rounding mode": (
-        ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil"), ("half_to_even", "half_away_from_zero"),
-        ("f8e4m3", "f8e5m2"),
-    ),
+    "wrong rounding mode": (("floor", "ceil", "round_prefer_floor", "round_prefer_ceil"), ("half_to_even", "half_away_from_zero"), ("f8e4m3", "f8e5m2")),
     "wrong mode": (
         ("inside_sqrt", "outside_sqrt"), ("add", "max"), ("nearest", "linear", "cubic", "linear_onnx"),
         ("half_pixel", "asymmetric", "align_corners"), ("forward", "reverse"), ("zeros", "border", "reflection"),

@@ -26,13 +26,7 @@ def _from(layout: str, to: str) -> list[Row]:
         case(type, 8, _bytes(2, 4, 6, 1), *(_bytes(*part, seed=i) for i, part in enumerate(parts)), id="planes"),
         case(type, 8, _ENDS, id="beyond the ends"),
         case(type, 8, _bytes(1, 6, 4, 1, kind="f32"), id="f32"),
-        case(
-            type,
-            8,
-            _bytes(2, 4, 6, 1, kind="f32"),
-            *(_bytes(*part, kind="f32", seed=i) for i, part in enumerate(parts)),
-            id="planes f32",
-        ),
+        case(type, 8, _bytes(2, 4, 6, 1, kind="f32"), *(_bytes(*part, kind="f32", seed=i) for i, part in enumerate(parts)), id="planes f32"),
         case(type, 8, _bytes(1, 6, 4, 1, kind="f16"), id="f16"),
         case(type, 8, _bytes(1, 6, 4, 1, kind="bf16"), id="bf16"),
         facts_case(type, 8, "u8[?,720,640,1]", id="dynamic batch"),
@@ -42,9 +36,7 @@ def _from(layout: str, to: str) -> list[Row]:
         refuses(type, 8, "u8[1,721,640,1]", says="the height 721 is not a multiple of 3", id="height"),
         refuses(type, 8, "u8[1,6,3,1]", says="is not a multiple of 2", id="odd width"),
         refuses(type, 8, "u8[1,6,4,3]", says="expected 1", id="channels"),
-        refuses(
-            type, 8, "i32[1,6,4,1]", says="arg_y has element type i32, expected u8 or a floating-point type", id="i32"
-        ),
+        refuses(type, 8, "i32[1,6,4,1]", says="arg_y has element type i32, expected u8 or a floating-point type", id="i32"),
         refuses(type, 8, "u8[6,4,1]", says="rank 3", id="rank"),
         refuses(
             type,
@@ -54,7 +46,7 @@ def _from(layout: str, to: str) -> list[Row]:
             says="the planes do not match: sizes 640 and 600 differ",
             id="planes of other sizes",
         ),
-    ]
+    ]  # fmt: skip
 
 
 def _nv12(image: np.ndarray, blue_first: bool, single: bool) -> object:
@@ -97,23 +89,15 @@ def _to(order: str) -> list[Row]:
     return [
         *rows,
         case(type, 17, ends, gives=_nv12(ends.array, blue_first, True), id="ends"),
-        case(
-            type,
-            17,
-            half,
-            gives=np.asarray(_nv12(half.array.astype(np.float32), blue_first, True)).astype(np.float16),
-            id="f16",
-        ),
+        case(type, 17, half, gives=np.asarray(_nv12(half.array.astype(np.float32), blue_first, True)).astype(np.float16), id="f16"),
         facts_case(type, 17, "u8[?,480,2..640,3]", gives="u8[?,720,2..640,1]", id="dynamic"),
         facts_case(type, 17, "u8[?,480,640,3]", single_plane=False, id="two planes"),
         facts_case(type, 17, "f32[...]", gives="f32[?,?,?,1]", id="rank unknown"),
         refuses(type, 17, "u8[1,3,4,3]", says="is not a multiple of 2", id="height"),
         refuses(type, 17, "u8[1,4,3,3]", says="is not a multiple of 2", id="width"),
         refuses(type, 17, "u8[1,4,4,1]", says="expected 3", id="channels"),
-        refuses(
-            type, 17, "i8[1,4,4,3]", says="data has element type i8, expected u8 or a floating-point type", id="i8"
-        ),
-    ]
+        refuses(type, 17, "i8[1,4,4,3]", says="data has element type i8, expected u8 or a floating-point type", id="i8"),
+    ]  # fmt: skip
 
 
 ROWS: list[Row] = (

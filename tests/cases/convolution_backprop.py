@@ -36,8 +36,7 @@ SEED_ROWS = [
     for e in CONV_TRANSPOSE
     for row in (
         convolution_backprop_data(e.x.array(), e.w.array(), gives=e.y.array(), **SEEDS[e.name], id=f"seed 000 {e.name}"),
-        case("GroupConvolutionBackpropData", 1, e.x.array(), e.w.array()[None], gives=e.y.array(), **SEEDS[e.name],
-                 id=f"seed 000 {e.name}"),
+        case("GroupConvolutionBackpropData", 1, e.x.array(), e.w.array()[None], gives=e.y.array(), **SEEDS[e.name], id=f"seed 000 {e.name}"),
         conv_transpose(e.x.array(), e.w.array(), gives=e.y.array(), **ONEDNN, **SEEDS[e.name], id=f"seed 000 {e.name}"),
     )
 ] + [
@@ -109,19 +108,13 @@ BACKPROP = [
          pads_end="0, 1, 1", dilations="1, 2, 1", output_padding="1, 0, 0", id="3-D"),
     convolution_backprop_data(X, W, strides="", pads_begin="", pads_end="", dilations="", output_padding="", id="empty lists"),
     convolution_backprop_data(random("f32", 0, 2, 4, 3), W, gives=np.zeros((0, 3, 6, 5), np.float32), **PLAIN, id="empty batch"),
-    convolution_backprop_data(random("f32", 1, 0, 2, 2), random("f32", 0, 3, 2, 2), gives=np.zeros((1, 3, 3, 3), np.float32),
-             **PLAIN,
-         id="no channels"),
+    convolution_backprop_data(random("f32", 1, 0, 2, 2), random("f32", 0, 3, 2, 2), gives=np.zeros((1, 3, 3, 3), np.float32), **PLAIN, id="no channels"),
     # An axis of size 0 counts as 1, as in OpenVINO's shape inference; nothing adds to it.
     convolution_backprop_data(random("f32", 1, 2, 4, 0), W, gives=np.zeros((1, 3, 6, 3), np.float32), **PLAIN, id="empty axis"),
     convolution_backprop_data(X, W, [0, 3], gives=np.zeros((1, 3, 0, 3), np.float32), **PLAIN, id="output_shape of 0"),
     # By hand, from the natural result above.
-    convolution_backprop_data(LINE.astype(np.float16), ONES_2.astype(np.float16), gives=np.array([[[1, 11, 110, 100]]],
-             np.float16),
-         **PLAIN_1D, id="f16"),
-    convolution_backprop_data(typed("bf16", [[[1, 10, 100]]]), typed("bf16", [[[1, 1]]]), gives=typed("bf16", [[[1, 11, 110,
-             100]]]),
-         **PLAIN_1D, id="bf16"),
+    convolution_backprop_data(LINE.astype(np.float16), ONES_2.astype(np.float16), gives=np.array([[[1, 11, 110, 100]]], np.float16), **PLAIN_1D, id="f16"),
+    convolution_backprop_data(typed("bf16", [[[1, 10, 100]]]), typed("bf16", [[[1, 1]]]), gives=typed("bf16", [[[1, 11, 110, 100]]]), **PLAIN_1D, id="bf16"),
     convolution_backprop_data(np.array([[[1.0, 1e-12]]]), np.ones((1, 1, 2)), gives=np.array([[[1, 1 + 1e-12, 1e-12]]]),
              **PLAIN_1D,
          tolerance=1e-15, id="f64 keeps its digits"),
@@ -145,8 +138,7 @@ BACKPROP_FACTS = [
     # OpenVINO says [1,3], a rank of 2.
     convolution_backprop_data.facts("f32[1,2,5,5]", "f32[2,3,3,3]", "i64[?]", **PLAIN, gives="f32[1,3,?,?]", id="output_shape of unknown length"),
     convolution_backprop_data.facts("f32[...]", "f32[...]", "i64[2]", **PLAIN, gives="f32[?,?,?,?]", id="rank from output_shape"),
-    convolution_backprop_data.facts("f32[1,2,9000000000000000000,5]", "f32[2,3,3,3]", **PLAIN,
-               gives="f32[1,3,9000000000000000002,7]", id="hostile size"),
+    convolution_backprop_data.facts("f32[1,2,9000000000000000000,5]", "f32[2,3,3,3]", **PLAIN, gives="f32[1,3,9000000000000000002,7]", id="hostile size"),
     facts_case("GroupConvolutionBackpropData", 1, "f32[1,20,224,224]", "f32[4,5,2,3,3]", dilations="1,1", pads_begin="1,1", pads_end="1,1",
                strides="2,2", gives="f32[1,8,447,447]", id="seed 001 layer"),
     facts_case("GroupConvolutionBackpropData", 1, "f32[?,4,?,5..9]", "f32[2,2,3,3,3]", **PLAIN, id="bounded sizes"),
@@ -171,9 +163,7 @@ BACKPROP_REFUSED = [
     convolution_backprop_data.refuses(X, random("f32", 2, 3, 3), **PLAIN, says="does not go with a filter of rank 3", id="ranks"),
     refuses("GroupConvolutionBackpropData", 1, X, random("f32", 2, 2, 3, 3, 3), **PLAIN,
             says="data has 2 channels, the filter takes 4 of 2 groups of 2", id="channels"),
-    refuses("GroupConvolutionBackpropData", 1, random("f32", 2, 2), random("f32", 1, 2, 2), **PLAIN,
-             says="data has rank 2, expected 3 or more",
-            id="rank 2"),
+    refuses("GroupConvolutionBackpropData", 1, random("f32", 2, 2), random("f32", 1, 2, 2), **PLAIN, says="data has rank 2, expected 3 or more", id="rank 2"),
 ]  # fmt: skip
 
 XG = random("f32", 1, 4, 3, 4)
@@ -250,8 +240,7 @@ CONV_TRANSPOSE_ROWS = [
     conv_transpose(np.array([[[1, 2], [10, 20], [100, 200]]], np.float32), np.array([[[1, 1]], [[1, 0]]], np.float32),
          gives=np.array([[[1, 2], [11, 20], [110, 200], [100, 0]]], np.float32), **PLAIN_1D, groups="2", weights_format="XOI",
          id="groups in XOI"),
-    conv_transpose(NXC_LINE.astype(np.float16), XIO_ONES.astype(np.float16),
-         gives=np.array([[[1], [11], [110], [100]]], np.float16), **PLAIN_1D, id="f16"),
+    conv_transpose(NXC_LINE.astype(np.float16), XIO_ONES.astype(np.float16), gives=np.array([[[1], [11], [110], [100]]], np.float16), **PLAIN_1D, id="f16"),
     conv_transpose(typed("bf16", [[[1], [10], [100]]]), typed("bf16", [[[1]], [[1]]]), typed("bf16", [0.5]),
          gives=typed("bf16", [[[1.5], [11.5], [110.5], [100.5]]]), **PLAIN_1D, id="bf16"),
     conv_transpose(random("f32", 0, 3, 2), random("f32", 2, 2, 5), gives=np.zeros((0, 4, 5), np.float32), **PLAIN_1D, id="empty batch"),

@@ -64,12 +64,7 @@ _GREEDY_LENGTHS: list[Row] = [
     ctc_greedy_decoder_seq_len.facts("f32[?,2..5,7]", "i64[8]", classes_index_type="i64", id="dynamic"),
     ctc_greedy_decoder_seq_len.facts("f32[...]", "i32[...]", id="ranks unknown"),
     ctc_greedy_decoder_seq_len.refuses(_PATHS, typed("i32", [7, 5]), says="batch differs between inputs: 3 and 2", id="lengths"),
-    ctc_greedy_decoder_seq_len.refuses(
-        _PATHS,
-        [7.0, 5.0, 4.0],
-        says="sequence_length has element type f32, expected an integer type",
-        id="lengths of floats",
-    ),
+    ctc_greedy_decoder_seq_len.refuses(_PATHS, [7.0, 5.0, 4.0], says="sequence_length has element type f32, expected an integer type", id="lengths of floats"),
 ]  # fmt: skip
 
 _LABELS = typed("i32", [[0, 0, 1, 2, 1, 1, 0], [2, 2, 2, 2, 0, 0, 0], [1, 0, 3, 3, 3, 3, 3]])

@@ -41,8 +41,7 @@ OPSET_1 = [
     refuses("DeformableConvolution", 1, X, OFFSETS, W, **(PLAIN | {"deformable_group": "3"}),
              says="4 channels of data do not divide into 3 deformable groups",
             id="deformable groups"),
-    refuses("DeformableConvolution", 1, X, OFFSETS, W, **(PLAIN | {"group": "2"}),
-             says="data has 4 channels, the filter takes 8 in 2 groups", id="channels"),
+    refuses("DeformableConvolution", 1, X, OFFSETS, W, **(PLAIN | {"group": "2"}), says="data has 4 channels, the filter takes 8 in 2 groups", id="channels"),
     refuses("DeformableConvolution", 1, random("f32", 1, 4, 5), random("f32", 1, 3, 3), random("f32", 2, 4, 3), **PLAIN_1D,
             says="data has rank 3, expected 4", id="1-D"),
 ]  # fmt: skip
@@ -58,10 +57,8 @@ OPSET_8 = [
          bilinear_interpolation_pad="true", id="everything uneven"),
     facts_case("DeformableConvolution", 8, "f32[1,4,224,224]", "f32[1,50,220,220]", "f32[64,4,5,5]", "f32[1,25,220,220]", **PLAIN,
                auto_pad="explicit", gives="f32[1,64,220,220]", id="specification"),
-    facts_case("DeformableConvolution", 8, "f32[...]", "f32[...]", "f32[2,4,3,3]", "f32[1,9,7,?]", **PLAIN, gives="f32[1,2,7,1..]",
-               id="sizes from the mask"),
-    refuses("DeformableConvolution", 8, X, OFFSETS, W, random("f32", 1, 8, 3, 2), **PLAIN, says="mask has 8 channels, expected 9",
-             id="mask channels"),
+    facts_case("DeformableConvolution", 8, "f32[...]", "f32[...]", "f32[2,4,3,3]", "f32[1,9,7,?]", **PLAIN, gives="f32[1,2,7,1..]", id="sizes from the mask"),
+    refuses("DeformableConvolution", 8, X, OFFSETS, W, random("f32", 1, 8, 3, 2), **PLAIN, says="mask has 8 channels, expected 9", id="mask channels"),
     refuses("DeformableConvolution", 8, X, OFFSETS, W, random("f32", 2, 9, 3, 2), **PLAIN, says="mask has size 2 as batch", id="mask batch"),
 ]  # fmt: skip
 
@@ -121,8 +118,7 @@ BY_HAND = [
          id="3-D"),
     facts_case("DeformableConvolution", "irexec", "f32[1,4,9,8,7]", "f32[1,81,?,?,?]", "f32[2,4,3,3,3]", "f32[1,27,7,6,5]", **PLAIN_3D,
                gives="f32[1,2,7,6,5]", id="3-D sizes"),
-    facts_case("DeformableConvolution", "irexec", "f32[...]", "f32[?,3,?]", "f32[2,4,3]", **PLAIN_1D, gives="f32[?,2,1..]",
-             id="rank from the offsets"),
+    facts_case("DeformableConvolution", "irexec", "f32[...]", "f32[?,3,?]", "f32[2,4,3]", **PLAIN_1D, gives="f32[?,2,1..]", id="rank from the offsets"),
     refuses("DeformableConvolution", "irexec", random("f32", 1, 4, 5), OFFSETS, W, **BARE, says="offsets has rank 4, expected 3", id="ranks"),
     refuses("DeformableConvolution", "irexec", random("f32", 1, 4), random("f32", 1, 4), random("f32", 1, 4), **BARE,
             says="data has rank 2, expected 3 or more", id="rank 2"),

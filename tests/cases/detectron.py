@@ -150,9 +150,7 @@ DETECTED = [
     detect(kind="f16", id="f16"),
     detect(kind="f64", id="f64"),
     detect_three([[9, 0.5], [9, 0.6], [9, 0.7]], [SECOND, NONE, NONE, NONE], [1, 0, 0, 0], [0.6, 0, 0, 0], id="the better of two"),
-    detect_three(
-        [[9, 0.5], [9, 0.6], [9, 0.7]], [SECOND, FIRST, NONE, NONE], [1, 1, 0, 0], [0.6, 0.5, 0, 0], nms_threshold="0.54", id="both, by score"
-    ),
+    detect_three([[9, 0.5], [9, 0.6], [9, 0.7]], [SECOND, FIRST, NONE, NONE], [1, 1, 0, 0], [0.6, 0.5, 0, 0], nms_threshold="0.54", id="both, by score"),
     detect_three([[9, 0.5, 0.1], [9, 0.6, 0.9], [9, 0.7, 0.1]], [SECOND, SECOND, NONE, NONE], [1, 2, 0, 0], [0.6, 0.9, 0, 0], id="classes in order"),
     detect_three([[9, 0.5, 0.1], [9, 0.6, 0.9], [9, 0.7, 0.1]], [SECOND], [2], [0.9], max_detections_per_image="1", id="the best of all classes"),
     detect_three(
@@ -160,9 +158,7 @@ DETECTED = [
         id="of equal scores the first roi",
     ),
     # The roi without width has score 0, which is above the threshold, and no box.
-    detect_three(
-        [[9, 0.5], [9, -2], [9, 0.7]], [FIRST, NONE, NONE, NONE], [1, 1, 0, 0], [0.5, 0, 0, 0], score_threshold="-1", id="a roi without width"
-    ),
+    detect_three([[9, 0.5], [9, -2], [9, 0.7]], [FIRST, NONE, NONE, NONE], [1, 1, 0, 0], [0.5, 0, 0, 0], score_threshold="-1", id="a roi without width"),
     detect_three([[9, NAN], [9, 0.6], [9, 0.7]], [SECOND, NONE, NONE, NONE], [1, 0, 0, 0], [0.6, 0, 0, 0], id="NaN is not above the threshold"),
     detect_three([[9], [9], [9]], [NONE] * 4, [0] * 4, [0] * 4, id="background alone"),
     case(

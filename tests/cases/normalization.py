@@ -22,12 +22,7 @@ ROWS = [
     batch_norm_inference_5(random("f32", 1, 4, 2, 2, 2), *C, epsilon="1e-5", id="3-D"),
     batch_norm_inference_5(random("f16", 2, 4, 3), *H, id="f16"),
     batch_norm_inference_5.facts("f32[?,?,3]", *["f32[4]"] * 4, id="dynamic"),
-    batch_norm_inference_5.refuses(
-        "f32[2,4,3]",
-        *["f32[5]"] * 4,
-        says="number of channels of gamma differs between inputs: 4 and 5",
-        id="other channels",
-    ),
+    batch_norm_inference_5.refuses("f32[2,4,3]", *["f32[5]"] * 4, says="number of channels of gamma differs between inputs: 4 and 5", id="other channels"),
     batch_norm_inference_5.refuses("f32[2,4,3]", *["f32[4]"] * 4, epsilon="-1", says="epsilon -1 is negative", id="negative epsilon"),
     batch_norm_inference_1(C[0], C[1], X, C[2], C[3], id="2-D"),
     batch_norm_inference_1.facts("f32[4]", "f32[4]", "f32[?,4,3]", "f32[4]", "f32[4]", id="dynamic"),

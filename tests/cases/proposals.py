@@ -83,10 +83,7 @@ ROWS = [
         (f32([[0, 8, 0, 12, 4], [0, 16, 0, 20, 4], [0, 24, 0, 28, 4], [0, 0, 0, 4, 4], [-1, 0, 0, 0, 0], [0] * 5]), f32([4, 3, 2, 1, 0, 0])),
         post_nms_topn="6", id="ended by -1",
     ),
-    row_of_four(
-        4, [1, 4, 3, 2], (f32([[0, 8, 0, 12, 4], [0, 16, 0, 20, 4], [-1, 0, 0, 0, 0]]), f32([4, 3, 0])), pre_nms_topn="2",
-        id="two before suppression",
-    ),
+    row_of_four(4, [1, 4, 3, 2], (f32([[0, 8, 0, 12, 4], [0, 16, 0, 20, 4], [-1, 0, 0, 0, 0]]), f32([4, 3, 0])), pre_nms_topn="2", id="two before suppression"),
     row_of_four(1, [1, 1, 1, 1], f32([[0, 0, 0, 4, 4], [0, 8, 0, 12, 4], [0, 16, 0, 20, 4]]), id="the first of equal scores"),
     # A width of 9 is enough, one of 5 is not: those boxes stay, but with score 0. Heights of 5 are enough for 3.
     row_of_four(

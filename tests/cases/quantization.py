@@ -37,16 +37,7 @@ ROWS = [
         id="one range a channel",
     ),
     # By the formula of the specification; of NaN nothing else can come.
-    fake_quantize_rows(
-        [-np.inf, np.inf, np.nan, 0.0],
-        -1.0,
-        1.0,
-        -3.0,
-        5.0,
-        levels="3",
-        gives=np.float32([-3, 5, np.nan, 1]),
-        id="numbers that are none",
-    ),
+    fake_quantize_rows([-np.inf, np.inf, np.nan, 0.0], -1.0, 1.0, -3.0, 5.0, levels="3", gives=np.float32([-3, 5, np.nan, 1]), id="numbers that are none"),
     fake_quantize_rows(
         random("f32", 2, 3, 4, low=-3, high=3),
         random("f32", 3, 1, low=-2, high=-1),
@@ -59,16 +50,7 @@ ROWS = [
     fake_quantize_rows([0.5, 1.5, 2.5, -0.5], 0.0, 4.0, 0.0, 4.0, levels="5", id="halves go to even"),
     fake_quantize_rows(random("f16", 2, 3), *(typed("f16", v) for v in (-1, 1, -1, 1)), levels="16", id="f16"),
     fake_quantize_rows.facts("f32[?,3]", "f32[...]", "f32[?,?]", "f32[]", "f32[3]", levels="16", id="bounds of unknown shapes"),
-    fake_quantize_rows.refuses(
-        "f32[1,3]",
-        "f32[2,3]",
-        "f32[]",
-        "f32[]",
-        "f32[]",
-        levels="16",
-        says="cannot be broadcast to data",
-        id="larger bounds",
-    ),
+    fake_quantize_rows.refuses("f32[1,3]", "f32[2,3]", "f32[]", "f32[]", "f32[]", levels="16", says="cannot be broadcast to data", id="larger bounds"),
     fake_quantize_rows.facts("f32[?,3,2..5]", "f32[3,1]", "f32[]", "f32[]", "f32[]", levels="16", id="dynamic"),
     fake_quantize_rows.refuses("f32[2,3]", "f32[4]", "f32[]", "f32[]", "f32[]", levels="16", says="cannot be broadcast", id="other sizes"),
 ]  # fmt: skip

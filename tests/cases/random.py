@@ -104,16 +104,7 @@ _UNIFORM: list[Row] = [
     _uniform("f32", [5], "the other seed", op_seed=7),
     _uniform("f32", [7], "large seeds", global_seed=2**40 + 3, op_seed=2**35 + 1),
     # OpenVINO's plugin overflows: what the nodes of its own graph evaluate to.
-    _uniform(
-        "i32",
-        [4],
-        "all of i32",
-        -(2**31),
-        2**31 - 1,
-        global_seed=1,
-        op_seed=2,
-        gives=typed("i32", [1731462351, 216909267, -1090054346, -1978991139]),
-    ),
+    _uniform("i32", [4], "all of i32", -(2**31), 2**31 - 1, global_seed=1, op_seed=2, gives=typed("i32", [1731462351, 216909267, -1090054346, -1978991139])),
     _uniform("i64", [3], "wide i64", -(2**40), 2**62, global_seed=1, op_seed=2, gives=[931614913308394703, 723668717321787190, 1946870410200269171]),
     _uniform(
         "i64",
@@ -138,15 +129,7 @@ _UNIFORM: list[Row] = [
     random_uniform.refuses([2], 1.0, 1.0, global_seed=1, op_seed=1, says="is not less than", id="no range"),
     random_uniform.refuses([2], 0.0, 1.0, output_type="i32", global_seed=1, op_seed=1, says="expected output_type i32", id="type of limits"),
     random_uniform.refuses([-2], 0.0, 1.0, global_seed=1, op_seed=1, says="a size of shape is -2", id="negative size"),
-    random_uniform.refuses(
-        2.0,
-        0.0,
-        1.0,
-        global_seed=1,
-        op_seed=1,
-        says="shape has element type f32, expected an integer type",
-        id="shape of floats",
-    ),
+    random_uniform.refuses(2.0, 0.0, 1.0, global_seed=1, op_seed=1, says="shape has element type f32, expected an integer type", id="shape of floats"),
 ]  # fmt: skip
 
 
@@ -182,15 +165,7 @@ _MULTINOMIAL: list[Row] = [
     multinomial.facts("f32[?,4]", "i64[]", convert_type="i32", with_replacement=True, log_probs=False, gives="i32[?,?]", id="unknown"),
     multinomial.facts("f32[2..3,4]", 5, convert_type="i64", with_replacement=True, log_probs=False, gives="i64[2..3,5]", id="bounded"),
     multinomial.facts("f32[...]", 5, convert_type="i64", with_replacement=True, log_probs=False, gives="i64[...]", id="rank unknown"),
-    multinomial.refuses(
-        random("f32", 2, 3),
-        4,
-        convert_type="i64",
-        with_replacement=False,
-        log_probs=True,
-        says="more than the 3 classes",
-        id="too many",
-    ),
+    multinomial.refuses(random("f32", 2, 3), 4, convert_type="i64", with_replacement=False, log_probs=True, says="more than the 3 classes", id="too many"),
     multinomial.refuses(random("f32", 2, 3), -1, convert_type="i64", with_replacement=True, log_probs=True, says="num_samples is -1", id="negative"),
     multinomial.refuses(random("f32", 2, 3, 4), 1, convert_type="i64", with_replacement=True, log_probs=True, says="rank 3", id="rank"),
     multinomial.refuses(random("i32", 2, 3), 1, convert_type="i64", with_replacement=True, log_probs=True, says="floating-point", id="integers"),

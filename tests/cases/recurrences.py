@@ -61,10 +61,7 @@ ROWS: list[Row] = [
         "GatedDeltaNet", EXT, *_DELTA[:3], few(N, H, V, K), *_DELTA[4:], **NO_NORM, id="state",
         says="recurrent_state has shape [2,4,16,8], expected [2,4,8,16]",
     ),
-    refuses(
-        "GatedDeltaNet", EXT, few(N, L, 3, K), few(N, L, 3, K), *_DELTA[2:], **NO_NORM, id="groups",
-        says="4 heads are not a multiple of 3 groups",
-    ),
+    refuses("GatedDeltaNet", EXT, few(N, L, 3, K), few(N, L, 3, K), *_DELTA[2:], **NO_NORM, id="groups", says="4 heads are not a multiple of 3 groups"),
     case("SelectiveSSM", EXT, *_SCAN, id="plain"),
     case("SelectiveSSM", EXT, *_SCAN[:2], few(N, L, 1, K), _SCAN[3], few(N, L, 1, K, seed=9), _SCAN[5], id="one group"),
     facts_case(

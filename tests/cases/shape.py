@@ -38,13 +38,7 @@ ROWS = [
     reshape.refuses("f32[2,3]", [4, 2], says="[2,3] cannot be reshaped to [4, 2]", id="other count"),
     reshape.refuses("f32[2,3]", [-1, -1], says="more than one -1", id="two -1"),
     reshape.refuses("f32[2,3]", [-1, 4], says="cannot be reshaped", id="not divisible"),
-    reshape.refuses(
-        "f32[2,3]",
-        [2, 3, 0],
-        special_zero="true",
-        says="pattern [2, 3, 0] copies size 2, which data [2,3] does not have",
-        id="0 beyond the rank",
-    ),
+    reshape.refuses("f32[2,3]", [2, 3, 0], special_zero="true", says="pattern [2, 3, 0] copies size 2, which data [2,3] does not have", id="0 beyond the rank"),
     case("Squeeze", 1, random("f32", 1, 3, 1, 2), [0, 2], id="two axes"),
     case("Squeeze", 1, random("f32", 1, 3, 1, 2), [-2], id="negative axis"),
     case("Squeeze", 1, random("f32", 1, 3, 1, 2), id="all"),
@@ -74,7 +68,7 @@ ROWS = [
     facts_case("Unsqueeze", 1, "f32[...]", [1], id="rank unknown"),
     refuses("Unsqueeze", 1, "f32[2,3]", [5], says="axis 5 is out of range", id="axis out of range"),
     refuses("Unsqueeze", 1, "f32[2,3]", [0, 0], says="axes [0, 0] has an axis twice", id="axis twice"),
-]
+]  # fmt: skip
 ROWS += [
     reshape.facts("f32[4,1..4,4]", [-1, 8, 0], special_zero="true", id="bounds rounded inwards"),
     reshape.facts("f32[2..5,1]", [-1, 0, 2, 2], special_zero="true", id="one size is left"),

@@ -40,18 +40,10 @@ def _complex_rows(type: str) -> list[Row]:
         row.refuses(random("f32", 4, 3, 2), [0, -2], says="twice", id="axis twice"),
         row.refuses(random("f32", 4, 3), [0], says="expected 2", id="no pairs"),
         row.refuses(random("f32", 2), [0], says="rank 1", id="rank"),
-        row.refuses(
-            random("f32", 4, 4, 2),
-            [0],
-            [1, 2],
-            says="axes has 1 elements, signal_size has 2",
-            id="sizes of another length",
-        ),
+        row.refuses(random("f32", 4, 4, 2), [0], [1, 2], says="axes has 1 elements, signal_size has 2", id="sizes of another length"),
         row.refuses(random("f32", 4, 4, 2), [0], [-2], says="signal_size is -2", id="negative size"),
-        row.refuses(
-            random("i32", 4, 2), [0], says="data has element type i32, expected a floating-point type", id="integers"
-        ),
-    ]
+        row.refuses(random("i32", 4, 2), [0], says="data has element type i32, expected a floating-point type", id="integers"),
+    ]  # fmt: skip
 
 
 def _real_rows(type: str, pair: tuple[int, ...]) -> list[Row]:
@@ -176,15 +168,8 @@ _ISTFT: list[Row] = [
     istft.facts("f32[4,6,16,2]", "f32[7]", _scalar(11), _scalar(3), "i64[]", id="length unknown"),
     istft.facts("f32[...]", "f32[7]", _scalar(11), _scalar(3), id="rank unknown"),
     istft.refuses(random("f32", 6, 2), _WINDOW, _scalar(11), _scalar(3), says="rank 2", id="rank"),
-    istft.refuses(
-        random("f32", 7, 4, 2),
-        _WINDOW,
-        _scalar(11),
-        _scalar(3),
-        says="data has 7 points per frame, expected 6 for frame_size 11",
-        id="results",
-    ),
-]
+    istft.refuses(random("f32", 7, 4, 2), _WINDOW, _scalar(11), _scalar(3), says="data has 7 points per frame, expected 6 for frame_size 11", id="results"),
+]  # fmt: skip
 
 ROWS: list[Row] = [
     *_complex_rows("DFT"),

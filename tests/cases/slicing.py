@@ -72,17 +72,7 @@ ROWS = [
     strided_facts("rank unknown", "f32[...]", [0, 1], [3, 4], [1, 1]),
     strided_slice.refuses("f32[4]", [0], [2], [0], begin_mask="", end_mask="", says="a stride is 0", id="stride 0"),
     strided_slice.refuses("f32[4]", [0, 1], [2, 2], begin_mask="", end_mask="", says="2 axes are sliced, data [4] has fewer", id="too many axes"),
-    strided_slice.refuses(
-        "f32[4]",
-        [5],
-        [6],
-        [1],
-        begin_mask="0",
-        end_mask="0",
-        shrink_axis_mask="1",
-        says="index 5 is out of range",
-        id="index out of range",
-    ),
+    strided_slice.refuses("f32[4]", [5], [6], [1], begin_mask="0", end_mask="0", shrink_axis_mask="1", says="index 5 is out of range", id="index out of range"),
 ]  # fmt: skip
 slice_scatter = Operation("SliceScatter", 15)
 ROWS += [

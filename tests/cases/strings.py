@@ -29,11 +29,7 @@ ROWS = [
         ),
         id="matrix",
     ),
-    string_tensor_unpack(
-        typed("string", ["one", ""]),
-        gives=(typed("i32", [0, 3]), typed("i32", [3, 3]), np.frombuffer(b"one", np.uint8).copy()),
-        id="vector",
-    ),
+    string_tensor_unpack(typed("string", ["one", ""]), gives=(typed("i32", [0, 3]), typed("i32", [3, 3]), np.frombuffer(b"one", np.uint8).copy()), id="vector"),
     string_tensor_unpack.facts("string[?,3]", id="dynamic"),
     string_tensor_unpack.facts("string[?,0]", id="no texts"),
     string_tensor_unpack.refuses("u8[3]", says="expected string", id="bytes"),

@@ -15,8 +15,7 @@ NONE = typed("string", np.zeros(0))
 EMPTY = typed("string", np.zeros((2, 0)))
 ROWS = [
     case("StringConcat", "irexec", strings("a", "é", ""), strings("1", "ö", ""), gives=strings("a1", "éö", ""), id="vectors"),
-    case("StringConcat", "irexec", typed("string", [["a"], ["b"]]), strings("x", "y"), gives=typed("string", [["ax", "ay"], ["bx", "by"]]),
-        id="broadcast"),
+    case("StringConcat", "irexec", typed("string", [["a"], ["b"]]), strings("x", "y"), gives=typed("string", [["ax", "ay"], ["bx", "by"]]), id="broadcast"),
     case("StringConcat", "irexec", typed("string", "a"), typed("string", "b"), gives=typed("string", "ab"), id="scalars"),
     case("StringConcat", "irexec", EMPTY, typed("string", "b"), gives=EMPTY, id="empty"),
     facts_case("StringConcat", "irexec", "string[?,3]", "string[2,1]", gives="string[2,3]", id="dynamic"),
@@ -101,8 +100,7 @@ ROWS = [
         gives=typed("string", np.zeros((2, 0))), id="no tokens"),
     case("StringTokenizer", "irexec", strings("ab c,d", "xyz"), strings("[a-z]+"), typed("string", ""), mode="tokens",
         gives=typed("string", [["ab", "c", "d"], ["xyz", "", ""]]), id="tokens"),
-    case("StringTokenizer", "irexec", strings("é c"), NONE, typed("string", "#"), mode="characters", gives=typed("string", [["é", " ", "c"]]),
-        id="characters"),
+    case("StringTokenizer", "irexec", strings("é c"), NONE, typed("string", "#"), mode="characters", gives=typed("string", [["é", " ", "c"]]), id="characters"),
     case("StringTokenizer", "irexec", typed("string", [["ab c,d", "q"], ["xyz", "é ö"]]), strings(" "), typed("string", "#"), mode="separators",
         min_length=2, gives=typed("string", [[["ab", "c,d"], ["#", "#"]], [["xyz", "#"], ["#", "#"]]]), id="long tokens of a matrix"),
     case("StringTokenizer", "irexec", EMPTY, strings(" "), typed("string", "#"), mode="separators", gives=typed("string", np.zeros((2, 0, 0))), id="empty"),

@@ -63,14 +63,7 @@ ROWS = [
     region_yolo(_numbers("bf16", 1, 16, 2, 2), classes=3, num=2, mask="0,1", **V3, id="bf16"),
     region_yolo(_numbers("f64", 1, 8, 1, 2), classes=3, num=1, **V2, id="f64"),
     region_yolo(typed("f32", np.array([INF, -INF, NAN, 1000, -1000, 1000, -1000]).reshape(1, 7, 1, 1)), classes=2, num=1, **V2, id="extremes"),
-    region_yolo(
-        typed("f32", np.array([INF, -INF, NAN, 1, NAN, INF, 2]).reshape(1, 7, 1, 1)),
-        classes=2,
-        num=1,
-        mask="0",
-        **V3,
-        id="extremes with a mask",
-    ),
+    region_yolo(typed("f32", np.array([INF, -INF, NAN, 1, NAN, INF, 2]).reshape(1, 7, 1, 1)), classes=2, num=1, mask="0", **V3, id="extremes with a mask"),
     # By hand: softmax of what has NaN is NaN.
     region_yolo(
         np.array([0, 0, 0, 0, NAN], np.float32).reshape(1, 5, 1, 1),

@@ -112,14 +112,8 @@ def test_json_of_many(folder: Path, capsys: Capture) -> None:
     document = json.loads(_said(capsys, folder, "--json", code=1))
     assert document["models"] == [
         {"model": str(folder / "classifier.xml"), "counts": {}, "ignored": 0, "known": 0, "error": None},
-        {
-            "model": str(folder / "inner" / "damaged.xml"),
-            "counts": {"error": 9, "warning": 1},
-            "ignored": 0,
-            "known": 0,
-            "error": None,
-        },
-    ]
+        {"model": str(folder / "inner" / "damaged.xml"), "counts": {"error": 9, "warning": 1}, "ignored": 0, "known": 0, "error": None},
+    ]  # fmt: skip
     assert {finding["model"] for finding in document["findings"]} == {str(folder / "inner" / "damaged.xml")}
     assert len(document["findings"]) == 10
 

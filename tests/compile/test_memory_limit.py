@@ -142,9 +142,7 @@ INSIDE: dict[str, tuple[list[tuple[int, ...]], dict[str, Any], str]] = {
     ),
     "ExtractImagePatches": ([(1, 1, 8, 8)], {"sizes": (3, 3), "strides": (8, 1), "rates": (FAR, 1), "auto_pad": "same_upper"}, "the padded input"),
     "LRN": ([(1, 8, 4)], {"alpha": 1.0, "beta": 1.0, "bias": 1.0, "size": FAR}, "the padded input"),
-    "Interpolate": (
-        [(1, 1, 8)], {"mode": "nearest", "shape_calculation_mode": "sizes", "pads_begin": (0, 0, FAR), "pads_end": (0, 0, 0)}, "the padded input"
-    ),
+    "Interpolate": ([(1, 1, 8)], {"mode": "nearest", "shape_calculation_mode": "sizes", "pads_begin": (0, 0, FAR), "pads_end": (0, 0, 0)}, "the padded input"),
     "Pad": ([(8,)], {"pad_mode": "edge"}, "the uncropped data"),
     "ISTFT": ([(5, 3, 2), (8,)], {"center": False, "normalized": False}, "the whole signal"),
 }  # fmt: skip

@@ -86,9 +86,7 @@ RECOGNISED: dict[str, tuple[str, Build]] = {
     "x * hardsigmoid": ("HSwish", lambda b, x: b.emit("Multiply", x, b.emit("HardSigmoid", x, _c(b, 1 / 6), _c(b, 0.5)))),
     "min(relu(x + 3), 6) / 6": (
         "HSigmoid",
-        lambda b, x: b.emit(
-            "Divide", b.emit("Minimum", b.emit("Relu", b.emit("Subtract", x, _c(b, -3))), _c(b, 6)), _c(b, 6)
-        ),
+        lambda b, x: b.emit("Divide", b.emit("Minimum", b.emit("Relu", b.emit("Subtract", x, _c(b, -3))), _c(b, 6)), _c(b, 6)),
     ),
     "log(1 + exp)": ("SoftPlus", lambda b, x: b.emit("Log", b.emit("Add", b.emit("Exp", x), _c(b, 1)))),
     "x * tanh(softplus)": ("Mish", lambda b, x: b.emit("Multiply", x, b.emit("Tanh", b.emit("SoftPlus", x)))),

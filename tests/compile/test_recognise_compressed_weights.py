@@ -282,13 +282,10 @@ OTHERS: dict[str, tuple[Pattern, Build]] = {
     "a factor too many": (x * call("Abs", y), lambda t: t("Multiply", t("Multiply", t.a, t.b), t("Sign", t.c))),
     "a number of several elements": (x * 2, lambda t: t("Multiply", t.a, [2.0, 2.0, 2.0])),
     "a value for a constant": (call("Maximum", x, array("n")), lambda t: t("Maximum", t.a, t.b)),
-    "different constants of one name": (
-        call("Maximum", call("Minimum", x, number("n")), number("n")),
-        lambda t: t("Maximum", t("Minimum", t.a, 1), 2),
-    ),
+    "different constants of one name": (call("Maximum", call("Minimum", x, number("n")), number("n")), lambda t: t("Maximum", t("Minimum", t.a, 1), 2)),
     "broadcasting of Caffe": (x + y, lambda t: t("Add", t.a, t.b, auto_broadcast="pdpd")),
     "the second output": (call("Split", x), lambda t: t("Split", t.a, t.builder.constant(1), num_splits=3)[1]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -42,10 +42,7 @@ CONTRADICTIONS = {
     "two outputs": (
         "(float[2] x) => (float[3] y, float[4] z)",
         "y = Relu (x) z = Neg (y)",
-        [
-            "output 'y' is declared as f32[3], but its node produces f32[2]",
-            "output 'z' is declared as f32[4], but its node produces f32[2]",
-        ],
+        ["output 'y' is declared as f32[3], but its node produces f32[2]", "output 'z' is declared as f32[4], but its node produces f32[2]"],
     ),
     "a value between nodes": (
         "(float[2] x) => (float[2] y) <float[9] t>",
@@ -197,8 +194,7 @@ ROWS = {
     ),
     "CausalConvWithState": ("(float[B,C,T] x, float[C,1,K] w) => (float[B,C,T] y) { y = CausalConvWithState (x, w) }", [(1, 4, 9), (4, 1, 3)]),
     "CausalConvWithState, state": (
-        "(float[B,C,T] x, float[C,P,K] w, float[C] b, float[B,C,S] p) => (float[B,C,S] s)"
-        ' { y, s = CausalConvWithState <activation = "silu"> (x, w, b, p) }',
+        "(float[B,C,T] x, float[C,P,K] w, float[C] b, float[B,C,S] p) => (float[B,C,S] s)" ' { y, s = CausalConvWithState <activation = "silu"> (x, w, b, p) }',
         [(2, 4, 2), (4, 1, 5), (4,), (2, 4, 4)],
     ),
     "DFT of complex values": ("(float[1,4,P] x) => (float[1,4,2] y) <int64 axis = {1}> { y = DFT (x, , axis) }", [(1, 4, 2)]),
@@ -214,8 +210,7 @@ ROWS = {
         [(1, 2, 3, 8), (1, 3, 4), (1, 3, 4)],
     ),
     "RotaryEmbedding, interleaved": (
-        "(float[1,3,S] x, float[1,3,H] c, float[1,3,H] s) => (float[1,3,S] y)"
-        " { y = RotaryEmbedding <interleaved = 1, num_heads = 2> (x, c, s) }",
+        "(float[1,3,S] x, float[1,3,H] c, float[1,3,H] s) => (float[1,3,S] y)" " { y = RotaryEmbedding <interleaved = 1, num_heads = 2> (x, c, s) }",
         [(1, 3, 16), (1, 3, 4), (1, 3, 4)],
     ),
     "RotaryEmbedding of a part": (
@@ -248,8 +243,7 @@ AT_RUN_TIME = {
         [[(1, 2, 8, 5)], [(2, 2, 1, 1)], [(1, 2, 5, 6)], [(1, 2, 6, 7)]],
     ),
     "LpPool, rounded up": (
-        "(float[N,2,A] x) => (float y)"
-        " { y = LpPool <kernel_shape = [3], pads = [1, 2], strides = [2], ceil_mode = 1, p = 3> (x) }",
+        "(float[N,2,A] x) => (float y)" " { y = LpPool <kernel_shape = [3], pads = [1, 2], strides = [2], ceil_mode = 1, p = 3> (x) }",
         [[(1, 2, 8)], [(2, 2, 1)], [(1, 2, 5)], [(1, 2, 6)]],
     ),
     "MaxPool, indices column by column": (
@@ -257,8 +251,7 @@ AT_RUN_TIME = {
         [[(1, 2, 3, 4, 5)], [(2, 2, 2, 1, 3)]],
     ),
     "ConvTranspose": (
-        "(float[N,4,A] x, float[4,M,K] w) => (float y)"
-        " { y = ConvTranspose <strides = [2], pads = [1, 0], output_padding = [1]> (x, w) }",
+        "(float[N,4,A] x, float[4,M,K] w) => (float y)" " { y = ConvTranspose <strides = [2], pads = [1, 0], output_padding = [1]> (x, w) }",
         [[(1, 4, 5), (4, 2, 3)], [(2, 4, 1), (4, 3, 4)]],
     ),
     "ConvTranspose of groups, SAME_UPPER": (
@@ -275,8 +268,7 @@ AT_RUN_TIME = {
         [[(1, 4, 5), (4, 2, 2)], [(2, 4, 4), (4, 3, 3)], [(1, 4, 7), (4, 1, 4)]],
     ),
     "ConvTranspose, output_shape, weights of a known size": (
-        "(float[N,4,A] x, float[4,2,3] w) => (float y)"
-        ' { y = ConvTranspose <strides = [2], output_shape = [8], auto_pad = "SAME_UPPER"> (x, w) }',
+        "(float[N,4,A] x, float[4,2,3] w) => (float y)" ' { y = ConvTranspose <strides = [2], output_shape = [8], auto_pad = "SAME_UPPER"> (x, w) }',
         [[(1, 4, 5), (4, 2, 3)], [(2, 4, 4), (4, 2, 3)], [(1, 4, 3), (4, 2, 3)]],
     ),
     "GRU of other functions": (
@@ -296,8 +288,7 @@ AT_RUN_TIME = {
         [[(2, 8), (2, 2)], [(3, 12), (3, 3)]],
     ),
     "MatMulNBits": (
-        "(float[A,B] x, uint8[C,D,E] w, float[F] s) => (float y)"
-        " { y = com.microsoft.MatMulNBits <K = 32, N = 3, bits = 4, block_size = 16> (x, w, s) }",
+        "(float[A,B] x, uint8[C,D,E] w, float[F] s) => (float y)" " { y = com.microsoft.MatMulNBits <K = 32, N = 3, bits = 4, block_size = 16> (x, w, s) }",
         [[(2, 32), (3, 2, 8), (6,)], [(5, 32), (3, 2, 8), (6,)]],
     ),
     "MatMulNBits with zero points": (
@@ -306,8 +297,7 @@ AT_RUN_TIME = {
         [[(2, 1, 40), (3, 3, 8), (9,), (6,)]],
     ),
     "MatMulNBits of two bits": (
-        "(float[A,B] x, uint8[3,2,4] w, float[6] s) => (float y)"
-        " { y = com.microsoft.MatMulNBits <K = 32, N = 3, bits = 2, block_size = 16> (x, w, s) }",
+        "(float[A,B] x, uint8[3,2,4] w, float[6] s) => (float y)" " { y = com.microsoft.MatMulNBits <K = 32, N = 3, bits = 2, block_size = 16> (x, w, s) }",
         [[(2, 32), (3, 2, 4), (6,)]],
     ),
 }  # fmt: skip

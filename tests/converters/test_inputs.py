@@ -95,10 +95,7 @@ _ROWS = {
         f"(float[1,4,4] x, int64[{_SIDE}] i, int64[2] k) => (float y) {{ y = Col2Im (x, i, k) }}",
         f"the number of axes in image_shape would be {_SIDE}, expected 0 to 10000",
     ),
-    "Slice": (
-        f"(float[1,4,4] x, int64[{_SIDE}] i) => (float y) {{ y = Slice (x, i, i) }}",
-        f"the number of sliced axes would be {_SIDE}, expected 0 to 10000",
-    ),
+    "Slice": (f"(float[1,4,4] x, int64[{_SIDE}] i) => (float y) {{ y = Slice (x, i, i) }}", f"the number of sliced axes would be {_SIDE}, expected 0 to 10000"),
     "DFT": ("(float[1,10,10,1] x) => (float y) { b = Constant <value_ints = [0, 1]> () y = DFT (x, , b) }", "the axis has 2 elements, expected 1"),
     "LinearAttention 27": (
         "(float[1,2,0] q, float[1,2,0] k, float[1,2,4] v) => (float y) "

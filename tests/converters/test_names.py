@@ -113,10 +113,7 @@ LOOP = "v = Loop (n, , u) <body = b (int64 i, bool go, float[2] s) => (bool on, 
             "{ y = own.Out (x) }", [LEAK, "Out <p: float = 0.75> (u) => (v) { v = own.Leak <slope: float = @p> (u) }"],
             [-1.5, 4], id="passed on by reference",
         ),
-        pytest.param(
-            "{ y = own.Out (x) }", [LEAK, "Out <p> (u) => (v) { v = own.Leak <slope: float = @p> (u) }"],
-            [-1, 4], id="a reference without a value",
-        ),
+        pytest.param("{ y = own.Out (x) }", [LEAK, "Out <p> (u) => (v) { v = own.Leak <slope: float = @p> (u) }"], [-1, 4], id="a reference without a value"),
         pytest.param("{ y = own.Out (x) }", [LEAK, "Out (u) => (v) { t = own.Leak (u) v = own.Leak <slope = 2.0> (t) }"], [-2, 4], id="nested calls"),
         pytest.param(
             "{ c = Constant <value_int = 1> () y = own.Pick (x, c) }",
@@ -282,11 +279,7 @@ def test_names_survive_the_file(tmp_path: Path) -> None:
 PASSED_ON = {
     "an input": ("(float[2] a) => (float[2] r, float[2] a) { r = Relu(a) }", ["a"], ["r", "a"]),
     "an input twice": ("(float[2] a) => (float[2] y, float[2] z, float[2] a) { y = Identity(a) z = Identity(a) }", ["a"], ["y", "z", "a"]),
-    "inputs exchanged": (
-        "(float[2] a, float[2] b) => (float[2] c, float[2] d, float[2] a) { c = Identity(b) d = Identity(a) }",
-        ["a", "b"],
-        ["c", "d", "a"],
-    ),
+    "inputs exchanged": ("(float[2] a, float[2] b) => (float[2] c, float[2] d, float[2] a) { c = Identity(b) d = Identity(a) }", ["a", "b"], ["c", "d", "a"]),
     "a constant": ("(float[2] a) => (float[2] y, float[2] w) { y = Add(a, w) }", ["a"], ["y", "w"]),
     "a constant twice": ("(float[2] a) => (float[2] v, float[2] w, float[2] y) { v = Identity(w) y = Add(a, w) }", ["a"], ["v", "w", "y"]),
 }  # fmt: skip

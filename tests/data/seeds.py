@@ -259,10 +259,7 @@ CONV_TRANSPOSE = (
     Example("convtranspose", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE, {}),
     Example("convtranspose_1d", "ConvTranspose", X_3, W_2_3, Y_CONVTRANSPOSE_1D, {}),
     Example("convtranspose_3d", "ConvTranspose", X_3_4_5, W_2_3_3_3, Y_CONVTRANSPOSE_3D, {}),
-    Example(
-        "convtranspose_output_shape", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_OUTPUT_SHAPE,
-        {"strides": [3, 2], "output_shape": [10, 8]},
-    ),
+    Example("convtranspose_output_shape", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_OUTPUT_SHAPE, {"strides": [3, 2], "output_shape": [10, 8]}),
     Example("convtranspose_pad", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_OUTPUT_SHAPE, {"strides": [3, 2], "output_padding": [1, 1]}),
     Example(
         "convtranspose_kernel_shape", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_OUTPUT_SHAPE,
@@ -270,10 +267,7 @@ CONV_TRANSPOSE = (
     ),
     Example("convtranspose_pads", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_PADS, {"strides": [3, 2], "pads": [1, 2, 1, 2]}),
     Example("convtranspose_dilations", "ConvTranspose", X_3_3_2, W_1_2_2, Y_CONVTRANSPOSE_DILATIONS, {"dilations": [2, 2]}),
-    Example(
-        "convtranspose_autopad_same", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_AUTOPAD_SAME,
-        {"auto_pad": "SAME_UPPER", "strides": [2, 2]},
-    ),
+    Example("convtranspose_autopad_same", "ConvTranspose", X_3_3, W_2_3_3, Y_CONVTRANSPOSE_AUTOPAD_SAME, {"auto_pad": "SAME_UPPER", "strides": [2, 2]}),
 )  # fmt: skip
 
 CONV = (
@@ -291,10 +285,7 @@ CONV = (
         "conv_with_strides_and_asymmetric_padding", "Conv", X_7_5, W_1_3_3, Y_CONV_WITH_STRIDES_AND_ASYMMETRIC_PADDING,
         {"kernel_shape": [3, 3], "pads": [1, 0, 1, 0], "strides": [2, 2]},
     ),
-    Example(
-        "conv_with_autopad_same", "Conv", X_5_5, W_1_3_3, Y_CONV_WITH_AUTOPAD_SAME,
-        {"auto_pad": "SAME_LOWER", "kernel_shape": [3, 3], "strides": [2, 2]},
-    ),
+    Example("conv_with_autopad_same", "Conv", X_5_5, W_1_3_3, Y_CONV_WITH_AUTOPAD_SAME, {"auto_pad": "SAME_LOWER", "kernel_shape": [3, 3], "strides": [2, 2]}),
 )  # fmt: skip
 
 # The layer of seed 001, character for character. It says nothing of its opset, and its output port has the number of an input port.

@@ -23,12 +23,7 @@ def test_the_markers_of_the_extras(library: str, extra: str) -> None:
     ("library", "python", "error", "message"),
     [
         ("kserve", (3, 13, 1), ModuleNotFoundError(name="kserve"), "this needs kserve, which is not installed: pip install 'irexec[serve]'"),
-        (
-            "kserve",
-            (3, 14, 0),
-            ModuleNotFoundError(name="kserve"),
-            "this needs kserve, which has no package for Python 3.14: use Python 3.11 to 3.13",
-        ),
+        ("kserve", (3, 14, 0), ModuleNotFoundError(name="kserve"), "this needs kserve, which has no package for Python 3.14: use Python 3.11 to 3.13"),
         ("ray", (3, 14, 0), ModuleNotFoundError(name="ray"), "this needs ray, which is not installed: pip install 'irexec[ray]'"),
         ("ray", (3, 15, 0), ModuleNotFoundError(name="ray"), "this needs ray, which has no package for Python 3.15: use Python 3.11 to 3.14"),
         ("kserve", (3, 14, 0), ImportError("no symbol x"), "kserve is installed, and cannot be imported: no symbol x"),

@@ -232,9 +232,5 @@ FAULTS = (
     Fault("f16", _is_f32, _in_f16),
     Fault("dropped last block", lambda node, facts: _is_f32(node, facts) and _shape(node, facts)[-1] > 1, _without_last_block),
     Fault("dropped last terms", _has_weights, _without_last_terms),
-    Fault(
-        "transposed result",
-        lambda node, facts: node.type in _PRODUCTS and _is_f32(node, facts) and min(_shape(node, facts)[-2:]) > 1,
-        _read_transposed,
-    ),
+    Fault("transposed result", lambda node, facts: node.type in _PRODUCTS and _is_f32(node, facts) and min(_shape(node, facts)[-2:]) > 1, _read_transposed),
 )  # fmt: skip

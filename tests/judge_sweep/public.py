@@ -241,9 +241,7 @@ FAULTS = (
         "openvinotoolkit/openvino#33626", "GPU: the largest of NaNs is number 6", "model", {"x": _f32(*[np.nan] * 58)},
         _top_one("max"), {"value": _f32(np.nan), "index": np.array([6])},
     ),
-    PublicFault(
-        "openvinotoolkit/openvino#35647", "CPU 2026.1: u8 Add saturates", "no-bound", _BYTES, _named(opset.add), {"y": np.full(4, 255, np.uint8)}
-    ),
+    PublicFault("openvinotoolkit/openvino#35647", "CPU 2026.1: u8 Add saturates", "no-bound", _BYTES, _named(opset.add), {"y": np.full(4, 255, np.uint8)}),
     PublicFault(
         "openvinotoolkit/openvino#35651", "CPU 2026.1: i8 Add saturates", "no-bound",
         {"a": np.array([100, 127, -128, -100], np.int8), "b": np.array([100, 10, -10, -50], np.int8)},

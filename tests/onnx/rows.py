@@ -140,17 +140,15 @@ _NORMALISATION = [
         outputs=(True, False, False, True), epsilon=1e-3),
     row("SkipLayerNormalization", f32(2, 3, 8), f32(3, 8, seed=1), f32(8), id="skip stretched"),
     row("SkipSimplifiedLayerNormalization", f32(2, 3, 8), f32(2, 3, 8, seed=1), f32(8)),
-    row("SkipSimplifiedLayerNormalization", f32(2, 3, 8), f32(2, 3, 8, seed=1), f32(8), f32(8, seed=2), id="sum too",
-        outputs=(True, False, False, True)),
+    row("SkipSimplifiedLayerNormalization", f32(2, 3, 8), f32(2, 3, 8, seed=1), f32(8), f32(8, seed=2), id="sum too", outputs=(True, False, False, True)),
     row("SimplifiedLayerNormalization", f32(2, 3, 8), f32(8), domain=""),
     row("SimplifiedLayerNormalization", f32(2, 3, 8), f32(3, 8), domain="", id="axis", axis=1, epsilon=1e-3),
     row("LayerNormalization", f32(2, 3, 8), f32(8), f32(8, seed=1), domain="", model_opset=13, outputs=(True, True, True)),
-    row("EmbedLayerNormalization", i32(1, 3, 2, 0, 1, 1).reshape(2, 3), None, f32(4, 8), f32(5, 8), None, f32(8), f32(8, seed=1),
-        outputs=(True, True)),
+    row("EmbedLayerNormalization", i32(1, 3, 2, 0, 1, 1).reshape(2, 3), None, f32(4, 8), f32(5, 8), None, f32(8), f32(8, seed=1), outputs=(True, True)),
     row("EmbedLayerNormalization", i32(1, 3, 2, 0, 1, 1).reshape(2, 3), i32(0, 0, 1, 1, 0, 1).reshape(2, 3), f32(4, 8), f32(5, 8),
         f32(2, 8), f32(8), f32(8, seed=1), i32(1, 1, 1, 1, 1, 0).reshape(2, 3), i32(2, 1, 0, 4, 3, 2).reshape(2, 3), id="all",
         outputs=(True, True, True)),
-]
+]  # fmt: skip
 _X, _W, _B = f32(2, 4, 8), f32(8, 24), f32(24)
 _PAST = f32(2, 2, 2, 3, 4)
 _Q, _K, _V = f32(2, 3, 8), f32(2, 5, 8, seed=1), f32(2, 5, 8, seed=2)
@@ -179,9 +177,8 @@ _ATTENTION = [
     row("RotaryEmbedding", f32(2, 3, 8), i64(2), f32(6, 2), f32(6, 2, seed=1), id="offset"),
     row("RotaryEmbedding", f32(2, 3, 8), i64(0, 1, 2, 3, 4, 5).reshape(2, 3), f32(6, 2), f32(6, 2, seed=1), id="position ids", interleaved=1),
     row("RotaryEmbedding", f32(2, 2, 3, 8), i64(0, 1, 2, 3, 4, 5).reshape(2, 3), f32(6, 4), f32(6, 4, seed=1), id="with heads"),
-    row("RotaryEmbedding", f32(2, 3, 16), i64(0, 1, 2, 3, 4, 5).reshape(2, 3), f32(6, 2), f32(6, 2, seed=1), id="part", num_heads=2,
-        rotary_embedding_dim=4),
-]
+    row("RotaryEmbedding", f32(2, 3, 16), i64(0, 1, 2, 3, 4, 5).reshape(2, 3), f32(6, 2), f32(6, 2, seed=1), id="part", num_heads=2, rotary_embedding_dim=4),
+]  # fmt: skip
 _GQ, _GK, _GV = f32(2, 3, 64), f32(2, 3, 32, seed=1), f32(2, 3, 32, seed=2)
 _ONE = f32(2, 1, 64), f32(2, 1, 32, seed=1), f32(2, 1, 32, seed=2)
 _CACHE = f32(2, 2, 5, 16), f32(2, 2, 5, 16, seed=1)
@@ -214,8 +211,7 @@ _QUANTISED = [
     row("QLinearGlobalAveragePool", u8(2, 3, 4, 4), _S, _Z, _T, _ZT, tolerance=1),
     row("QLinearGlobalAveragePool", u8(2, 4, 4, 3), _S, _Z, _T, _ZT, id="channels last", channels_last=1, tolerance=1),
     row("QLinearAveragePool", u8(2, 3, 4, 4), _S, _Z, _T, _ZT, kernel_shape=[2, 2], strides=[2, 2], tolerance=1),
-    row("QLinearAveragePool", u8(2, 4, 4, 3), _S, _Z, _T, _ZT, id="channels last", kernel_shape=[3, 3], pads=[1, 1, 1, 1], channels_last=1,
-        tolerance=1),
+    row("QLinearAveragePool", u8(2, 4, 4, 3), _S, _Z, _T, _ZT, id="channels last", kernel_shape=[3, 3], pads=[1, 1, 1, 1], channels_last=1, tolerance=1),
     row("QLinearConcat", _R, _ZR, u8(2, 3), Fixed(_S), Fixed(_Z), u8(2, 1), Fixed(_T), Fixed(_ZT), axis=1, tolerance=1),
     row("QLinearWhere", ints("bool", 2, 3, low=0, high=2), u8(2, 3), Fixed(_S), Fixed(_Z), u8(2, 3, seed=1), Fixed(_T), Fixed(_ZT), Fixed(_R),
         Fixed(_ZR), tolerance=1),
@@ -230,7 +226,7 @@ _QUANTISED = [
     row("MatMulNBits", f32(2, 3, 40), Fixed(u8(3, 3, 8)), Fixed(f32(9)), Fixed(u8(6)), None, Fixed(f32(3)), id="zero points and bias",
         K=40, N=3, bits=4, block_size=16, tolerance=1e-4),
     row("MatMulNBits", f32(2, 32), Fixed(u8(3, 2, 16)), Fixed(f32(6)), id="eight bits", K=32, N=3, bits=8, block_size=16, tolerance=1e-4),
-]
+]  # fmt: skip
 _BOXES = np.array([[0, 0, 0, 7, 7], [1, 2, 1, 5, 6], [0, 3, 3, 3, 3]], np.float32)
 _ONNX = [
     row("MaxRoiPool", f32(2, 3, 8, 8), _BOXES, domain="", pooled_shape=[2, 3]),
@@ -275,8 +271,7 @@ _ONNX = [
 _QX, _QW = u8(2, 4, 8), Fixed(u8(8, 24))
 _MORE = [
     row("GatherBlockQuantized", Fixed(u8(6, 16)), i64(3, 0, 5, 1).reshape(2, 2), Fixed(f32(6, 2)), bits=4, block_size=16, quantize_axis=1),
-    row("GatherBlockQuantized", Fixed(u8(6, 24)), i64(3, 0), Fixed(f32(6, 3)), Fixed(u8(6, 2)), id="zero points", bits=4, block_size=16,
-        quantize_axis=1),
+    row("GatherBlockQuantized", Fixed(u8(6, 24)), i64(3, 0), Fixed(f32(6, 3)), Fixed(u8(6, 2)), id="zero points", bits=4, block_size=16, quantize_axis=1),
     row("GatherBlockQuantized", Fixed(u8(6, 32)), i64(3, 0), Fixed(f32(6, 2)), id="eight bits", bits=8, block_size=16, quantize_axis=1),
     row("QAttention", _QX, _QW, Fixed(_B), Fixed(scalar(0.01)), Fixed(scalar(0.01)), i32(4, 2), Fixed(zero(120)), Fixed(zero(130)), num_heads=2),
     row("QAttention", _QX, _QW, Fixed(_B), Fixed(scalar(0.01)), Fixed(scalar(0.01)), None, Fixed(zero(120)), Fixed(zero(130)), _PAST,
@@ -292,7 +287,7 @@ _MORE = [
     row("Pad", f32(3, 4), i64(-1, 2, 2, -1), domain="", id="wrap what negative pads leave", mode="wrap"),
     row("Pad", f32(3, 4), Fixed(i64(-1, -2, 3, 3)), domain="", id="wrap several times what negative pads leave", mode="wrap"),
     row("GridSample", f32(1, 2, 4, 4), f32(1, 3, 3, 2, low=-1.3, high=1.3), padding_mode="border"),
-]
+]  # fmt: skip
 _COEFFICIENTS = f32(12).tolist()
 
 
@@ -324,8 +319,7 @@ _LEARNING = [
         **_trees("target", [0, 1], mode="BRANCH_GT")),
     row("TreeEnsembleRegressor", f32(5, 4), domain=ML, id="mean", n_targets=1, aggregate_function="AVERAGE", **_trees("target", [0])),
     row("TreeEnsembleRegressor", f32(5, 4), domain=ML, id="maximum", n_targets=1, aggregate_function="MAX", **_trees("target", [0])),
-    row("TreeEnsembleRegressor", _MISSING, domain=ML, id="missing", n_targets=1, nodes_missing_value_tracks_true=[1, 0] * 10 + [1],
-        **_trees("target", [0])),
+    row("TreeEnsembleRegressor", _MISSING, domain=ML, id="missing", n_targets=1, nodes_missing_value_tracks_true=[1, 0] * 10 + [1], **_trees("target", [0])),
     row("TreeEnsembleClassifier", f32(5, 4), domain=ML, outputs=(True, True), classlabels_int64s=[4, 7, 9], **_trees("class", [0, 1, 2])),
     row("TreeEnsembleClassifier", f32(5, 4), domain=ML, id="softmax, texts", outputs=(True, True), classlabels_strings=["a", "b", "c"],
         post_transform="SOFTMAX", **_trees("class", [0, 1, 2])),
@@ -411,30 +405,26 @@ STRING_ROWS: list[Row] = [
     *[row("StringNormalizer", strings("Monday", "tuesday", "TUESDAY", "Straße", "éÀ"), domain="", id=f"{case}, {sensitive}",
           case_change_action=case, is_case_sensitive=sensitive, stopwords=["tuesday"], locale="C.UTF-8")
       for case in ("NONE", "LOWER", "UPPER") for sensitive in (0, 1)],
-    row("StringNormalizer", strings(["monday", "Monday"]), domain="", id="nothing is left", case_change_action="LOWER", stopwords=["monday"],
-        locale="C.UTF-8"),
+    row("StringNormalizer", strings(["monday", "Monday"]), domain="", id="nothing is left", case_change_action="LOWER", stopwords=["monday"], locale="C.UTF-8"),
     *[row("TfIdfVectorizer", _WORDS, domain="", id=f"strings, {mode}", mode=mode, max_skip_count=1, weights=[0.5, 2.0, 1.0, 1.5, 3.0], **_POOL)
       for mode in ("TF", "IDF", "TFIDF")],
     row("TfIdfVectorizer", _WORDS[0], domain="", id="a vector of strings", mode="TF", max_skip_count=0, **_POOL),
     row("Cast", strings("1.5", "-2e3", "NaN", "INF", "-INF"), domain="", id="strings to floats", to=TensorProto.FLOAT),
     row("Cast", strings("12", "-7"), domain="", id="strings to integers", to=TensorProto.INT64),
     row("Cast", strings("1", "0"), domain="", id="strings to booleans", to=TensorProto.BOOL),
-    row("Cast", np.array([1, 1 / 3, 1e10, 1e-7, 123456.789, np.nan, -np.inf, -0.0], np.float32), domain="", id="floats to strings",
-        to=TensorProto.STRING),
+    row("Cast", np.array([1, 1 / 3, 1e10, 1e-7, 123456.789, np.nan, -np.inf, -0.0], np.float32), domain="", id="floats to strings", to=TensorProto.STRING),
     row("Cast", np.array([1 / 3, 1e300]), domain="", id="doubles to strings", to=TensorProto.STRING),
     row("Cast", np.array([1 / 3, 65504], np.float16), domain="", id="halves to strings", to=TensorProto.STRING),
     row("Cast", i64(7, -2**40), domain="", id="integers to strings", to=TensorProto.STRING),
     row("Cast", np.array([True, False]), domain="", id="booleans to strings", to=TensorProto.STRING),
     row("LabelEncoder", strings(["a", "b"], ["z", "a"]), domain=ML, id="strings to strings", keys_strings=["a", "b"], values_strings=["x", "y"],
         default_string="none"),
-    row("LabelEncoder", strings("a", "b", "z"), domain=ML, id="strings to floats", keys_strings=["a", "b"], values_floats=[0.5, 0.25],
-        default_float=7.0),
+    row("LabelEncoder", strings("a", "b", "z"), domain=ML, id="strings to floats", keys_strings=["a", "b"], values_floats=[0.5, 0.25], default_float=7.0),
     row("LabelEncoder", strings("a", "b", "z"), domain=ML, id="the first of equal strings", keys_strings=["a", "b", "a"], values_int64s=[10, 20, 30]),
     row("LabelEncoder", i64(1, 2, 9), domain=ML, id="the first of equal integers", keys_int64s=[1, 2, 1], values_int64s=[10, 20, 30]),
     row("LabelEncoder", np.array([1, np.nan, 3], np.float32), domain=ML, id="NaN before opset 4", ml=2, keys_floats=[1.0, float("nan")],
         values_int64s=[10, 20]),
-    row("LabelEncoder", np.array([1, np.nan, -0.0], np.float32), domain=ML, id="NaN and -0", keys_floats=[0.0, float("nan")],
-        values_strings=["zero", "nan"]),
+    row("LabelEncoder", np.array([1, np.nan, -0.0], np.float32), domain=ML, id="NaN and -0", keys_floats=[0.0, float("nan")], values_strings=["zero", "nan"]),
     row("LabelEncoder", strings("a", "b", "z"), domain=ML, id="tensors", keys_tensor=_tensor(8, b"a", b"b"),
         values_tensor=_tensor(11, 0.5, 1.5), default_tensor=_tensor(11, -1.0)),
     row("LabelEncoder", strings("a", "b", "z"), domain=ML, id="version 1, strings", ml=1, classes_strings=["b", "a"], default_int64=-5),

@@ -175,13 +175,7 @@ KNOWN: tuple[Known, ...] = (
         lambda row, text: (text.startswith("values") or "chosen at most once" in text) and _draws_nothing(row, text),
         "where no class is left OpenVINO leaves the samples as they were in memory",
     ),
-    Known(
-        ("PriorBox",),
-        _values(
-            lambda row, _: row.attributes.get("scale_all_sizes") == "false" and bool(row.attributes.get("max_size"))
-        ),
-        _does("IR988"),
-    ),
+    Known(("PriorBox",), _values(lambda row, _: row.attributes.get("scale_all_sizes") == "false" and bool(row.attributes.get("max_size"))), _does("IR988")),
     Known(("Range",), _values(lambda row, _: row.attributes.get("output_type") in _INTEGERS), _does("IR985")),
     Known(
         ("RegionYolo",),
@@ -233,11 +227,7 @@ KNOWN: tuple[Known, ...] = (
         _does("IR915"),
     ),
     Known(("ReduceL1", "ReduceSum", "ReduceProd", "ReduceL2"), _values(_overflows), _does("IR913")),
-    Known(
-        ("ScatterElementsUpdate",),
-        lambda row, text: row.attributes.get("reduction") == "mean" and _one_off_in_integers(row, text),
-        _does("IR922"),
-    ),
+    Known(("ScatterElementsUpdate",), lambda row, text: row.attributes.get("reduction") == "mean" and _one_off_in_integers(row, text), _does("IR922")),
     Known(
         ("Slice", "StridedSlice", "SliceScatter"),
         _looser,
@@ -301,11 +291,7 @@ KNOWN: tuple[Known, ...] = (
         lambda row, text: text.startswith(("facts", "findings")) and "1" in row.attributes["ellipsis_mask"],
         "without the numbers of begin OpenVINO's inference puts new axes and the ellipsis elsewhere than with them",
     ),
-    Known(
-        ("StringTensorPack",),
-        lambda row, text: "\\x01" in text or "\x01" in text,
-        "of an empty text OpenVINO makes one of a byte that was in memory",
-    ),
+    Known(("StringTensorPack",), lambda row, text: "\\x01" in text or "\x01" in text, "of an empty text OpenVINO makes one of a byte that was in memory"),
     Known(("RDFT", "IRDFT"), _looser, "where the numbers of signal_size are not known, OpenVINO's inference leaves all axes but the last"),
     Known(
         ("IRDFT",),

@@ -322,9 +322,7 @@ def answers(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> dict[str, R
     old = max((each.version for each in model.opset_import if not each.domain), default=1) < 13
     return {
         "irexec": _tried(lambda: list(irexec.compile_model(irexec.convert(model.SerializeToString()))(feeds).values())),
-        "ONNX Runtime": _tried(
-            lambda: onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, feeds)
-        ),
+        "ONNX Runtime": _tried(lambda: onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"]).run(None, feeds)),
         "onnx.reference": _tried(lambda: ReferenceEvaluator(model, new_ops=_flattening() if old else None).run(None, feeds)),
     }  # fmt: skip
 

@@ -54,8 +54,7 @@ GRAPHS = [
     ("(float[2,4,5,8] x, float[2,5,4] c, float[2,5,4] s) => (float[2,4,5,8] y) { y = RotaryEmbedding (x, c, s) }", ""),
     ("(float[2,4,5,8] x, float[200,2] c, float[200,2] s, int64[2,5] p) => (float[2,4,5,8] y)"
      " { y = RotaryEmbedding <interleaved = 1, rotary_embedding_dim = 4> (x, c, s, p) }", ""),
-    ("(float[2,5,32] x, float[200,4] c, float[200,4] s, int64[2,5] p) => (float[2,5,32] y)"
-     " { y = RotaryEmbedding <num_heads = 4> (x, c, s, p) }", ""),
+    ("(float[2,5,32] x, float[200,4] c, float[200,4] s, int64[2,5] p) => (float[2,5,32] y)" " { y = RotaryEmbedding <num_heads = 4> (x, c, s, p) }", ""),
     ("(float[N,3,8,8] x) => (float[N,3,1,1] y) { y = GlobalAveragePool (x) }", ""),
     ("(float[N,8] x) => (float[N,8] y) { y = HardSwish (x) }", ""),
     ("(float[N,8] x) => (float[N,8] y) { y = Gelu (x) }", ""),

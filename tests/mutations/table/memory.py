@@ -111,13 +111,7 @@ MEMORY = (
         ("tests/compile/test_views.py",),
         graphs=100,
     ),
-    Mutation(
-        "two results share memory",
-        "irexec/compile/plan.py",
-        "            seen |= storage.owners[value]\n",
-        "",
-        ("tests/compile/test_lifetimes.py",),
-    ),
+    Mutation("two results share memory", "irexec/compile/plan.py", "            seen |= storage.owners[value]\n", "", ("tests/compile/test_lifetimes.py",)),
     Mutation(
         "a result is a view of an input or of the state",
         "irexec/compile/plan.py",
@@ -169,4 +163,4 @@ MEMORY = (
         "        if False:\n",
         ("tests/backend",),
     ),
-)
+)  # fmt: skip

@@ -444,13 +444,7 @@ NATIVE = (
         "p->high",
         ("tests/backend/test_compressed.py",),
     ),
-    Mutation(
-        "the bias is added to each part of the depth",
-        f"{_SOURCE}/compressed.c",
-        "done ? zeros : bias",
-        "bias",
-        ("tests/backend/test_compressed.py",),
-    ),
+    Mutation("the bias is added to each part of the depth", f"{_SOURCE}/compressed.c", "done ? zeros : bias", "bias", ("tests/backend/test_compressed.py",)),
     Mutation(
         "a part of a large group is as long as a small one",
         f"{_SOURCE}/compressed.c",
@@ -508,4 +502,4 @@ NATIVE = (
         "*scale = !is_finite ? 0.0f : per_unit",
         ("tests/backend/test_dynamic_quantization.py",),
     ),
-)
+)  # fmt: skip

@@ -35,12 +35,9 @@ def _read(path: Path) -> list[dict[str, str]]:
 
 def test_a_csv_has_a_column_for_each_element(tmp_path: Path) -> None:
     rows = [
-        ItemRow(
-            'a,"b"\n.png',
-            {"y": np.array([[0.1, np.nan]], np.float32), "n": np.array(7), "t": np.array(["x,y"], object)},
-        ),
+        ItemRow('a,"b"\n.png', {"y": np.array([[0.1, np.nan]], np.float32), "n": np.array(7), "t": np.array(["x,y"], object)}),
         ItemRow("bad", error="not an image"),
-    ]
+    ]  # fmt: skip
     assert write_part(tmp_path / "p.csv", rows, "csv") == [0, 1]
     assert _read(tmp_path / "p.csv") == [
         {"item": 'a,"b"\n.png', "y[0,0]": "0.1", "y[0,1]": "nan", "n": "7", "t[0]": "x,y", "error": ""},

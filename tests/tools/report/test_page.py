@@ -68,13 +68,8 @@ def overview(found: Element) -> tuple[str, list[str]]:
 def test_it_begins_with_a_verdict_and_four_figures() -> None:
     assert overview(page(DIGITS / "classifier.xml")) == (
         "no errors and no warnings",
-        [
-            "21layers of 10 operations",
-            "6.09 kparameters; 24.4 kB of constants",
-            "84.2 kMACs in a run",
-            "8.19 kBin tensors between layers at once",
-        ],
-    )
+        ["21layers of 10 operations", "6.09 kparameters; 24.4 kB of constants", "84.2 kMACs in a run", "8.19 kBin tensors between layers at once"],
+    )  # fmt: skip
     verdict, _ = overview(page(DIGITS / "damaged.xml"))
     assert verdict == "9 errors, 1 warning: the model cannot be run, or its results cannot be trusted"
     verdict, figures = overview(page(EXECUTED))
