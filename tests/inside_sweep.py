@@ -27,17 +27,9 @@ from tests.sweep.kind import Case, Kind, Outcome, temporary
 from tests.tools.judge.faulty import plant
 
 NETWORKS = (
-    "resnet18",
-    "yolo",
-    "bert_sdpa",
-    "mobilenet_v3",
-    "unet",
-    "gru_tagger",
-    "swin",
-    "convnext",
-    "super_resolution",
+    "resnet18", "yolo", "bert_sdpa", "mobilenet_v3", "unet", "gru_tagger", "swin", "convnext", "super_resolution",
     "vit_sdpa",
-)
+)  # fmt: skip
 _TRIES = 30
 _VISIBLE = 1e-2
 

@@ -253,14 +253,9 @@ def declared_shape(model: irexec.Model, rng: np.random.Generator) -> Planted:
 
 
 _WRONG = {
-    "axis": "9",
-    "strides": "0,0,0,0,0",
-    "destination_type": "f31",
-    "keep_dims": "perhaps",
-    "transpose_a": "maybe",
-    "mode": "round",
-    "auto_broadcast": "some",
-}
+    "axis": "9", "strides": "0,0,0,0,0", "destination_type": "f31", "keep_dims": "perhaps", "transpose_a": "maybe",
+    "mode": "round", "auto_broadcast": "some",
+}  # fmt: skip
 
 
 def wrong_attribute(model: irexec.Model, rng: np.random.Generator) -> Planted:

@@ -346,18 +346,9 @@ def test_a_converter_may_be_imported_when_it_is_asked_for() -> None:
 def test_the_top_level_is_what_it_is_said_to_be() -> None:
     found = {path.name for path in ROOT.iterdir() if not path.name.startswith(".") and path.name not in _LEFT_BY_TOOLS}
     assert found <= {
-        "pyproject.toml",
-        "README.md",
-        "LICENSE",
-        "CHANGELOG.md",
-        "CITATION.cff",
-        "action.yml",
-        "irexec",
-        "converters",
-        "tests",
-        "samples",
-        "docs",
-    }
+        "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "action.yml", "irexec",
+        "converters", "tests", "samples", "docs",
+    }  # fmt: skip
 
 
 _LEFT_BY_TOOLS = {"build", "dist", "irexec.egg-info", "__pycache__"}

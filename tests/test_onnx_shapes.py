@@ -252,20 +252,9 @@ def test_shapes_are_for_a_single_model(fill: Callable[[str, Row], list[str]], co
 
 
 _WITHOUT_SHAPES = (
-    "convert",
-    "ops",
-    "explain",
-    "demo",
-    "extract",
-    "join",
-    "script",
-    "upgrade",
-    "conform",
-    "bisect",
-    "generate",
-    "test",
-    "inside",
-)
+    "convert", "ops", "explain", "demo", "extract", "join", "script", "upgrade", "conform", "bisect", "generate",
+    "test", "inside",
+)  # fmt: skip
 
 
 def test_every_command_that_reads_a_model_is_in_the_table() -> None:

@@ -54,16 +54,9 @@ _RUNNING = ("irexec.compile", "irexec.backend", "irexec.runtime")
 _HEAVY = ("multiprocessing", "concurrent.futures", "logging", "PIL", "onnx", "igraph", "rich.console")
 # A run without a trap, a reference and a profile needs none of these.
 _UNUSED_BY_A_RUN = (
-    "irexec.tools.trapping.trap",
-    "irexec.tools.arrays.agreement",
-    "irexec.analysis.validate",
-    "irexec.analysis.cost",
-    "irexec.runtime.profile",
-    "irexec.compile.plan_report",
-    "fractions",
-    "html",
-    "subprocess",
-)
+    "irexec.tools.trapping.trap", "irexec.tools.arrays.agreement", "irexec.analysis.validate", "irexec.analysis.cost",
+    "irexec.runtime.profile", "irexec.compile.plan_report", "fractions", "html", "subprocess",
+)  # fmt: skip
 _XML, _ONNX = str(DIGITS / "classifier.xml"), str(DIGITS / "classifier.onnx")
 # The modules that a command must not load where it does not need them: what it writes goes to a pipe, and no error is shown.
 _COMMANDS: list[tuple[list[str], tuple[str, ...]]] = [

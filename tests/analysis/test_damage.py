@@ -47,13 +47,8 @@ class Damage:
 
 C, L, S, N, D = "convolutions", "loop", "state", "names", "dynamic"
 CONV, ADD, POOL, UP, MEAN, SOFT = (
-    "Convolution_3",
-    "Add_5",
-    "MaxPool_7",
-    "GroupConvolutionBackpropData_9",
-    "ReduceMean_11",
-    "Softmax_16",
-)
+    "Convolution_3", "Add_5", "MaxPool_7", "GroupConvolutionBackpropData_9", "ReduceMean_11", "Softmax_16",
+)  # fmt: skip
 LOOP = "Loop_206"
 
 ROWS = [

@@ -13,41 +13,14 @@ from irexec.cli.main import run
 
 _GOOD = sorted((Path(__file__).parent.parent / "data" / "openvino").glob("*.xml"))
 _INTEGERS = [
-    "0",
-    "1",
-    "-1",
-    "2",
-    "3",
-    "7",
-    "100",
-    "1000000",
-    "9223372036854775807",
-    "-9223372036854775808",
-    "1e5",
-    "nan",
-    "x",
+    "0", "1", "-1", "2", "3", "7", "100", "1000000", "9223372036854775807", "-9223372036854775808", "1e5", "nan", "x",
     "",
-]
+]  # fmt: skip
 _ROUNDS = 12
 _WORDS = [
-    "f32",
-    "i64",
-    "FP16",
-    "I32",
-    "u4",
-    "string",
-    "true",
-    "false",
-    "numpy",
-    "none",
-    "opset1",
-    "opset13",
-    "Relu",
-    "Add",
-    "Reshape",
-    "...",
-    "?",
-]
+    "f32", "i64", "FP16", "I32", "u4", "string", "true", "false", "numpy", "none", "opset1", "opset13", "Relu", "Add",
+    "Reshape", "...", "?",
+]  # fmt: skip
 
 
 def _damaged(text: str, rng: random.Random) -> str:

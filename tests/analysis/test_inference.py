@@ -19,7 +19,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node
 from tests.support.equality import differences
 from tests.support.loops import growing_loops
-from tests.support.xml import canonical
+from tests.support.markup import canonical
 
 CONVERT = """<net name="n" version="{version}"><layers>
 <layer id="0" name="x" type="Parameter" version="opset1"><data shape="4" element_type="{0}"/>

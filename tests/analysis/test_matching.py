@@ -322,15 +322,10 @@ def test_a_tensor_name_pairs_layers_that_have_no_partner() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "common"),
     [
-        ("", "abc", 0),
-        ("abc", "abc", 3),
-        ("abcdefg", "abxxdefg", 6),
-        ("aaaabaaa", "aaabaaaa", 7),
-        ("abababab", "bababab", 7),
-        ("abcabba", "cbabac", 4),
-        ("xabyabz", "abqab", 4),
+        ("", "abc", 0), ("abc", "abc", 3), ("abcdefg", "abxxdefg", 6), ("aaaabaaa", "aaabaaaa", 7),
+        ("abababab", "bababab", 7), ("abcabba", "cbabac", 4), ("xabyabz", "abqab", 4),
     ],
-)
+)  # fmt: skip
 def test_alignment(a: str, b: str, common: int) -> None:
     pairs = aligned([ord(c) for c in a], [ord(c) for c in b])
     assert len(pairs) == common

@@ -227,16 +227,9 @@ def test_mypy_finds_wrong_calls(tmp_path: Path) -> None:
     shutil.copytree(package, tmp_path / "irexec", ignore=shutil.ignore_patterns("__pycache__", "built", "source"))
     (tmp_path / "irexec" / operations.FILE.name).write_text(operations.text(), "utf-8")
     command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--strict",
-        "--no-error-summary",
-        "--cache-dir",
-        str(tmp_path),
-        "sample.py",
+        sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--cache-dir", str(tmp_path), "sample.py",
         "guide.py",
-    ]
+    ]  # fmt: skip
     done = subprocess.run(
         command, cwd=tmp_path, env={"MYPYPATH": str(tmp_path), "PATH": ""}, capture_output=True, text=True, check=False
     )

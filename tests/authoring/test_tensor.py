@@ -134,13 +134,8 @@ def test_names_of_tensors_and_layers() -> None:
     assert [x.name, x.names, y.name, z.name, z.names] == ["x", ("x", "image"), "y", "z", ("z", "last")]
     model = Model([z, y], [x], name="named")
     assert [node.name for node in model.nodes] == [
-        "x",
-        "rectified",
-        "Relu",
-        "Relu_1",
-        "Relu_1/sink_port_0",
-        "rectified/sink_port_0",
-    ]
+        "x", "rectified", "Relu", "Relu_1", "Relu_1/sink_port_0", "rectified/sink_port_0",
+    ]  # fmt: skip
     assert [port.names for port in model.outputs] == [
         ("z", "last", "Relu_1", "Relu_1/sink_port_0"),
         ("y", "rectified", "rectified/sink_port_0"),
@@ -164,14 +159,8 @@ def test_a_model_has_what_its_results_need() -> None:
     total = (x + y) * 2
     model = Model([total], [y, x, unused])
     assert [node.type for node in model.nodes] == [
-        "Parameter",
-        "Parameter",
-        "Parameter",
-        "Add",
-        "Constant",
-        "Multiply",
-        "Result",
-    ]
+        "Parameter", "Parameter", "Parameter", "Add", "Constant", "Multiply", "Result",
+    ]  # fmt: skip
     assert [port.name for port in model.inputs] == ["y", "x", "unused"]
     assert irexec.compile_model(model)([[1, 2], [10, 20], [0, 0]])[0].tolist() == [22, 44]
 

@@ -167,34 +167,13 @@ def test_kernels_of_element_wise_operations(threads: int) -> None:
 
 
 _ONE_INPUT = (
-    "Abs",
-    "Negative",
-    "Sign",
-    "Ceiling",
-    "Floor",
-    "Sqrt",
-    "Exp",
-    "Sigmoid",
-    "Tanh",
-    "Relu",
-    "IsNaN",
-    "IsInf",
+    "Abs", "Negative", "Sign", "Ceiling", "Floor", "Sqrt", "Exp", "Sigmoid", "Tanh", "Relu", "IsNaN", "IsInf",
     "IsFinite",
-)
+)  # fmt: skip
 _TWO_INPUTS = (
-    "Add",
-    "Subtract",
-    "Multiply",
-    "Divide",
-    "Maximum",
-    "Minimum",
-    "SquaredDifference",
-    "Power",
-    "FloorMod",
-    "Mod",
-    "Equal",
-    "Less",
-)
+    "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference", "Power", "FloorMod", "Mod",
+    "Equal", "Less",
+)  # fmt: skip
 
 
 def _operation(type: str, inputs: int, kind: str, shape: tuple[int, ...]) -> tuple[Chain, Task]:
@@ -324,17 +303,10 @@ TYPES = [("ReduceSum", "opset1"), ("ReduceMean", "opset1"), ("ReduceMax", "opset
 
 # Shape, axes.
 ROWS = [
-    ((1, 6, 7, 7), (2, 3)),
-    ((2, 40, 5, 9), (2, 3)),
-    ((2, 3, 5, 70), (3,)),
-    ((2, 3, 5, 70), (-1, 1)),
-    ((3, 4, 5), (0,)),
-    ((3, 4, 5), (1,)),
-    ((3, 4, 5), (0, 1, 2)),
-    ((1, 4, 1, 5), (1,)),
-    ((300,), (0,)),
+    ((1, 6, 7, 7), (2, 3)), ((2, 40, 5, 9), (2, 3)), ((2, 3, 5, 70), (3,)), ((2, 3, 5, 70), (-1, 1)),
+    ((3, 4, 5), (0,)), ((3, 4, 5), (1,)), ((3, 4, 5), (0, 1, 2)), ((1, 4, 1, 5), (1,)), ((300,), (0,)),
     ((1, 5, 9), (0,)),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("keep", [True, False])

@@ -15,7 +15,7 @@ from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.system import available_memory, return_free_memory
 from irexec.dtypes.elements import F32
 from irexec.testing import case, model_of, random
-from tests.support.files import write_tree
+from tests.support.paths import write_tree
 
 
 def _source(number: float) -> ConstantSource:
@@ -147,16 +147,10 @@ KB = 1 << 10
         ),
     ],
     ids=[
-        "the system",
-        "no limit",
-        "limit",
-        "limit of the group around",
-        "above the limit",
-        "cached files",
-        "version 1",
-        "version 1 without a limit",
+        "the system", "no limit", "limit", "limit of the group around", "above the limit", "cached files",
+        "version 1", "version 1 without a limit",
     ],
-)
+)  # fmt: skip
 def test_available_memory(files: dict[str, str], expected: int, tmp_path: Path) -> None:
     assert available_memory(write_tree(tmp_path, {**MEMINFO, "proc/self/mountinfo": V2, **files})) == expected
 

@@ -30,8 +30,7 @@ from irexec.backend.threads import (
     usable_cores,
 )
 from irexec.errors import InputError
-from tests.support.files import write_tree
-from tests.support.paths import DIGITS
+from tests.support.paths import DIGITS, write_tree
 
 V2 = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate"
 V1 = "32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.benchmarks.onnx_graph import Graph, Input, Tensor
-from tests.support.mobilenet import MOBILENET_V3_LARGE
+from tests.support.networks import MOBILENET_V3_LARGE
 
 
 def image(g: Graph, size: int) -> Tensor:

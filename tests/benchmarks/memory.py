@@ -113,16 +113,9 @@ MEASUREMENTS: dict[str, Callable[[Path, str, int, dict[str, Any]], Figures]] = {
 def in_process(kind: str, path: Path, engine: str, threads: int, **options: Any) -> Figures:
     """A measurement in a process of its own, on as many cores as it has threads."""
     command = [
-        sys.executable,
-        "-m",
-        "tests.benchmarks.memory",
-        "--one",
-        kind,
-        str(path),
-        engine,
-        str(threads),
+        sys.executable, "-m", "tests.benchmarks.memory", "--one", kind, str(path), engine, str(threads),
         json.dumps(options),
-    ]
+    ]  # fmt: skip
     cores = available_cores()[:threads]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=lambda: pin(0, cores))
     if done.returncode:

@@ -63,15 +63,10 @@ def test_merged_keeps_all_times_and_the_smaller_figures() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.1234, "0.123"),
-        (1.234, "1.23"),
-        (9.99, "9.99"),
-        (12.34, "12.3"),
-        (123.4, "123"),
-        (1234.0, "1230"),
+        (0.1234, "0.123"), (1.234, "1.23"), (9.99, "9.99"), (12.34, "12.3"), (123.4, "123"), (1234.0, "1230"),
         (21987.0, "22000"),
     ],
-)
+)  # fmt: skip
 def test_three_digits(value: float, text: str) -> None:
     assert three_digits(value) == text
 
@@ -162,15 +157,9 @@ def test_group_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 FEW = {
-    "runs": 20,
-    "compilations": 2,
-    "files": 3,
-    "shapes": 20,
-    "threads": 4 * THREADS,
-    "sessions": 4 * THREADS,
-    "forks": 2,
-    "exits": 2,
-}
+    "runs": 20, "compilations": 2, "files": 3, "shapes": 20, "threads": 4 * THREADS, "sessions": 4 * THREADS,
+    "forks": 2, "exits": 2,
+}  # fmt: skip
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="fork and /proc")

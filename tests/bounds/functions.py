@@ -45,36 +45,10 @@ _GRIDS = {
 def _functions() -> dict[str, Function]:
     """Each function by its type, with parameters after a slash."""
     alone = [
-        "Exp",
-        "Log",
-        "Sqrt",
-        "Tanh",
-        "Sigmoid",
-        "Erf",
-        "Sin",
-        "Cos",
-        "Tan",
-        "Asin",
-        "Acos",
-        "Atan",
-        "Sinh",
-        "Cosh",
-        "Asinh",
-        "Acosh",
-        "Atanh",
-        "SoftPlus",
-        "SoftSign",
-        "Mish",
-        "HSwish",
-        "HSigmoid",
-        "Relu",
-        "Floor",
-        "Ceiling",
-        "Swish",
-        "Abs",
-        "Negative",
-        "Sign",
-    ]
+        "Exp", "Log", "Sqrt", "Tanh", "Sigmoid", "Erf", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh",
+        "Asinh", "Acosh", "Atanh", "SoftPlus", "SoftSign", "Mish", "HSwish", "HSigmoid", "Relu", "Floor", "Ceiling",
+        "Swish", "Abs", "Negative", "Sign",
+    ]  # fmt: skip
     found: dict[str, Function] = {type: getattr(opset, type.lower()) for type in alone}
     number = np.float32
     return found | {

@@ -8,17 +8,8 @@ from tests.support.cases import PDPD_AXIS, emptied, odd
 
 A, B = random("f32", 2, 3), random("f32", 2, 3, low=0.5, high=2, seed=1)
 BINARY = (
-    "Add",
-    "Subtract",
-    "Multiply",
-    "Maximum",
-    "Minimum",
-    "Divide",
-    "Mod",
-    "FloorMod",
-    "Power",
-    "SquaredDifference",
-)
+    "Add", "Subtract", "Multiply", "Maximum", "Minimum", "Divide", "Mod", "FloorMod", "Power", "SquaredDifference",
+)  # fmt: skip
 
 ROWS = []
 for op in BINARY:

@@ -182,15 +182,9 @@ DETECTED = [
 PYRAMID = {"output_size": "3", "sampling_ratio": "2", "pyramid_scales": "16, 32, 64"}
 # Of sizes for every level; beyond the border on each side; one without an area; one point.
 ROIS = [
-    [10, 10, 60, 70],
-    [-30, 5, 90, 200],
-    [0, 0, 319, 319],
-    [150, 100, 400, 420],
-    [250, -60, 300, 30],
-    [40, 60, 40, 90],
-    [-400, 3, -200, 50],
-    [33, 33, 33.5, 34],
-]
+    [10, 10, 60, 70], [-30, 5, 90, 200], [0, 0, 319, 319], [150, 100, 400, 420], [250, -60, 300, 30],
+    [40, 60, 40, 90], [-400, 3, -200, 50], [33, 33, 33.5, 34],
+]  # fmt: skip
 
 
 def extract(*, id, kind="f32", rois=ROIS, levels=3, **attributes):

@@ -6,27 +6,9 @@ from irexec.testing import Row, random, typed
 from tests.cases import Operation
 
 _ENDS = [
-    0.0,
-    -0.0,
-    1.0,
-    1.0625,
-    1.1875,
-    2.0**-9,
-    2.0**-10,
-    -(2.0**-8),
-    0.0129,
-    0.014,
-    447.0,
-    449.0,
-    -470.0,
-    57344.0,
-    61000.0,
-    -65504.0,
-    1e6,
-    np.inf,
-    -np.inf,
-    np.nan,
-]
+    0.0, -0.0, 1.0, 1.0625, 1.1875, 2.0**-9, 2.0**-10, -(2.0**-8), 0.0129, 0.014, 447.0, 449.0, -470.0, 57344.0,
+    61000.0, -65504.0, 1e6, np.inf, -np.inf, np.nan,
+]  # fmt: skip
 _WIDE = random("f32", 2, 3, 4, low=-500, high=500)
 fake_convert = Operation("FakeConvert", 13)
 ROWS: list[Row] = [

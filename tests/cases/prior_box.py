@@ -10,18 +10,9 @@ from irexec.testing import case, facts_case, refuses, typed
 GRID, IMAGE = [2, 3], [20, 45]
 ONE = [1, 1]
 EXAMPLE = {
-    "aspect_ratio": "2.0",
-    "clip": "false",
-    "density": "",
-    "fixed_ratio": "",
-    "fixed_size": "",
-    "flip": "true",
-    "max_size": "38.46",
-    "min_size": "16.0",
-    "offset": "0.5",
-    "step": "16.0",
-    "variance": "0.1,0.1,0.2,0.2",
-}
+    "aspect_ratio": "2.0", "clip": "false", "density": "", "fixed_ratio": "", "fixed_size": "", "flip": "true",
+    "max_size": "38.46", "min_size": "16.0", "offset": "0.5", "step": "16.0", "variance": "0.1,0.1,0.2,0.2",
+}  # fmt: skip
 CLUSTERS = {
     "clip": "false",
     "height": "44.0,10.0,30.0,19.0,94.0,32.0,61.0,53.0,17.0",

@@ -98,13 +98,8 @@ for _type, _given in _FACTS.items():
 
 _SIZES = {"hidden_size": 5, "activations": "sigmoid, tanh", "clip": 0, "linear_before_reset": False}
 _CELL = [
-    few(2, 3),
-    few(2, 5, seed=1),
-    few(15, 3, seed=2),
-    few(15, 5, seed=3),
-    few(15, seed=4),
-    few(2, 1, seed=5, low=0),
-]
+    few(2, 3), few(2, 5, seed=1), few(15, 3, seed=2), few(15, 5, seed=3), few(15, seed=4), few(2, 1, seed=5, low=0),
+]  # fmt: skip
 _SEQUENCE = [
     few(2, 4, 3), few(2, 1, 5, seed=1), indices(4, 4), few(1, 15, 3, seed=2), few(1, 15, 5, seed=3), few(1, 15, seed=4),
     few(2, 4, 1, seed=5, low=0),

@@ -7,14 +7,8 @@ from tests.cases import Operation
 from tests.support.cases import emptied, odd
 
 NUMBERS = {
-    "ReduceSum": 1,
-    "ReduceMean": 1,
-    "ReduceProd": 1,
-    "ReduceMax": 1,
-    "ReduceMin": 1,
-    "ReduceL1": 4,
-    "ReduceL2": 4,
-}
+    "ReduceSum": 1, "ReduceMean": 1, "ReduceProd": 1, "ReduceMax": 1, "ReduceMin": 1, "ReduceL1": 4, "ReduceL2": 4,
+}  # fmt: skip
 LOGICAL = ("ReduceLogicalAnd", "ReduceLogicalOr")
 T = typed("boolean", [True, False])
 ROWS = []

@@ -172,14 +172,9 @@ _ISTFT: list[Row] = [
 ]  # fmt: skip
 
 ROWS: list[Row] = [
-    *_complex_rows("DFT"),
-    *_complex_rows("IDFT"),
-    *_real_rows("RDFT", ()),
-    *_real_rows("IRDFT", (2,)),
-    *_ABOVE,
-    *_STFT,
-    *_ISTFT,
-]
+    *_complex_rows("DFT"), *_complex_rows("IDFT"), *_real_rows("RDFT", ()), *_real_rows("IRDFT", (2,)), *_ABOVE,
+    *_STFT, *_ISTFT,
+]  # fmt: skip
 ROWS += [
     rdft(np.zeros((0, 4, 5), np.float32), [1, 2], gives=np.zeros((0, 4, 3, 2), np.float32), id="no signals"),
     case(

@@ -93,18 +93,8 @@ def test_the_document(capsys: Capture) -> None:
     }  # fmt: skip
     (engine,) = document["engines"]
     assert set(engine) == {
-        "engine",
-        "version",
-        "load",
-        "first",
-        "minimum",
-        "p50",
-        "p90",
-        "p99",
-        "throughput",
-        "peak_bytes",
-        "ratio",
-    }
+        "engine", "version", "load", "first", "minimum", "p50", "p90", "p99", "throughput", "peak_bytes", "ratio",
+    }  # fmt: skip
     assert engine["engine"] == "irexec"
     assert 0 < engine["minimum"] <= engine["p50"] <= engine["p90"] <= engine["p99"]
     assert 1000 / engine["p99"] <= engine["throughput"] <= 1000 / engine["minimum"]

@@ -145,15 +145,9 @@ def test_without_weights_there_is_a_warning(tmp_path: Path, capsys: Capture) -> 
     assert "warning: the values of 7 constants cannot be read" in capsys.readouterr().err
     lines = _shown(capsys, A, tmp_path / "a.xml")
     assert lines[2:] == [
-        "@@ 7 x Const @@",
-        "      1 conv0.w",
-        "      3 conv0.b_1",
-        "      7 conv3.w",
-        "      ... and 4 more",
-        "- bytes: in the file",
-        "+ bytes: not in the file",
-        "7 layers changed",
-    ]
+        "@@ 7 x Const @@", "      1 conv0.w", "      3 conv0.b_1", "      7 conv3.w", "      ... and 4 more",
+        "- bytes: in the file", "+ bytes: not in the file", "7 layers changed",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -289,14 +289,8 @@ def test_variables_of_one_name_stay_apart(versions: tuple[int, int], tmp_path: P
         model.save(tmp_path / f"{name}.xml")
     joined = tmp_path / "joined.xml"
     words = [
-        "join",
-        str(tmp_path / "first.xml"),
-        str(tmp_path / "second.xml"),
-        "--map",
-        "a_out=b_in",
-        "-o",
-        str(joined),
-    ]
+        "join", str(tmp_path / "first.xml"), str(tmp_path / "second.xml"), "--map", "a_out=b_in", "-o", str(joined),
+    ]  # fmt: skip
     assert run(words) == 0
     model = irexec.read_model(joined)
     assert [node.attributes["variable_id"] for node in model.sinks] == ["sum", "sum_1"]

@@ -74,15 +74,10 @@ def test_empty_texts_are_refused(command: str, option: str, capsys: Capture) -> 
 @pytest.mark.parametrize(
     ("text", "size"),
     [
-        ("1", 1),
-        ("500M", 500_000_000),
-        ("2g", 2_000_000_000),
-        ("1.5GiB", 3 << 29),
-        ("10 kB", 10_000),
-        ("2KiB", 2048),
-        ("1T", 10**12),
+        ("1", 1), ("500M", 500_000_000), ("2g", 2_000_000_000), ("1.5GiB", 3 << 29), ("10 kB", 10_000),
+        ("2KiB", 2048), ("1T", 10**12),
     ],
-)
+)  # fmt: skip
 def test_sizes(text: str, size: int) -> None:
     assert MEMORY_SIZE.convert(text, None, None) == size
 

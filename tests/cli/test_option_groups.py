@@ -59,17 +59,9 @@ def test_groups_have_headings(capsys: Capture) -> None:
     text = stdout(capsys, "infer", "--help")
     headings = [line.rstrip(":") for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert headings == [
-        "Options",
-        "Inputs",
-        "Steps and state",
-        "Weights",
-        "Images",
-        "Results",
-        "Tolerance",
-        "Trap",
-        "Computation",
+        "Options", "Inputs", "Steps and state", "Weights", "Images", "Results", "Tolerance", "Trap", "Computation",
         "Limits",
-    ]
+    ]  # fmt: skip
 
 
 def test_the_list_of_commands_is_grouped(capsys: Capture) -> None:

@@ -22,19 +22,9 @@ MODEL = DIGITS / "classifier.xml"
 def test_the_document(capsys: Capture) -> None:
     document = json.loads(streams(capsys, "profile", MODEL, "--runs", 2, "--threads", 1, "--json")[0])
     assert set(document) == {
-        "schema",
-        "model",
-        "threads",
-        "kernels",
-        "runs",
-        "milliseconds",
-        "minimum",
-        "observed",
-        "in_steps",
-        "cost",
-        "by",
-        "rows",
-    }
+        "schema", "model", "threads", "kernels", "runs", "milliseconds", "minimum", "observed", "in_steps", "cost",
+        "by", "rows",
+    }  # fmt: skip
     assert (document["schema"], document["by"], document["threads"], document["runs"]) == (1, "step", 1, 2)
     keys = {"name", "layers", "type", "algorithm", "milliseconds", "share", "macs", "parameters", "bytes", "gflops"}
     assert all(set(row) == keys for row in document["rows"])

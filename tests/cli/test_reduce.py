@@ -279,17 +279,9 @@ sys.exit('type="MaxPool"' in text and 'type="ReLU"' in text)"""
 def test_an_interrupted_reduction_goes_on(number: signal.Signals, stop_at: int, tmp_path: Path) -> None:
     output, counter = tmp_path / "min.xml", tmp_path / "counter"
     command = [
-        sys.executable,
-        "-m",
-        "irexec",
-        "reduce",
-        CLASSIFIER,
-        "-o",
-        str(output),
-        "--check",
-        check(tmp_path, SLOW),
+        sys.executable, "-m", "irexec", "reduce", CLASSIFIER, "-o", str(output), "--check", check(tmp_path, SLOW),
         "--json",
-    ]
+    ]  # fmt: skip
 
     def start(*more: str, **variables: str) -> subprocess.CompletedProcess[str]:
         counter.unlink(missing_ok=True)

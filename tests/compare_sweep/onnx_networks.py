@@ -182,20 +182,10 @@ def quantised(g: Graph) -> None:
 NETWORKS: dict[str, Callable[[Graph], None]] = {
     build.__name__: build
     for build in (
-        residual,
-        depthwise,
-        segmentation,
-        detector,
-        encoder,
-        decoder,
-        decoder_with_past,
-        lstm,
-        gru,
-        loop,
-        scan,
+        residual, depthwise, segmentation, detector, encoder, decoder, decoder_with_past, lstm, gru, loop, scan,
         quantised,
     )
-}
+}  # fmt: skip
 
 
 def model(name: str) -> onnx.ModelProto:

@@ -240,13 +240,8 @@ def test_a_row_says_what_the_step_gives() -> None:
 def test_without_optimisation_every_layer_is_a_step_of_the_reference_kernel() -> None:
     plan = irexec.compile_model(product(), optimize=False).plan
     assert [row.layers for row in plan.steps] == [
-        ("product",),
-        ("folded",),
-        ("added",),
-        ("active",),
-        ("reshaped",),
-        ("last",),
-    ]
+        ("product",), ("folded",), ("added",), ("active",), ("reshaped",), ("last",),
+    ]  # fmt: skip
     assert {row.algorithm for row in plan.steps} == {"reference"}
     assert (plan.passes, plan.arena) == ({}, 0)
 

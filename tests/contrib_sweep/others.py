@@ -144,13 +144,8 @@ def quantized_embedding(rng: np.random.Generator) -> ContribCase:
         group[2] = group[2] if segments else None
     mask = np.array([[1, 1, 0], [1, 0, 0]], np.int32) if chance(rng) else None
     inputs: list[Input] = [
-        ids(5),
-        ids(2) if segments else None,
-        *map(_fixed, tables),
-        mask,
-        *map(_fixed, scales),
-        *map(_fixed, zeros),
-    ]
+        ids(5), ids(2) if segments else None, *map(_fixed, tables), mask, *map(_fixed, scales), *map(_fixed, zeros),
+    ]  # fmt: skip
     return ContribCase(node("QEmbedLayerNormalization", inputs, 2, epsilon=1e-5), tolerance=1e-3)
 
 

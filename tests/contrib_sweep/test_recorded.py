@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+import numpy as np
 import pytest
 
 import converters
 import irexec
 from irexec.ir.dims import ANY
-from tests.contrib_sweep.case import Arrays
+from tests.contrib_sweep.case import Arrays, Input, node
 from tests.contrib_sweep.record import SAMPLE, recorded
 from tests.contrib_sweep.sweep import DRAWS, converted_answer, difference, digest, drawn
 
@@ -46,3 +50,82 @@ def test_case_of_unknown_sizes(key: tuple[str, int, str]) -> None:
         return
     results = list(irexec.compile_model(converted)(case.row.feeds).values())
     assert difference(case, results, _ANSWERS[key]) == ""
+
+
+# Attributes that nobody defines or that are not converted: one sentence, which names the node and the attribute.
+
+
+def _f(*shape: int) -> np.ndarray:
+    return np.zeros(shape, np.float32)
+
+
+def _u8(*shape: int) -> np.ndarray:
+    return np.zeros(shape, np.uint8)
+
+
+def _i32(*values: int) -> np.ndarray:
+    return np.array(values, np.int32)
+
+
+_GROUPED: list[Input] = [_f(1, 1, 32), _f(1, 1, 16), _f(1, 1, 16), _f(1, 1, 4, 16), _f(1, 1, 4, 16), _i32(4), _i32(5)]
+_HEADS = {"num_heads": 2, "kv_num_heads": 1}
+_MOE: list[Input] = [_f(2, 8), _f(2, 3), _f(3, 4, 8), None, _f(3, 8, 4)]
+_QMOE: list[Input] = [_f(2, 32), _f(2, 3), _u8(3, 4, 16), _f(3, 4), None, _u8(3, 32, 2), _f(3, 32)]
+_STATES: list[Input] = [_f(1, 2, 4), _f(1, 2, 4), _f(1, 2, 4)]
+_ONE = {"q_num_heads": 1, "kv_num_heads": 1}
+_CONV: list[Input] = [_f(1, 2, 4), _f(2, 1, 3)]
+_TOKENS: list[Input] = [_f(4, 1, 4), _f(4, 1, 4), _f(4, 1, 4)]
+_PAGES: list[Input] = [
+    _f(2, 16), _f(2, 16), _f(2, 16), _f(3, 4, 1, 16), _f(3, 4, 1, 16), _i32(0, 2), _i32(0), _i32(1)[None],
+]  # fmt: skip
+# fmt: off
+_INVALID: list[tuple[str, list[Input], int, dict[str, Any], str]] = [
+    ("GroupQueryAttention", _GROUPED, 3, _HEADS | {"causal": 2}, "causal is 2"),
+    ("GroupQueryAttention", _GROUPED, 3, _HEADS | {"qk_output": 3}, "qk_output is 3"),
+    ("GroupQueryAttention", _GROUPED, 4, _HEADS, "needs a qk_output of 1 or 2"),
+    ("GroupQueryAttention", _GROUPED, 3, _HEADS | {"k_quant_type": "PER_ROW"}, "k_quant_type is 'PER_ROW'"),
+    ("GroupQueryAttention", _GROUPED, 3, _HEADS | {"k_quant_type": "PER_TENSOR"}, "k_quant_type .* needs the scale"),
+    ("GroupQueryAttention", _GROUPED, 3, _HEADS | {"sliding_window_cache": 1}, "needs a local_window_size"),
+    ("GroupQueryAttention", _GROUPED, 3, _HEADS | {"causal": 0, "local_window_size": 2}, "local_window_size is 2, which needs causal 1"),
+    ("GroupQueryAttention", _GROUPED, 3, _HEADS | {"sliding_window_cache": 1, "local_window_size": 9}, "smaller than local_window_size 9"),
+    ("GroupQueryAttention", _GROUPED, 3, _HEADS | {"do_rotary": 1}, "do_rotary needs cos_cache"),
+    ("MoE", _MOE, 1, {"k": 4}, "k is 4"),
+    ("MoE", _MOE, 1, {"activation_type": "swiglu"}, "swiglu_fusion is 0"),
+    ("MoE", _MOE, 1, {"activation_type": "mish"}, "activation_type is 'mish'"),
+    ("QMoE", _QMOE, 1, {"block_size": 24}, "block_size 24"),
+    ("LinearAttention", _STATES, 2, _ONE, "update_rule gated_delta needs decay"),
+    ("LinearAttention", _STATES, 2, _ONE | {"update_rule": "linear", "state_window": 9}, "state_window is 9"),
+    ("CausalConvWithState", _CONV, 2, {"dilation": 0}, "dilation is 0"),
+    ("GatedDeltaNet", _TOKENS, 2, {"update_rule": "linear"}, "initial_state is missing"),
+    ("GatedDeltaNet", [*_TOKENS, None, None, None, _f(2, 1, 4, 4)], 2, {"update_rule": "linear", "state_update_capacity": 2}, "state_update_capacity is 2"),
+    ("VarlenCausalConvWithState", [_f(4, 2), _f(2, 1, 3), _i32(0, 4), None, _f(1, 2, 2)], 2, {"state_update_capacity": 1}, "state_update_capacity is 1"),
+    ("MRotaryEmbedding", [_f(1, 2, 16), np.zeros((3, 1, 2), np.int64), _f(4, 8), _f(4, 8)], 1, {"mrope_section": [1, 2, 3]}, r"mrope_section is \[1, 2, 3\]"),
+    ("DecoderMaskedMultiHeadAttention", [*[_f(1, 1, 8)] * 3, None, None, *[_f(1, 1, 4, 8)] * 2], 3, {"num_heads": 1, "past_present_share_buffer": 1},
+        "past_present_share_buffer needs past_sequence_length"),
+]
+_UNSUPPORTED: list[tuple[str, list[Input], int, dict[str, Any], str]] = [
+    ("GroupQueryAttention", _GROUPED, 4, _HEADS | {"sliding_window_cache": 1, "local_window_size": 2, "qk_output": 1}, "qk_output with sliding_window_cache"),
+    ("MoE", _MOE, 1, {"use_sparse_mixer": 1}, "use_sparse_mixer 1"),
+    ("QMoE", _QMOE, 1, {"quant_type": "fp4"}, "quant_type 'fp4'"),
+    ("QMoE", _QMOE, 1, {"expert_weight_bits": 3}, "expert_weight_bits 3"),
+    ("QMoE", _QMOE, 1, {"weights_prepacked": 1}, "weights_prepacked 1"),
+    ("CausalConvWithState", _CONV, 2, {"ndim": 2}, "ndim 2"),
+    ("CausalConvWithState", _CONV, 2, {"state_length": 9}, "state_length 9"),
+    ("PagedAttention", _PAGES, 3, {"num_heads": 1, "kv_num_heads": 1, "kv_cache_layout": "LATENT"}, "kv_cache_layout 'LATENT'"),
+    ("MatMulFpQ4", [_f(1, 32), _u8(40), np.array([32, 2])], 1, {"blk_quant_type": 2}, "blk_quant_type 2"),
+]
+# fmt: on
+_ROWS = [(*row, False) for row in _INVALID] + [(*row, True) for row in _UNSUPPORTED]
+
+
+@pytest.mark.parametrize(("operator", "inputs", "outputs", "attributes", "message", "unsupported"), _ROWS)
+def test_refused(
+    operator: str, inputs: list[Input], outputs: int, attributes: dict[str, Any], message: str, unsupported: bool
+) -> None:
+    with pytest.raises(irexec.ConversionError) as caught:
+        converters.convert(node(operator, inputs, outputs, **attributes).model())
+    assert re.search(rf"^node 'node' \(com.microsoft.{operator} of opset 1\): .*{message}", str(caught.value)), (
+        caught.value
+    )
+    assert "\n" not in str(caught.value)
+    assert caught.value.unsupported is unsupported

@@ -292,15 +292,9 @@ def test_inputs_and_constants_as_outputs_keep_their_names_both_ways(case: str) -
     model = converters.convert(model_of(graph, **constants))
     given = {name: np.array([i + 1, -2], np.float32) for i, name in enumerate(inputs)}
     expected = {
-        "a": given["a"],
-        "r": [1, 0],
-        "w": [5, 6],
-        "v": [5, 6],
-        "c": [2, -2],
-        "d": [1, -2],
-        "y": [6, 4],
+        "a": given["a"], "r": [1, 0], "w": [5, 6], "v": [5, 6], "c": [2, -2], "d": [1, -2], "y": [6, 4],
         "z": given["a"],
-    }
+    }  # fmt: skip
     if not constants:
         expected["y"] = given["a"]
     # OpenVINO finds an input by the tensor names of its Parameter alone.

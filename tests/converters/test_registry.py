@@ -79,14 +79,8 @@ def test_newest_version_not_newer_than_the_opset() -> None:
     for since in (1, 6, 13):
         add("Probe", since, "test", lambda ctx: None)
     assert [getattr(find("Probe", "test", opset), "since", None) for opset in (0, 1, 5, 6, 12, 13, 99)] == [
-        None,
-        1,
-        1,
-        6,
-        6,
-        13,
-        13,
-    ]
+        None, 1, 1, 6, 6, 13, 13,
+    ]  # fmt: skip
     assert find("Probe", "other", 13) is None
 
 

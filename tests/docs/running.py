@@ -21,8 +21,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from tests.docs.diffs import apply
-from tests.docs.matching import matches
+from tests.docs.matching import apply, matches
 from tests.docs.pages import Block, blocks, commands, output_of
 from tests.docs.terminal import show, terminal
 from tests.support.paths import ROOT

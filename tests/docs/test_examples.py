@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.diffs import DoesNotApply, apply
-from tests.docs.matching import matches, normal
+from tests.docs.matching import DoesNotApply, apply, matches, normal
 from tests.docs.pages import Block, blocks, commands, pages
 from tests.docs.running import FailedExample, NotAnExample, run_page
 from tests.docs.update import updated
@@ -84,22 +83,9 @@ def test_shell_lines(page: str, line: str) -> None:
     for part in line.split("&&"):
         name, *words = part.split()
         assert name in (
-            "eval",
-            "export",
-            "pip",
-            "python",
-            "pytest",
-            "irexec",
-            "git",
-            "sphinx-build",
-            ".ci/release",
-            ".ci/run",
-            "pre-commit",
-            "ruff",
-            "mypy",
-            "cd",
-            "curl",
-        ), part
+            "eval", "export", "pip", "python", "pytest", "irexec", "git", "sphinx-build", ".ci/release", ".ci/run",
+            "pre-commit", "ruff", "mypy", "cd", "curl",
+        ), part  # fmt: skip
         if name == "python" and words[0] == "-m":
             assert importlib.util.find_spec(words[1]) is not None or words[1] in _INSTALLED_BY_PAGES, part
         for path in re.findall(r"(?<![\w/.])(?:tests|docs|samples)/[\w./-]*", part):
@@ -214,3 +200,34 @@ def test_diffs() -> None:
     assert apply("a\nb\nc\n", " a\n+new\n b\n@@\n-c\n") == "a\nnew\nb\n"
     with pytest.raises(DoesNotApply):
         apply("a\na\n", "-a\n")
+
+
+# The guides for developers add something that works; tests/docs/test_examples.py runs them and compares their outputs.
+
+
+# What each guide must show, command by command: removing a step would leave the guide untested.
+_SHOWS = {
+    "add-operation.md": ["python -m pytest", "irexec ops SoftShrink", "irexec validate", "irexec infer"],
+    "add-translator.md": ["irexec ops --check", "irexec convert", "irexec infer"],
+    "add-pass.md": ["python -m pytest", "irexec inspect"],
+    "add-fast-kernel.md": ["python -m pytest tests/backend", "python -m pytest tests/test_laws.py", "irexec inspect grn.xml --plan"],
+    "add-c-kernel.md": [
+        "python -m irexec.native.build",
+        "python -m pytest tests/backend/test_native_grn.py",
+        "python -m pytest tests/test_laws.py",
+        "irexec inspect grn.xml --plan",
+    ],
+    "add-export.md": ["python -m pytest tests/to_onnx/test_rows.py", "irexec convert", "irexec infer"],
+    "add-bound.md": ["python -m pytest", "irexec judge"],
+    "add-finding.md": ["python -m pytest", "irexec validate", "irexec explain IR307"],
+    "add-command.md": ["python -m pytest tests/cli/test_depth.py", "irexec depth"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _SHOWS)
+def test_a_guide_shows_each_step(name: str) -> None:
+    found = blocks((ROOT / "docs" / "development" / name).read_text("utf-8"))
+    assert any(block.caption for block in found)
+    shown = [command.words for block in found if block.language == "console" for command in commands(block)]
+    assert len(shown) == len(_SHOWS[name])
+    assert all(words.startswith(start) for words, start in zip(shown, _SHOWS[name], strict=True))

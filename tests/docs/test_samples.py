@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.batch import examples
 from tests.support.paths import DIGITS, ROOT, SAMPLES
 
 
@@ -40,3 +42,21 @@ def test_the_pipeline_of_ray_wants_two_arguments_before_it_starts_ray(tmp_path: 
     assert (
         done.stderr == "usage: python classify.py IMAGES TABLE, two folders or addresses such as s3://bucket/images\n"
     )
+
+
+# The test of the examples of many items sees results that differ from a loop.
+
+
+def _written(path: Path, shift: int, count: int = 12) -> Path:
+    digits = {f"digit_{i}.png": i for i in range(10)} | {"noisy_3.png": 3, "noisy_8.png": 8}
+    rows = [
+        {"item": f"samples/digits/{name}", "probabilities.class": [digit + shift]} for name, digit in digits.items()
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:count]))
+    return path
+
+
+@pytest.mark.parametrize(("shift", "count", "problems"), [(0, 12, 0), (1, 12, 12), (0, 11, 1)])
+def test_results_are_compared_with_a_loop(shift: int, count: int, problems: int, tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    assert len(examples._compared(_written(tmp_path / "classes.jsonl", shift, count), 12)) == problems

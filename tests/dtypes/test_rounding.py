@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from irexec.dtypes.elements import BF16, F8E4M3, Element, element, pack, round_to, unpack
+from irexec.dtypes.elements import BF16, ELEMENTS, F8E4M3, Element, element, lowest, pack, round_to, unpack
 from irexec.ops.conversion import converted
 from tests.data.elements import elements
 
@@ -99,3 +100,32 @@ def test_shapes_and_orders_are_kept(name: str) -> None:
     for shape in [(), (0,), (2, 0, 3)]:
         rounded = round_to(kind, np.ones(shape, kind.carrier))
         assert (rounded.shape, rounded.dtype) == (shape, kind.carrier)
+
+
+# The lowest values of element types.
+
+
+@pytest.mark.parametrize("one", [one for one in ELEMENTS if one.extension is not None], ids=str)
+def test_it_is_that_of_ml_dtypes(one: object) -> None:
+    kind = element(str(one))
+    dtype = np.dtype(getattr(ml_dtypes, kind.extension)) if hasattr(ml_dtypes, kind.extension or "") else None
+    if dtype is None:
+        pytest.skip("ml_dtypes does not have it")
+    limits = ml_dtypes.finfo(dtype) if kind.is_float else ml_dtypes.iinfo(dtype)
+    assert lowest(kind) == float(limits.min)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("f16", -65504),
+        ("f32", float(np.finfo(np.float32).min)),
+        ("i8", -128),
+        ("u8", 0),
+        ("i64", -(2**63)),
+        ("u3", 0),
+        ("nf4", -1),
+    ],
+)
+def test_others(name: str, value: float) -> None:
+    assert lowest(element(name)) == value

@@ -14,19 +14,9 @@ from tests.support.paths import ROOT
 
 # Prefixes of events that no case has a reason for.
 _FORBIDDEN = (
-    "socket.",
-    "subprocess.",
-    "os.system",
-    "os.exec",
-    "os.posix_spawn",
-    "os.spawn",
-    "os.fork",
-    "pty.",
-    "pickle.",
-    "ftplib.",
-    "urllib.",
-    "webbrowser.",
-)
+    "socket.", "subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "pty.", "pickle.",
+    "ftplib.", "urllib.", "webbrowser.",
+)  # fmt: skip
 # Other runtimes run in processes of their own, and so do patterns, models of SentencePiece and the engines of bench.
 _STARTS_PROCESSES = ("irexec/io/processes.py:__init__", "irexec/tokenizers/isolated.py:__init__")
 # Events whose first arguments are paths that are changed.
@@ -35,15 +25,9 @@ _CHANGES = {
     "os.utime": 1, "shutil.move": 2, "shutil.rmtree": 1,
 }  # fmt: skip
 _READABLE = (
-    "/proc/self/",
-    "/proc/meminfo",
-    "/proc/cpuinfo",
-    "/sys/fs/cgroup/",
-    "/sys/devices/system/cpu/",
-    "/dev/null",
-    "/dev/urandom",
-    "/etc/os-release",
-)
+    "/proc/self/", "/proc/meminfo", "/proc/cpuinfo", "/sys/fs/cgroup/", "/sys/devices/system/cpu/", "/dev/null",
+    "/dev/urandom", "/etc/os-release",
+)  # fmt: skip
 
 # The fuzzer's own clock reads how long processes that a case has started have waited.
 _CLOCK = re.compile(r"/proc/\d+/(schedstat|task/\d+/children)")

@@ -18,21 +18,9 @@ _SHAPES = [
     "x[0,99999999999999999999]", "x[1]y",
 ]  # fmt: skip
 _SOURCES = [
-    "random",
-    "zeros",
-    "ones",
-    "x=random",
-    "0=ones",
-    "-",
-    "x=-",
-    "=",
-    "x=",
-    "nosuch=random",
-    "random=random",
-    "",
-    "x=y=z",
-    "9=zeros",
-]
+    "random", "zeros", "ones", "x=random", "0=ones", "-", "x=-", "=", "x=", "nosuch=random", "random=random", "",
+    "x=y=z", "9=zeros",
+]  # fmt: skip
 _NAMES = ["l1", "x", "y", "0", "1", "l1:0", "l1:9", "nosuch", "", "-1", "99999999999999999999", "l1:"]
 # Nothing outside of the folder.
 _TEXTS = [text for text in odd.TEXTS if "/" not in text]
@@ -110,21 +98,9 @@ def _value(rng: random.Random, parameter: Any, files: Sequence[str]) -> str:
         return rng.choice(_NAMES)
     if isinstance(kind, click.Path) or name == "inputs":
         paths = [
-            *files,
-            *files,
-            "out.npz",
-            "out.png",
-            "out.xml",
-            "out\udcfe.npz",
-            "out\udcfe.xml",
-            ".",
-            "",
-            "nosuch",
-            "folder",
-            "folder/new.xml",
-            "out/",
-            *_TEXTS,
-        ]
+            *files, *files, "out.npz", "out.png", "out.xml", "out\udcfe.npz", "out\udcfe.xml", ".", "", "nosuch",
+            "folder", "folder/new.xml", "out/", *_TEXTS,
+        ]  # fmt: skip
         path = rng.choice(paths)
         return rng.choice([path, f"x={path}", f"image={path}", rng.choice(_SOURCES)]) if name == "inputs" else path
     return rng.choice(odd.NUMBER_TEXTS) if rng.random() < 0.7 else rng.choice(_TEXTS)

@@ -15,21 +15,9 @@ from tests.fuzz import odd, onnx_corpus
 
 _TYPES = [*range(27), 99, -1]
 _SHAPES: list[list[int | str | None]] = [
-    [],
-    [0],
-    [1],
-    [3],
-    [-1],
-    ["n"],
-    [None],
-    [2, 3],
-    [1, 1, 2, 2],
-    [2**62],
-    [2**62, 2**62],
-    [5] * 7,
-    ["n", "n"],
+    [], [0], [1], [3], [-1], ["n"], [None], [2, 3], [1, 1, 2, 2], [2**62], [2**62, 2**62], [5] * 7, ["n", "n"],
     [0, 2**40],
-]
+]  # fmt: skip
 _INTEGER = {Field.TYPE_INT32, Field.TYPE_INT64, Field.TYPE_UINT64, Field.TYPE_UINT32, Field.TYPE_ENUM}
 
 
@@ -106,16 +94,10 @@ def _scalar(field: Any, value: Any, rng: random.Random) -> Any:
     if field.type == Field.TYPE_BYTES:
         return rng.choice(
             [
-                b"",
-                value[:-1],
-                value + b"\x00",
-                b"\xff" * len(value),
-                b"\xff\xfe",
-                b"linear",
-                b"SAME_UPPER",
+                b"", value[:-1], value + b"\x00", b"\xff" * len(value), b"\xff\xfe", b"linear", b"SAME_UPPER",
                 rng.randbytes(len(value)),
             ]
-        )
+        )  # fmt: skip
     return not value
 
 

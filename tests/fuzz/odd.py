@@ -15,26 +15,9 @@ INTEGERS = [
     2**63 - 1, 2**63, -(2**63), 2**64 - 1, 10**19, 10**30,
 ]  # fmt: skip
 FLOATS = [
-    0.0,
-    -0.0,
-    0.5,
-    1.0,
-    -1.5,
-    1.2,
-    1.7,
-    1e-45,
-    1e-40,
-    1e-5,
-    65504.0,
-    1e6,
-    2.0**31,
-    2.0**63,
-    3.4e38,
-    1e308,
-    float("nan"),
-    float("inf"),
-    float("-inf"),
-]
+    0.0, -0.0, 0.5, 1.0, -1.5, 1.2, 1.7, 1e-45, 1e-40, 1e-5, 65504.0, 1e6, 2.0**31, 2.0**63, 3.4e38, 1e308,
+    float("nan"), float("inf"), float("-inf"),
+]  # fmt: skip
 ELEMENTS = [
     "f32", "f64", "f16", "bf16", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1", "nf4", "i4", "i8", "i16", "i32", "i64", "u1", "u2", "u3", "u4", "u6",
     "u8", "u16", "u32", "u64", "boolean", "string",
@@ -56,23 +39,9 @@ TEXTS = [
     "é", "\U0001f600", "\ufeff", "a,b", "a:0", '"', "'", "\\", "%s", "{}", "-", "--json", "=", "\x7f", "\r",
 ]  # fmt: skip
 NUMBER_TEXTS = [
-    *map(str, INTEGERS),
-    "1e5",
-    "0.5",
-    "nan",
-    "inf",
-    "-inf",
-    "1e400",
-    "0x10",
-    "1_000",
-    "+1",
-    " 1 ",
-    "٣",
-    "1.0",
-    "true",
-    "-0",
-    "1e-400",
-]
+    *map(str, INTEGERS), "1e5", "0.5", "nan", "inf", "-inf", "1e400", "0x10", "1_000", "+1", " 1 ", "٣", "1.0",
+    "true", "-0", "1e-400",
+]  # fmt: skip
 WORDS = [
     "numpy", "none", "pdpd", "explicit", "valid", "same_upper", "same_lower", "floor", "ceil", "linear", "nearest", "cubic", "linear_onnx", "avg", "max",
     "sizes", "scales", "index", "mask", "opset1", "opset8", "opset17", "opset99", "f32", "i64", "FP16", "I64", "BOOL", "STRING", "dynamic", "undefined",

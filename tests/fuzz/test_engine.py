@@ -100,17 +100,8 @@ def test_findings_do_not_depend_on_the_number_of_workers(tmp_path: Path, capsys:
     for workers in ("1", "2"):
         folder = tmp_path / workers
         words = [
-            "--target",
-            "inputs",
-            "--cases",
-            "60",
-            "--workers",
-            workers,
-            "--minimise",
-            "0",
-            "--output",
-            str(folder),
-        ]
+            "--target", "inputs", "--cases", "60", "--workers", workers, "--minimise", "0", "--output", str(folder),
+        ]  # fmt: skip
         main([*words, "--plant", "tests.fuzz.planted:frequent_exception"])
         capsys.readouterr()
         found.append({path.name: path.read_text("utf-8") for path in folder.iterdir()})
@@ -121,17 +112,10 @@ def test_findings_do_not_depend_on_the_number_of_workers(tmp_path: Path, capsys:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        b"a\nb",
-        b"a\n",
-        b"--- x\n",
-        b"\xff\x00",
-        bytes(5000),
-        b"\r\n",
-        "\u202e".encode(),
+        b"", b"a\nb", b"a\n", b"--- x\n", b"\xff\x00", bytes(5000), b"\r\n", "\u202e".encode(),
         bytes(range(256)) + bytes(13),
     ],
-)
+)  # fmt: skip
 def test_a_file_is_kept_as_it_is(data: bytes) -> None:
     case = Case("xml", {"m.xml": data, "a b\n.bin": b"x"}, {"a": [1.5, float("inf"), "é\n"], "b": None})
     again = read_case(write_case(case, "a comment\nof two lines"))

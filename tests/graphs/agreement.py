@@ -35,15 +35,9 @@ TRIALS = 6
 _MARGIN = 4.0
 """How much further apart than the noisy runs results may be: these are few."""
 _COARSE = {
-    "f16": 2e-3,
-    "bf16": 1.6e-2,
-    "f8e4m3": 0.13,
-    "f8e5m2": 0.26,
-    "f64": 1e-9,
-    "f4e2m1": 0.3,
-    "nf4": 0.2,
+    "f16": 2e-3, "bf16": 1.6e-2, "f8e4m3": 0.13, "f8e5m2": 0.26, "f64": 1e-9, "f4e2m1": 0.3, "nf4": 0.2,
     "f8e8m0": 0.5,
-}
+}  # fmt: skip
 _CLOSE = 2e-6
 _OVERFLOWING = 1e30
 _ROUNDING = 5e-5

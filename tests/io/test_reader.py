@@ -180,13 +180,8 @@ def test_empty_constants_as_openvino_writes_them() -> None:
     constants = [node.constant for node in model.nodes if node.constant is not None and node.constant.count == 0]
     assert sorted(constant.size for constant in constants) == [0, 0, 1, 1, 1, 8]
     assert sorted(constant_value(constant).shape for constant in constants) == [
-        (0,),
-        (0,),
-        (0,),
-        (0, 3),
-        (0, 3),
-        (2, 0),
-    ]
+        (0,), (0,), (0,), (0, 3), (0, 3), (2, 0),
+    ]  # fmt: skip
 
 
 def test_wide_layers_are_joined_in_linear_time() -> None:

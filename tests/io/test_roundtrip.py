@@ -21,7 +21,7 @@ from irexec.dtypes.elements import F32, element
 from irexec.io.xml import decode_names, encode_names
 from irexec.ir.constants import constant_value
 from tests.support.equality import differences
-from tests.support.xml import canonical
+from tests.support.markup import canonical
 
 _WRITTEN = sorted((Path(__file__).parent.parent / "data" / "openvino").rglob("*.xml"))
 

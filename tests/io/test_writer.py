@@ -20,7 +20,7 @@ from irexec.ir.constants import Constant
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, ModelGraph, Node, Value
 from tests.support.equality import differences
-from tests.support.xml import canonical
+from tests.support.markup import canonical
 
 IRS = sorted((Path(__file__).parent.parent / "data" / "openvino").rglob("*.xml"))
 
@@ -149,15 +149,9 @@ def _fail(model: ModelGraph, change: str) -> None:
 
 
 FAILURES = [
-    "no edge arrives at input port 0",
-    "not in the graph",
-    "has the id 3, too",
-    "'name' of the model",
-    "'a b' of 'x'",
-    "'odd' of layers",
-    "a tensor name",
-    "attribute 'k'",
-]
+    "no edge arrives at input port 0", "not in the graph", "has the id 3, too", "'name' of the model", "'a b' of 'x'",
+    "'odd' of layers", "a tensor name", "attribute 'k'",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("message", FAILURES)

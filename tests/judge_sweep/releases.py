@@ -17,15 +17,9 @@ from irexec.tools.judge import judge
 from tests.judge_sweep.public import FAULTS, PublicFault
 
 _SHORT = {
-    "agrees": ".",
-    "bug": "BUG",
-    "fusion": "FUSED",
-    "precision": "prec",
-    "open": "open",
-    "model": "model",
-    "no-bound": "-",
-    "unexplained": "?",
-}
+    "agrees": ".", "bug": "BUG", "fusion": "FUSED", "precision": "prec", "open": "open", "model": "model",
+    "no-bound": "-", "unexplained": "?",
+}  # fmt: skip
 
 
 def verdict(fault: PublicFault, release: Release, folder: str) -> str:

@@ -106,14 +106,9 @@ def _backbone() -> hf.ResNetConfig:
 
 
 _DEFORMABLE = {
-    "d_model": 32,
-    "encoder_layers": 1,
-    "decoder_layers": 2,
-    "encoder_ffn_dim": 32,
-    "decoder_ffn_dim": 32,
-    "encoder_attention_heads": 2,
-    "decoder_attention_heads": 2,
-}
+    "d_model": 32, "encoder_layers": 1, "decoder_layers": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32,
+    "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+}  # fmt: skip
 pixels_alone(
     "deformable_detr",
     lambda: hf.DeformableDetrForObjectDetection(
@@ -221,17 +216,10 @@ def sound(name: str, module: Callable[[], Any], output: Callable[[Any], Any]) ->
 
 
 _CONVOLVING = {
-    "hidden_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 48,
-    "conv_dim": (8, 8, 8),
-    "conv_kernel": (10, 3, 2),
-    "conv_stride": (5, 2, 2),
-    "num_conv_pos_embeddings": 16,
-    "num_conv_pos_embedding_groups": 4,
-    "vocab_size": 20,
-}
+    "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 48,
+    "conv_dim": (8, 8, 8), "conv_kernel": (10, 3, 2), "conv_stride": (5, 2, 2), "num_conv_pos_embeddings": 16,
+    "num_conv_pos_embedding_groups": 4, "vocab_size": 20,
+}  # fmt: skip
 sound("wav2vec2", lambda: hf.Wav2Vec2ForCTC(hf.Wav2Vec2Config(**_CONVOLVING)), lambda found: found.logits)
 sound(
     "wavlm",

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from tests.networks.network import Calling, Network, RandomInput, convert, network, randomise
-from tests.support.mobilenet import MOBILENET_V3_LARGE
+from tests.support.networks import MOBILENET_V3_LARGE
 
 
 def images(module: nn.Module, wide: bool, small: int = 32, published: int = 224) -> Network:

@@ -59,14 +59,9 @@ def squares(size: int, *batches: int) -> list[Sequence[RandomInput]]:
 
 
 _SWIN = {
-    "embed_dim": 12,
-    "depths": [2, 2],
-    "num_heads": [2, 4],
-    "window_size": 4,
-    "image_size": 32,
-    "patch_size": 2,
+    "embed_dim": 12, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4, "image_size": 32, "patch_size": 2,
     "num_labels": 10,
-}
+}  # fmt: skip
 _CONVNEXT = {"hidden_sizes": [8, 12, 16, 24], "depths": [1, 1, 2, 1], "num_labels": 10}
 _BERT = {
     "vocab_size": 60,

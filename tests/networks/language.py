@@ -146,14 +146,9 @@ def gpt2_eager(wide: bool) -> Network:
 
 
 _LLAMA = {
-    "hidden_size": 24,
-    "intermediate_size": 40,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 60,
-    "max_position_embeddings": 64,
-}
+    "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "vocab_size": 60, "max_position_embeddings": 64,
+}  # fmt: skip
 _TINYLLAMA = {
     "hidden_size": 2048,
     "intermediate_size": 5632,

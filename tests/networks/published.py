@@ -33,13 +33,8 @@ _TIMM: dict[str, dict[str, Any]] = {
 """Models of timm for images of 64 x 64, with the options of timm.create_model."""
 
 _QUANTISED = (
-    "squeezenet1_1",
-    "shufflenet_v2_x0_5",
-    "ghostnet_050",
-    "mnasnet0_5",
-    "fbnetc_100",
-    "deit_tiny_patch16_224",
-)
+    "squeezenet1_1", "shufflenet_v2_x0_5", "ghostnet_050", "mnasnet0_5", "fbnetc_100", "deit_tiny_patch16_224",
+)  # fmt: skip
 """Models that are quantised by NNCF too."""
 
 _BY_ONNX = ("squeezenet1_1", "shufflenet_v2_x0_5", "densenet121", "edgenext_xx_small", "levit_128s")

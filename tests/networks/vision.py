@@ -24,14 +24,9 @@ def squares(module: torch.nn.Module, size: int, wide: bool) -> Network:
 
 
 _SIZES = {
-    "hidden_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 48,
-    "image_size": 32,
-    "patch_size": 8,
-    "num_labels": 10,
-}
+    "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 48, "image_size": 32,
+    "patch_size": 8, "num_labels": 10,
+}  # fmt: skip
 
 
 def vit(wide: bool, attention: str) -> Network:
@@ -54,14 +49,9 @@ def vit_eager(wide: bool) -> Network:
 def swin(wide: bool) -> Network:
     """Swin-T: shifted windows, relative positions (Liu et al. 2021)."""
     sizes = {
-        "embed_dim": 12,
-        "depths": [2, 2],
-        "num_heads": [2, 4],
-        "window_size": 4,
-        "image_size": 32,
-        "patch_size": 2,
+        "embed_dim": 12, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4, "image_size": 32, "patch_size": 2,
         "num_labels": 10,
-    }
+    }  # fmt: skip
     config = hf.SwinConfig(**({} if wide else sizes))
     return squares(classifier(hf.SwinForImageClassification(config)), config.image_size, wide)
 
@@ -105,14 +95,9 @@ def detr(wide: bool) -> Network:
     )
     layers = {"encoder_layers": 2, "decoder_layers": 2}
     sizes = {
-        "d_model": 24,
-        "encoder_ffn_dim": 32,
-        "decoder_ffn_dim": 32,
-        "encoder_attention_heads": 2,
-        "decoder_attention_heads": 2,
-        "num_queries": 7,
-        "num_labels": 5,
-    }
+        "d_model": 24, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2, "num_queries": 7, "num_labels": 5,
+    }  # fmt: skip
     config = hf.DetrConfig(
         use_timm_backbone=False,
         backbone_config=backbone,

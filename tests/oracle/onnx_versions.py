@@ -66,20 +66,9 @@ class Draw:
 
     def _rank(self) -> int:
         windows = (
-            "Conv",
-            "Pool",
-            "LRN",
-            "Instance",
-            "Batch",
-            "Upsample",
-            "Resize",
-            "Depth",
-            "Spatial",
-            "Group",
-            "Mean",
-            "LpPool",
-            "Shuffle",
-        )
+            "Conv", "Pool", "LRN", "Instance", "Batch", "Upsample", "Resize", "Depth", "Spatial", "Group", "Mean",
+            "LpPool", "Shuffle",
+        )  # fmt: skip
         if any(part in self.schema.name for part in windows):
             return 4
         if self.schema.name in ("Gemm", "EyeLike") or self.schema.domain:

@@ -25,14 +25,8 @@ def sees(row: Row, one: One, path: Path) -> str:
     np.savez(path.with_suffix(".expected.npz"), *map(_stored, _expected(row)))
     code = row.code
     command = [
-        sys.executable,
-        "-m",
-        "tests.oracle.portability",
-        str(path),
-        code,
-        row.case.type,
-        version_of(row.case.since),
-    ]
+        sys.executable, "-m", "tests.oracle.portability", str(path), code, row.case.type, version_of(row.case.since),
+    ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120)
     return done.stdout.split("\n")[0].split(":")[0] if done.returncode == 0 else "fails"
 

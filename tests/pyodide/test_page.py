@@ -78,15 +78,8 @@ def test_random_inputs_of_the_page_are_those_of_infer(page: ModuleType, tmp_path
     _call(page, "open", slot="a", path=str(_DIGITS / "denoiser.xml"))
     found = np.load(_call(page, "run", slot="a", seed=3)["path"])
     words = [
-        "infer",
-        str(_DIGITS / "denoiser.xml"),
-        "-i",
-        "random",
-        "--seed",
-        "3",
-        "-o",
-        str(tmp_path / "expected.npz"),
-    ]
+        "infer", str(_DIGITS / "denoiser.xml"), "-i", "random", "--seed", "3", "-o", str(tmp_path / "expected.npz"),
+    ]  # fmt: skip
     assert command_line(words) == 0
     expected = np.load(tmp_path / "expected.npz")
     assert found.files == expected.files

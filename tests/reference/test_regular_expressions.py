@@ -74,23 +74,8 @@ def test_as_in_python() -> None:
     """Random expressions of operators that mean the same in both."""
     rng = random.Random(1)
     pieces = [
-        "a",
-        "b",
-        ".",
-        "[ab]",
-        "[^a]",
-        "(a|b)",
-        "(?:ab)",
-        "a*",
-        "b+",
-        "a?",
-        "(ab){2}",
-        "(a|b*)",
-        r"\b",
-        "^",
-        "$",
-        "|",
-    ]
+        "a", "b", ".", "[ab]", "[^a]", "(a|b)", "(?:ab)", "a*", "b+", "a?", "(ab){2}", "(a|b*)", r"\b", "^", "$", "|",
+    ]  # fmt: skip
     for _ in range(400):
         pattern = "".join(rng.choice(pieces) for _ in range(rng.randint(1, 6)))
         text = "".join(rng.choice("ab ") for _ in range(rng.randint(0, 6)))

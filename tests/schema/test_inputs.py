@@ -282,17 +282,11 @@ def test_a_shape_that_is_known_only_when_the_model_runs_is_checked_then() -> Non
 @pytest.mark.parametrize(
     ("size", "kernel", "stride", "dilation", "expected"),
     [
-        (10, 3, 1, 1, 8),
-        (10, 3, 2, 2, 3),
-        (Dim(2, 10), 3, 1, 1, Dim(1, 8)),
-        (10, Dim(1, 4), 1, 1, Dim(7, 10)),
-        (ANY, 3, 1, 1, Dim(1, None)),
-        (10, ANY, 2, 1, Dim(1, 5)),
-        (ANY, ANY, 1, 1, Dim(1, None)),
-        (Dim(1, 3), 3, 1, 1, 1),
-        (10**30, 3, 10**29, 1, 10),
+        (10, 3, 1, 1, 8), (10, 3, 2, 2, 3), (Dim(2, 10), 3, 1, 1, Dim(1, 8)), (10, Dim(1, 4), 1, 1, Dim(7, 10)),
+        (ANY, 3, 1, 1, Dim(1, None)), (10, ANY, 2, 1, Dim(1, 5)), (ANY, ANY, 1, 1, Dim(1, None)),
+        (Dim(1, 3), 3, 1, 1, 1), (10**30, 3, 10**29, 1, 10),
     ],
-)
+)  # fmt: skip
 def test_windows_that_fit(size, kernel, stride, dilation, expected):
     assert window_count(size, kernel, stride, dilation, 0, 0) == expected
 

@@ -17,8 +17,7 @@ import tritonclient.http
 
 import irexec
 from tests.serving import ending, malformed, models
-from tests.serving.asking import asked, at_once, inputs
-from tests.serving.server import Server
+from tests.serving.server import Server, asked, at_once, inputs
 
 _CLIENTS = 64
 

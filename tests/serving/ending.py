@@ -10,8 +10,7 @@ from typing import Any
 import tritonclient.grpc
 import tritonclient.http
 
-from tests.serving.asking import asked, at_once, inputs
-from tests.serving.server import Server
+from tests.serving.server import Server, asked, at_once, inputs
 
 _CLIENTS = 64
 _PROTOCOLS = {"HTTP": tritonclient.http, "gRPC": tritonclient.grpc}

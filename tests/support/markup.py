@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
+from lxml import etree
+
 _VOID = {"br", "col", "hr", "img", "input", "link", "meta", "wbr"}
 _BLOCKS = {"details", "div", "dl", "h1", "h2", "h3", "nav", "p", "pre", "section", "table", "ul"}
 
@@ -70,3 +72,16 @@ def parse(markup: str) -> Element:
     parser.close()
     assert len(parser.open) == 1, f"<{parser.open[-1].tag}> is not closed"
     return parser.open[0]
+
+
+# XML compared by what it says.
+
+
+def canonical(element: etree._Element) -> object:
+    """What an element says, ignoring white space."""
+    return (
+        element.tag,
+        list(element.attrib.items()),
+        (element.text or "").strip(),
+        [canonical(child) for child in element],
+    )

@@ -27,13 +27,8 @@ from tests.support.paths import ROOT
 _T: Any = opset.extension("extension")
 _BACKTRACKS = "a" * 41 + "!"
 _FOR_EVER = [
-    "(a+)+$",
-    "(a|a)*b",
-    "(.*)*x",
-    "((a{0,1000}){0,1000}){0,1000}b",
-    "(?:a?){40}a{40}b",
-    "a*a*a*a*a*a*a*a*a*a*b",
-]
+    "(a+)+$", "(a|a)*b", "(.*)*x", "((a{0,1000}){0,1000}){0,1000}b", "(?:a?){40}a{40}b", "a*a*a*a*a*a*a*a*a*a*b",
+]  # fmt: skip
 
 
 def _split(pattern: bytes, by: str = "regex_split") -> irexec.CompiledModel:

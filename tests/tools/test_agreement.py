@@ -279,17 +279,10 @@ CLASSIFIER = DIGITS / "classifier.xml"
 @pytest.mark.parametrize(
     ("shape", "axis"),
     [
-        ((10,), 0),
-        ((1, 1000), 1),
-        ((8, 1000), 1),
-        ((1, 1000, 1, 1), 1),
-        ((1, 1, 1, 1000), 3),
-        ((1, 7, 64), 2),
-        ((1, 21, 32, 32), 1),
-        ((2, 1, 5), 2),
-        ((1, 1), 1),
+        ((10,), 0), ((1, 1000), 1), ((8, 1000), 1), ((1, 1000, 1, 1), 1), ((1, 1, 1, 1000), 3), ((1, 7, 64), 2),
+        ((1, 21, 32, 32), 1), ((2, 1, 5), 2), ((1, 1), 1),
     ],
-)
+)  # fmt: skip
 def test_the_axis_of_the_classes(shape: tuple[int, ...], axis: int) -> None:
     assert class_axis(shape) == axis
 
@@ -339,20 +332,12 @@ def test_too_few_labels_are_wrong_usage(count: int, tmp_path: Path, capsys: pyte
     assert (
         run(
             [
-                "infer",
-                str(CLASSIFIER),
-                "-i",
-                "random",
-                "--topk",
-                "1",
-                "--labels",
-                str(tmp_path / "labels.txt"),
-                "-o",
-                str(out),
+                "infer", str(CLASSIFIER), "-i", "random", "--topk", "1", "--labels", str(tmp_path / "labels.txt"),
+                "-o", str(out),
             ]
         )
         == 2
-    )
+    )  # fmt: skip
     assert f"there are {count} labels for the 10 classes" in capsys.readouterr().err
     assert not out.exists()
 

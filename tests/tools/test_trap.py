@@ -129,13 +129,8 @@ def test_f16_is_not_beyond_itself() -> None:
     model = builder.model()
     assert trap(model, half, ("f16",), precision="as-written").trap is None
     assert _found(trap(model, half, ("f16", "inf"), precision="as-written").trap) == (
-        "inf",
-        "layer",
-        "square",
-        (1,),
-        1,
-        0,
-    )
+        "inf", "layer", "square", (1,), 1, 0,
+    )  # fmt: skip
     # In f32 it is known how large the value is.
     found = trap(model, half, ("f16", "inf")).trap
     assert found is not None and (found.kind, found.output.name, found.value) == ("f16", "square", 90000)
@@ -193,13 +188,8 @@ def test_ranges_of_several_runs(tmp_path: Path) -> None:
     assert found_at.limits == pytest.approx((-3.005, 5.005))
     assert _trap(model, [-3, 0, 5.05, 0], kinds=(), ranges=path, margin=0.1) is None
     assert _found(_trap(model, [-3, 0, 5.05, 0], kinds=(), ranges=path, ignore=["x"])) == (
-        "range",
-        "layer",
-        "relu",
-        (2,),
-        1,
-        0,
-    )
+        "range", "layer", "relu", (2,), 1, 0,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -108,14 +108,9 @@ has("IR931", "from u1", "Convert", 1, ints("u1", 1, 0, 1, 1, 0, 0, 0, 1), destin
 has_not("IR931", "from boolean", "Convert", 1, random("boolean", 8), destination_type="f32")
 
 _REGIONS = {
-    "axis": "1",
-    "coords": "4",
-    "classes": "1",
-    "end_axis": "3",
-    "num": "3",
-    "mask": "0,1,2",
+    "axis": "1", "coords": "4", "classes": "1", "end_axis": "3", "num": "3", "mask": "0,1,2",
     "anchors": "1,2,3,4,5,6",
-}
+}  # fmt: skip
 has("IR932", "absent", "RegionYolo", 1, random("f32", 1, 18, 2, 2), **_REGIONS)
 has_not("IR932", "given", "RegionYolo", 1, random("f32", 1, 18, 2, 2), do_softmax="true", **_REGIONS)
 

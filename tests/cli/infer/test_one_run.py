@@ -94,14 +94,9 @@ def test_everything_that_is_asked_for_comes_from_one_run(
     name = "count" if model is _counter else "y"
     np.savez(tmp_path / "reference.npz", **{name: np.array([1] if model is _counter else [0, 0, 0], np.float32)})
     options = [
-        "-o",
-        tmp_path / "out.npz",
-        "--all",
-        "--dump-layers",
-        tmp_path / "dump",
-        "--assert",
+        "-o", tmp_path / "out.npz", "--all", "--dump-layers", tmp_path / "dump", "--assert",
         tmp_path / "reference.npz",
-    ]
+    ]  # fmt: skip
     document = values(capsys, path, *options, "--topk", 1, "--atol", 2)
     assert len(runs) == 1
     shown = next(line for line in document["outputs"] if line["name"] == name)

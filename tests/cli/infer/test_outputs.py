@@ -19,18 +19,9 @@ from tests.cli.infer.running import CLASSIFIER, Capture, contents, infer, values
 from tests.support.paths import DIGITS
 
 WRONG_OUTPUTS = [
-    "model.xml",
-    "model.bin",
-    "out.json",
-    "out.npy",
-    "out",
-    ".",
-    "folder.npz",
-    "input.npz",
-    "link.npz",
-    "reference.npz",
-    "device.npz",
-]
+    "model.xml", "model.bin", "out.json", "out.npy", "out", ".", "folder.npz", "input.npz", "link.npz",
+    "reference.npz", "device.npz",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG_OUTPUTS)

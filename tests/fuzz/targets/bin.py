@@ -73,24 +73,10 @@ def _compressed(rng: random.Random) -> tuple[str, bytes]:
     """Weights of few bits, minus a zero point, times a scale, in a product."""
     name = rng.choice(
         [
-            "u4",
-            "i4",
-            "u8",
-            "i8",
-            "nf4",
-            "f8e4m3",
-            "f8e5m2",
-            "f4e2m1",
-            "u2",
-            "u3",
-            "u6",
-            "u1",
-            "f16",
-            "bf16",
-            "i32",
+            "u4", "i4", "u8", "i8", "nf4", "f8e4m3", "f8e5m2", "f4e2m1", "u2", "u3", "u6", "u1", "f16", "bf16", "i32",
             "string",
         ]
-    )
+    )  # fmt: skip
     to = rng.choice(["f32", "f16", "f32"])
     rows, columns = rng.choice([(4, 4), (3, 5), (2, 64), (8, 33)])
     parameter = {"element": "f32", "constant": False, "declared": f"2,{columns}"}
@@ -108,17 +94,9 @@ def _compressed(rng: random.Random) -> tuple[str, bytes]:
         layer(9, "MatMul", "opset1", {"transpose_a": "false", "transpose_b": "true"}, 2, 1), layer(10, "Result", "opset1", {}, 1, 0),
     ]  # fmt: skip
     ends = [
-        (1, 0, 4, 0),
-        (2, 0, 5, 0),
-        (4, 1, 6, 0),
-        (5, 1, 6, 1),
-        (6, 2, 7, 0),
-        (3, 0, 7, 1),
-        (7, 2, 8, 0),
-        (0, 0, 9, 0),
-        (8, 1, 9, 1),
-        (9, 2, 10, 0),
-    ]
+        (1, 0, 4, 0), (2, 0, 5, 0), (4, 1, 6, 0), (5, 1, 6, 1), (6, 2, 7, 0), (3, 0, 7, 1), (7, 2, 8, 0),
+        (0, 0, 9, 0), (8, 1, 9, 1), (9, 2, 10, 0),
+    ]  # fmt: skip
     edges = "\n".join(f'<edge from-layer="{a}" from-port="{b}" to-layer="{c}" to-port="{d}"/>' for a, b, c, d in ends)
     return head + "\n".join(made) + f"\n</layers>\n<edges>\n{edges}\n</edges>\n</net>\n", raw
 

@@ -28,15 +28,9 @@ _SAMPLES = ROOT / "samples" / "digits"
 def _files() -> dict[str, bytes]:
     """Files that every case may use."""
     names = [
-        "classifier.xml",
-        "classifier.bin",
-        "classifier.onnx",
-        "damaged.xml",
-        "damaged.bin",
-        "digit_7.png",
-        "noisy_3.png",
-        "labels.txt",
-    ]
+        "classifier.xml", "classifier.bin", "classifier.onnx", "damaged.xml", "damaged.bin", "digit_7.png",
+        "noisy_3.png", "labels.txt",
+    ]  # fmt: skip
     files = {name: (_SAMPLES / name).read_bytes() for name in names}
     files["graph.xml"] = (_SAMPLES.parent / "execution_graph.xml").read_bytes()
     given = [

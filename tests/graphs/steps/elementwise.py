@@ -15,19 +15,9 @@ _UNARY: dict[str, tuple[float, float] | None] = {
     "Atanh": (-0.9, 0.9), "Acosh": (1.1, 9), "Log": (0.05, 99), "Sqrt": (0.01, 99), "Floor": None, "Ceiling": None,
 }  # fmt: skip
 _BINARY = (
-    "Add",
-    "Add",
-    "Multiply",
-    "Multiply",
-    "Subtract",
-    "Maximum",
-    "Minimum",
-    "SquaredDifference",
-    "Divide",
-    "Power",
-    "FloorMod",
-    "Mod",
-)
+    "Add", "Add", "Multiply", "Multiply", "Subtract", "Maximum", "Minimum", "SquaredDifference", "Divide", "Power",
+    "FloorMod", "Mod",
+)  # fmt: skip
 _COMPARISONS = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
 _CONVERTED = ("f32", "f32", "f16", "bf16", "f64", "i32", "i64", "u8", "i8", "boolean", "i16", "u32")
 

@@ -7,16 +7,9 @@ from tests.graphs.steps import step
 from tests.graphs.steps.movement import images
 
 _REDUCTIONS = (
+    "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceProd", "ReduceMean",
     "ReduceSum",
-    "ReduceMean",
-    "ReduceMax",
-    "ReduceMin",
-    "ReduceL1",
-    "ReduceL2",
-    "ReduceProd",
-    "ReduceMean",
-    "ReduceSum",
-)
+)  # fmt: skip
 
 
 @step(5)

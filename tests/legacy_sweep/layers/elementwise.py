@@ -112,16 +112,9 @@ def activation(net: Network) -> None:
 
 _OF_TWO = ("sum", "mul", "prod", "max", "min", "sub", "div", "squared_diff", "pow")
 _TRUTHS = (
-    "equal",
-    "not_equal",
-    "less",
-    "less_equal",
-    "greater",
-    "greater_equal",
-    "logical_and",
-    "logical_or",
+    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and", "logical_or",
     "logical_xor",
-)
+)  # fmt: skip
 
 
 @generates("Eltwise")

@@ -56,13 +56,8 @@ def region_yolo(net: Network) -> None:
     channels = regions * (coords + classes + 1)
     anchors = [1.5, 2, 3, 4, 5, 6]
     data: dict[str, Any] = {
-        "anchors": anchors,
-        "axis": 1,
-        "coords": coords,
-        "classes": classes,
-        "end_axis": 3,
-        "num": regions,
-    }
+        "anchors": anchors, "axis": 1, "coords": coords, "classes": classes, "end_axis": 3, "num": regions,
+    }  # fmt: skip
     if not softmax:
         data |= {"do_softmax": 0, "mask": list(range(regions)), "num": regions + size(net, 0, 3)}
     elif chance(net):

@@ -24,7 +24,7 @@ MEMORY = (
         "irexec/compile/storage/planned.py",
         "while ends and ends[0].last < buffer.first:",
         "while ends and ends[0].last <= buffer.first:",
-        ("tests/compile/test_memory.py",),
+        ("tests/compile/test_lifetimes.py",),
         graphs=100,
     ),
     Mutation(
@@ -32,7 +32,7 @@ MEMORY = (
         "irexec/compile/storage/planned.py",
         "self._gaps.insert(i, (offset + size, whole - size))",
         "self._gaps.insert(i, (offset + size, whole))",
-        ("tests/compile/test_memory.py",),
+        ("tests/compile/test_lifetimes.py",),
         graphs=100,
     ),
     Mutation(

@@ -31,7 +31,7 @@ RUNNING = (
         "irexec/ops/control.py",
         "return np.zeros([low(size)",
         "return np.ones([low(size)",
-        ("tests/runtime/test_states_without_initial_value.py",),
+        ("tests/runtime/test_states.py",),
     ),
     Mutation(
         "an iteration continues from the first result of the one before",

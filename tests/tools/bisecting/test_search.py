@@ -22,15 +22,10 @@ def _verdict(text: str, asked: list[int] | None = None):
 @pytest.mark.parametrize(
     ("text", "before", "after"),
     [
-        ("gb", 0, 1),
-        ("gggbb", 2, 3),
-        ("gbbbb", 0, 1),
-        ("ggggb", 3, 4),
-        ("gg--b", 1, 4),
-        ("g---b", 0, 4),
+        ("gb", 0, 1), ("gggbb", 2, 3), ("gbbbb", 0, 1), ("ggggb", 3, 4), ("gg--b", 1, 4), ("g---b", 0, 4),
         ("g-g-b-b", 2, 4),
     ],
-)
+)  # fmt: skip
 def test_the_first_with_another_verdict(text: str, before: int, after: int) -> None:
     assert boundary(0, len(text) - 1, _verdict(text)) == Boundary(before, after)
 

@@ -87,14 +87,9 @@ def test_a_palette_is_looked_up(tmp_path: Path) -> None:
 
 
 INTEGERS = [
-    ("i8", 127),
-    ("u8", 255),
-    ("i16", 32767),
-    ("i32", (1 << 31) - 1),
-    ("u32", (1 << 32) - 1),
-    ("i64", (1 << 63) - 1),
+    ("i8", 127), ("u8", 255), ("i16", 32767), ("i32", (1 << 31) - 1), ("u32", (1 << 32) - 1), ("i64", (1 << 63) - 1),
     ("u64", (1 << 64) - 1),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "maximum"), INTEGERS)

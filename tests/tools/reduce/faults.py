@@ -115,19 +115,9 @@ def _is_square(node: Node) -> bool:
 
 
 _MISSING = (
-    "Relu",
-    "Gelu",
-    "Swish",
-    "HSwish",
-    "HSigmoid",
-    "Sigmoid",
-    "Tanh",
-    "Softmax",
-    "MVN",
-    "Clamp",
-    "PRelu",
+    "Relu", "Gelu", "Swish", "HSwish", "HSigmoid", "Sigmoid", "Tanh", "Softmax", "MVN", "Clamp", "PRelu",
     "GroupNormalization",
-)
+)  # fmt: skip
 
 
 def missing(model: Model, number: int) -> set[str]:
@@ -168,14 +158,9 @@ def _is_large(node: Node) -> bool:
 
 
 _OTHERS = {
-    "Relu": "Abs",
-    "Sigmoid": "Tanh",
-    "Tanh": "Sigmoid",
-    "Swish": "HSwish",
-    "HSwish": "Gelu",
-    "Gelu": "Swish",
+    "Relu": "Abs", "Sigmoid": "Tanh", "Tanh": "Sigmoid", "Swish": "HSwish", "HSwish": "Gelu", "Gelu": "Swish",
     "Add": "Subtract",
-}
+}  # fmt: skip
 
 
 def other(model: Model, number: int) -> set[str]:

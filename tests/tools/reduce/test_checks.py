@@ -102,15 +102,8 @@ def test_a_runtime_that_ends_or_hangs(errors: dict[str, Exception], left: str, m
 def test_the_command_of_a_runtime(tmp_path: Any) -> None:
     check = RuntimeCheck("reference", rtol=1e-3)
     assert check.command(Files("min.xml", "min.npz")) == [
-        "irexec",
-        "compare",
-        "min.xml",
-        "--b-runtime",
-        "reference",
-        "-i",
-        "min.npz",
-        "--rtol=0.001",
-    ]
+        "irexec", "compare", "min.xml", "--b-runtime", "reference", "-i", "min.npz", "--rtol=0.001",
+    ]  # fmt: skip
 
 
 def test_other_values_that_become_another_shape_are_one_failure(monkeypatch: pytest.MonkeyPatch) -> None:
