@@ -112,7 +112,7 @@ TOOLS = (
     ),
     Mutation(
         "offsets of a cache are those of the file alone",
-        "irexec/tools/inside/cache.py",
+        "irexec/tools/inside/__init__.py",
         "for base in (at, 0):",
         "for base in (0,):",
         ("tests/tools/test_inside.py",),
