@@ -164,8 +164,14 @@ _OPTIONS_ELSEWHERE = {
     "--iterations": "--runs", "--niter": "--runs", "--nthreads": "--threads",
     "--out": "--output", "--cut-from": "--from", "--cut-to": "--to",
     "--batchsize": "--shape", "--opset-version": "--opset", "--tolerance": "--rtol", "--target": "--for",
+    "--fp16": "edit --compress", "--half": "edit --compress", "--compress-to-fp16": "edit --compress",
+    "--compress_to_fp16": "edit --compress", "--quantize": "edit --compress", "--simplify": "edit --optimize",
+    "--device": "compare --b-runtime",
 }  # fmt: skip
-"""Options of other commands and tools, and what irexec's commands call them, where they have such an option."""
+"""Options of other commands and tools, and what irexec's commands call them, where they have such an option.
+
+After the name of a command: what only that command has.
+"""
 
 
 def _usage_message(error: click.ClickException) -> str:
@@ -178,8 +184,11 @@ def _usage_message(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption):
         usual = _OPTIONS_ELSEWHERE.get(error.option_name, "")
-        if context is not None and any(usual in parameter.opts for parameter in context.command.params):
-            message = f"{error.message.removesuffix('.')}; {usual} is the option for that"
+        command, _, option = usual.rpartition(" ")
+        if context is not None and any(option in parameter.opts for parameter in context.command.params):
+            message = f"{error.message.removesuffix('.')}; {option} is the option for that"
+        elif command:
+            message = f"{error.message.removesuffix('.')}; irexec {usual} does that"
         elif error.possibilities:
             message = f"{error.message.removesuffix('.')}; similar options are {', '.join(error.possibilities)}"
     return message if context is None else f"{message[:1].lower()}{message[1:]} (see {context.command_path} --help)"

@@ -15,6 +15,7 @@ from irexec.errors import InputError, IrexecError, ModelError
 from irexec.ir.constants import constant_blocks
 from irexec.ir.dims import shape_text
 from irexec.ir.graph import Graph, Node
+from irexec.ir.order import similar
 from irexec.messages import counted, silent
 from irexec.records import Record, Report
 from irexec.reference.indexing import as_indices
@@ -267,7 +268,8 @@ def find_constant(model: Graph, name: str) -> Node:
             f"{name!r} is a {others[0].type}, not a Constant: "
             "irexec infer --tensor NAME --histogram shows what it computes"
         )
-    raise InputError(f"there is no constant {name!r}; irexec inspect --weights lists those that there are")
+    near = similar(name, [node.name for node in model.walk() if node.constant is not None])
+    raise InputError(f"there is no constant {name!r}{near or '; irexec inspect --weights lists those that there are'}")
 
 
 def _histogram(

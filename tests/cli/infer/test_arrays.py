@@ -143,6 +143,7 @@ def test_what_would_do_nothing_is_refused(capsys: Capture, tmp_path: Path) -> No
     assert "--rtol is for --assert" in err("random", "--rtol", "0.1")
     assert "no such option '--threds'; similar options are --threads" in err("random", "--threds", "1")
     assert "no such option '--batch'; --shape is the option for that" in err("random", "--batch", "1")
+    assert "no such option '--fp16'; irexec edit --compress does that (see" in err("random", "--fp16")
     assert "--tensor selects tensors and --all selects every one" in err("random", "--tensor", "conv0", "--all")
     assert "-i random and -i zeros are both for all inputs that are left" in err("random", "-i", "zeros")
     assert "--mean has 3 values, the image has 1 channel\n" in err(DIGITS / "digit_1.png", "--mean", "1,2,3")
