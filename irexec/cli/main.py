@@ -166,7 +166,7 @@ _OPTIONS_ELSEWHERE = {
     "--batchsize": "--shape", "--opset-version": "--opset", "--tolerance": "--rtol", "--target": "--for",
     "--fp16": "edit --compress", "--half": "edit --compress", "--compress-to-fp16": "edit --compress",
     "--compress_to_fp16": "edit --compress", "--quantize": "edit --compress", "--simplify": "edit --optimize",
-    "--device": "compare --b-runtime",
+    "--device": "compare --b-runtime", "--scale": "infer --save-inputs", "--mean": "infer --save-inputs",
 }  # fmt: skip
 """Options of other commands and tools, and what irexec's commands call them, where they have such an option.
 

@@ -367,7 +367,9 @@ def table_lines(table: Table, frame: TextFormat) -> Iterator[Line]:
     bands = layout(columns, cells, frame.width)
     if _has_header(table):
         headers = [column.title for column in columns]
-        yield from (_styled(pieces, ["header"] * len(columns)) for pieces in row_lines(columns, headers, bands))
+        titles = (_styled(pieces, ["header"] * len(columns)) for pieces in row_lines(columns, headers, bands))
+        # Columns of a second line may have no titles.
+        yield from (line for line in titles if any(text.strip() for _, text in line))
         yield [("rule", ("─" if frame.has_lines else "-") * max(band.width for band in bands))]
     for row, values in zip(cells, contents, strict=True):
         styles = [value.style if isinstance(value, Text) else "" for value in values]

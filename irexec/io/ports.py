@@ -242,7 +242,7 @@ def weights_problems(weights: Weights, unreadable: Sequence[Node]) -> Iterator[F
         return
     needed = max(c.offset + c.size for node in unreadable if (c := node.constant) is not None and c.offset is not None)
     file = "the weights have" if weights.path is None else f"{weights.path.name} has"
-    more = f", nor those of {rest} more constants" if rest else ""
+    more = f", nor those of {counted(rest, 'more constant')}" if rest else ""
     text = f"{file} {weights.size} bytes: those of this constant are not among them{more} ({needed} bytes are needed)"
     yield first.finding(codes.CONSTANT_OUT_OF_FILE, text)
 

@@ -298,6 +298,7 @@ class _Target:
     def __init__(self, data: bytes, name: str, opened: Reader | None, parts: Mapping[str, Reader]) -> None:
         self._name, self._opened, self._parts = name, opened, parts
         self._lines = tag_lines(data)
+        self._is_cut = not data[-64:].rstrip().endswith(b">")
         self.root: XmlElement | None = None
         self._path: list[XmlElement] = []
         self._texts: list[str] = []
@@ -374,7 +375,8 @@ class _Target:
         if error.code in _ENDED and self._path:
             return f"{self._name}: not well-formed XML: the file ends inside <{self._path[-1].tag[:40]}>"
         reason = str(error.msg).rsplit(", line ", 1)[0]
-        return f"{self._name}, line {error.lineno}: not well-formed XML: {reason}"
+        cut_off = "; the file ends inside a tag or text, perhaps cut off" if self._is_cut else ""
+        return f"{self._name}, line {error.lineno}: not well-formed XML: {reason}{cut_off}"
 
 
 def _encoding(data: bytes, name: str) -> str:

@@ -162,7 +162,7 @@ def test_constants_inside_of_a_truncated_bin_can_be_read(tmp_path: Path) -> None
     assert (finding.code, finding.layer_name) == ("IR021", "c2")
     assert (
         finding.message
-        == "m.bin has 17 bytes: those of this constant are not among them, nor those of 1 more constants (32 bytes are needed)"
+        == "m.bin has 17 bytes: those of this constant are not among them, nor those of 1 more constant (32 bytes are needed)"
     )
     readable = [
         node.constant.raw.view(np.float32).tolist()
