@@ -225,15 +225,7 @@ class GraphWriter:
         self.ctx.facts = tuple(self.state.facts.get(value, Fact(None, None)) for value in node.outputs)
         attributes = typed_attributes(node, definition).require()
         inputs = [None if value is None else self.tensor(value) for value in node.inputs]
-        self._check_carried(node)
-        first = len(self.onnx.nodes)
-        found = recognised(self.ctx)
-        if found is None:
-            found = translation.function(self.ctx, *inputs, **attributes)
-        self._finish(node, found if isinstance(found, tuple) else (found,), first)
-
-    def _check_carried(self, node: Node) -> None:
-        """Raise OpError for arithmetic on a type that the opset lacks: its carrier would not be rounded."""
+        # Raise OpError for arithmetic on a type that the opset lacks: its carrier would not be rounded.
         for fact in self.ctx.facts:
             kind = fact.element
             is_carried = kind is not None and onnx_element(kind, self.state.opset) is not kind
@@ -242,6 +234,11 @@ class GraphWriter:
                 not is_carried or is_rounded or node.type in _MOVES,
                 f"ONNX of opset {self.state.opset} does not compute in {kind}",
             )
+        first = len(self.onnx.nodes)
+        found = recognised(self.ctx)
+        if found is None:
+            found = translation.function(self.ctx, *inputs, **attributes)
+        self._finish(node, found if isinstance(found, tuple) else (found,), first)
 
     def tensor(self, value: Value) -> Tensor:
         """The tensor of a value of this graph."""

@@ -216,13 +216,10 @@ class Layer:
             math.prod(sizes) == count,
             f"the {tag} have {count} elements, expected {math.prod(sizes)} ({' x '.join(map(str, sizes))})",
         )
-        return self._stored(blob, kind, sizes, tag)
-
-    def _stored(self, blob: Blob, element: Element, shape: tuple[int, ...], tag: str) -> Value:
         weights = self.job.weights
         readable = weights.contains(blob.offset, blob.size)
         data = weights.slice(blob.offset, blob.size)
-        constant = Constant(element, shape, data, blob.size, blob.offset, readable)
+        constant = Constant(kind, sizes, data, blob.size, blob.offset, readable)
         return self.builder.raw_constant(constant, f"{self.name}/{tag}")
 
     def _blob(self, tag: str) -> Blob:

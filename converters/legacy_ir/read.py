@@ -198,7 +198,11 @@ class GraphTranslation:
             if fitted.node not in self.builder.graph.nodes[before:]:
                 # The value of another layer keeps the name that it has.
                 fitted = layer.emit("Convert", fitted, destination_type=layer.kind(fitted))
-            self._declare(fitted, port)
+            inferred = self.builder.fact(fitted)
+            if port.fact is not None and (not inferred.is_static or contradict(port.fact.shape, inferred.shape)):
+                fitted.fact = Fact(inferred.element, port.fact.shape)
+            fitted.line = port.line
+            fitted.names = [output_name(port)]
             found.append(fitted)
         self.values.update(zip(ports, found, strict=True))
         self._name(layer.node, [value.node for value in found] or self.builder.graph.nodes[before:][-1:])
@@ -220,13 +224,6 @@ class GraphTranslation:
         if [size for size in shape if size != 1] == [size for size in declared.static_shape if size != 1]:
             return layer.reshaped(value, declared.static_shape)
         return value
-
-    def _declare(self, value: Value, port: Value) -> None:
-        inferred = self.builder.fact(value)
-        if port.fact is not None and (not inferred.is_static or contradict(port.fact.shape, inferred.shape)):
-            value.fact = Fact(inferred.element, port.fact.shape)
-        value.line = port.line
-        value.names = [output_name(port)]
 
     def _mark(self, node: Node, inputs: list[Value], made: list[Node]) -> None:
         """Give operations the line of their layer, and the inputs that the layer reads what its ports declare."""

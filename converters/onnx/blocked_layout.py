@@ -134,7 +134,12 @@ class _BlockedGraph:
         self._convolutions = [node for node in graph.node if _is(node, "Conv")]
         self._group_of: dict[str, str] = {}
         self._whole: set[str] = set()
-        self._find_groups()
+        known = -1
+        while len(self._group_of) > known:
+            # Nodes may come before their producers.
+            known = len(self._group_of)
+            self._extend_groups()
+        self._whole = {self._root(name) for name in self._whole}
         self._sizes = {self._root(name): size for name, size in self._padded_sizes()}
         self._declared = {
             self._root(node.input[0]): _integer(node, "channels", 0)
@@ -169,14 +174,6 @@ class _BlockedGraph:
         stale = [info for info in self.graph.value_info if info.name in self._group_of]
         for info in stale:
             self.graph.value_info.remove(info)
-
-    def _find_groups(self) -> None:
-        known = -1
-        while len(self._group_of) > known:
-            # Nodes may come before their producers.
-            known = len(self._group_of)
-            self._extend_groups()
-        self._whole = {self._root(name) for name in self._whole}
 
     def _extend_groups(self) -> None:
         for node in self.graph.node:

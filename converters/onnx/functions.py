@@ -48,7 +48,14 @@ def inlined(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     """
     if len(model.functions):
         model = _without_overrides(model)
-        _check_size(model, where)
+        # Raise ConversionError if functions call each other in a cycle, or if the inlined model exceeds the limits.
+        whole = size_when_inlined(model, where)
+        for size, limit, what in ((whole.nodes, MAX_INLINED_NODES, "nodes"), (whole.bytes, MAX_INLINED_BYTES, "bytes")):
+            if size > limit:
+                shown = size if size < 10**18 else "over 10**18"
+                raise ConversionError(
+                    f"{where}: inlining its functions produces {shown} {what}, more than the {limit} allowed"
+                )
         try:
             model = with_functions_inlined(model)
         except ConversionError as error:
@@ -73,17 +80,6 @@ def _without_overrides(model: onnx.ModelProto) -> onnx.ModelProto:
     del copy.functions[:]
     copy.functions.extend(function for function in model.functions if identity_of(function) not in names)
     return copy
-
-
-def _check_size(model: onnx.ModelProto, where: str) -> None:
-    """Raise ConversionError if functions call each other in a cycle, or if the inlined model exceeds the limits."""
-    whole = size_when_inlined(model, where)
-    for size, limit, what in ((whole.nodes, MAX_INLINED_NODES, "nodes"), (whole.bytes, MAX_INLINED_BYTES, "bytes")):
-        if size > limit:
-            shown = size if size < 10**18 else "over 10**18"
-            raise ConversionError(
-                f"{where}: inlining its functions produces {shown} {what}, more than the {limit} allowed"
-            )
 
 
 def _untranslated(model: onnx.ModelProto) -> set[tuple[str, str]]:

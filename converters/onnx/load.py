@@ -234,7 +234,13 @@ def check_readable(model: onnx.ModelProto, where: str) -> None:
     if any(isinstance(name, bytes) for name in every_name(model)):
         # protobuf returns bytes in place of text that is not UTF-8.
         raise ConversionError(f"{where}: not an ONNX model: a name in it is not UTF-8 text")
-    _check_versions(model, where)
+    if not 0 <= model.ir_version < _NO_VERSION:
+        raise ConversionError(f"{where}: not a valid ONNX model: its IR version is {model.ir_version}")
+    for opset in [*model.opset_import, *(opset for function in model.functions for opset in function.opset_import)]:
+        if not 0 <= opset.version < _NO_VERSION:
+            raise ConversionError(
+                f"{where}: not a valid ONNX model: it imports opset {opset.version} of {opset.domain or 'ai.onnx'}"
+            )
 
 
 def prepared(model: onnx.ModelProto, where: str, warn: Callable[[str], object]) -> onnx.ModelProto:
@@ -249,16 +255,6 @@ def prepared(model: onnx.ModelProto, where: str, warn: Callable[[str], object]) 
     if version > NEWEST_OPSET:
         warn(f"opset {version} is newer than {NEWEST_OPSET}, the newest supported opset, whose rules are applied")
     return model
-
-
-def _check_versions(model: onnx.ModelProto, where: str) -> None:
-    if not 0 <= model.ir_version < _NO_VERSION:
-        raise ConversionError(f"{where}: not a valid ONNX model: its IR version is {model.ir_version}")
-    for opset in [*model.opset_import, *(opset for function in model.functions for opset in function.opset_import)]:
-        if not 0 <= opset.version < _NO_VERSION:
-            raise ConversionError(
-                f"{where}: not a valid ONNX model: it imports opset {opset.version} of {opset.domain or 'ai.onnx'}"
-            )
 
 
 def declared_shape(tensor: onnx.TypeProto.Tensor) -> PartialShape:
@@ -373,21 +369,17 @@ def structure_findings(model: onnx.ModelProto) -> Iterator[Finding]:
         yield at_value(codes.NO_OUTPUT, "", model.graph.name, "graph", "the graph has no output: it computes nothing")
     used = UsedNames()
     for path, graph in graphs_of(model):
-        yield from _duplicates(path, graph)
+        seen: dict[str, str] = {}
+        for name, what in _defined(graph):
+            # An initializer may be the default of the input with its name.
+            if name in seen and (seen[name], what) != ("an input", "an initializer"):
+                yield at_value(codes.DUPLICATE_NAME, path, name, "value", f"{name!r} is {what} and also {seen[name]}")
+            seen[name] = what
         yield from _order(graph, used)
         yield from _unused(graph, used)
         if isinstance(graph, onnx.GraphProto):
             yield from _values(path, graph)
     yield from _missing(model)
-
-
-def _duplicates(path: str, graph: Graphs) -> Iterator[Finding]:
-    seen: dict[str, str] = {}
-    for name, what in _defined(graph):
-        # An initializer may be the default of the input with its name.
-        if name in seen and (seen[name], what) != ("an input", "an initializer"):
-            yield at_value(codes.DUPLICATE_NAME, path, name, "value", f"{name!r} is {what} and also {seen[name]}")
-        seen[name] = what
 
 
 def _defined(graph: Graphs) -> Iterator[tuple[str, str]]:

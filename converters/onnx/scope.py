@@ -137,16 +137,13 @@ class Scope:
             self._node(node)
         except IrexecError as error:
             objections.object(self.graph, node, error)
-            self._attempt_branches(node, objections)
+            # Collect the objections of the second branch of an If whose first branch could not be translated.
+            for graph in subgraphs(node):
+                if not graph.input and not objections.has_begun(graph):
+                    with contextlib.suppress(IrexecError):
+                        BodyBuilder(self._context(node, 1), [], 0).inner.subgraph_values(graph)
             for name in filter(None, node.output):
                 self.assume(name)
-
-    def _attempt_branches(self, node: onnx.NodeProto, objections: Objections) -> None:
-        """Collect the objections of the second branch of an If whose first branch could not be translated."""
-        for graph in subgraphs(node):
-            if not graph.input and not objections.has_begun(graph):
-                with contextlib.suppress(IrexecError):
-                    BodyBuilder(self._context(node, 1), [], 0).inner.subgraph_values(graph)
 
     def assume(self, name: str) -> None:
         """Mark the value of a name as unknown; a subclass may do more."""

@@ -119,9 +119,6 @@ class _Extraction:
         if not self.keep:
             given += [node.outputs[0] for node in also if node.type == "Parameter"][:1]
         endings = [result for value in dict.fromkeys(given) for result in self._results(value)]
-        return self._model(endings)
-
-    def _model(self, endings: Sequence[Node]) -> SubModel:
         order = [made for node in self.model.nodes for made in self.made_nodes.get(node, ())]
         nodes = [*self.missing, *order, *endings]
         made = Model.of(ModelGraph(self.model.name, nodes, payload=self.model.payload, version=self.model.version))

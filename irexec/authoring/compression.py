@@ -63,23 +63,19 @@ def weights(graph: Graph) -> Iterator[Weight]:
 
 def _of(node: Node) -> Weight | None:
     if node.type == "MatMul":
-        return _of_product(node)
+        transposed = [typed_attribute(node, name) is True for name in ("transpose_a", "transpose_b")]
+        sides = [
+            _weight(node, 0, lambda rank: [rank - (2 if transposed[0] else 1)]),
+            _weight(node, 1, lambda rank: [rank - (1 if transposed[1] else 2)]),
+        ]
+        found = [side for side in sides if side is not None]
+        # A product of two constants has no weights.
+        return found[0] if len(found) == 1 else None
     if node.type in _CHANNELS:
         return _weight(node, 1, lambda rank: [axis for axis in range(rank) if axis not in _CHANNELS[node.type]])
     if node.type == "Gather":
         return _weight(node, 0, lambda rank: list(range(1, rank)))
     return None
-
-
-def _of_product(node: Node) -> Weight | None:
-    transposed = [typed_attribute(node, name) is True for name in ("transpose_a", "transpose_b")]
-    sides = [
-        _weight(node, 0, lambda rank: [rank - (2 if transposed[0] else 1)]),
-        _weight(node, 1, lambda rank: [rank - (1 if transposed[1] else 2)]),
-    ]
-    found = [side for side in sides if side is not None]
-    # A product of two constants has no weights.
-    return found[0] if len(found) == 1 else None
 
 
 def _weight(node: Node, index: int, axes: Callable[[int], Sequence[int]]) -> Weight | None:

@@ -123,7 +123,11 @@ class ConstantStore:
             if entry is None:
                 entry = self._entries[key] = _Entry()
                 for source in sources:
-                    self._watch(source, key)
+                    # Release the packings of a source when it dies: its identity may be reused.
+                    if id(source) not in self._keys:
+                        self._keys[id(source)] = set()
+                        weakref.finalize(source, self._source_died, id(source)).atexit = False
+                    self._keys[id(source)].add(key)
         with entry.lock:
             if entry.made is None:
                 entry.made = (make(*(source.array() for source in sources)),)
@@ -131,13 +135,6 @@ class ConstantStore:
                 for source in sources:
                     source.release()
             return entry.made[0]
-
-    def _watch(self, source: ConstantSource, key: _Key) -> None:
-        """Release the packings of a source when it dies: its identity may be reused."""
-        if id(source) not in self._keys:
-            self._keys[id(source)] = set()
-            weakref.finalize(source, self._source_died, id(source)).atexit = False
-        self._keys[id(source)].add(key)
 
     def _source_died(self, identity: int) -> None:
         """Called wherever the garbage collector runs, which may be while this or another thread holds the lock: then

@@ -30,16 +30,12 @@ _GATHERED = 1 << 20
 def _candidates(task: Task) -> Iterator[Candidate]:
     dtype = _float_type(task)
     if dtype is not None and 0 not in (*task.shape(0), *task.shape(2), *task.output_shape()):
-        geometry = _geometry(task, dtype)
+        attributes = task.attributes["attributes"]
+        images, _, *sizes = task.shape(0)
+        outputs, inputs, *kernel = task.shape(2)
+        windows, groups = attributes.windows(sizes, kernel), attributes.group
+        geometry = Geometry(dtype, images, groups, outputs // groups, inputs, tuple(sizes), windows)
         yield Candidate(_cost(task, geometry), partial(Deformable, task, geometry))
-
-
-def _geometry(task: Task, dtype: np.dtype) -> Geometry:
-    attributes = task.attributes["attributes"]
-    images, _, *sizes = task.shape(0)
-    outputs, inputs, *kernel = task.shape(2)
-    windows, groups = attributes.windows(sizes, kernel), attributes.group
-    return Geometry(dtype, images, groups, outputs // groups, inputs, tuple(sizes), windows)
 
 
 def _positions(g: Geometry) -> list[slice]:

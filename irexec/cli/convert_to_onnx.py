@@ -86,7 +86,11 @@ def write_onnx(
     """Write a model as ONNX; returns the exit code."""
     with render.progress(f"reading {model}"):
         source = _read(model, shapes)
-    _check_ranks(source)
+    # Raise InputError for an input of unknown rank, which ONNX does not have.
+    for port in source.inputs:
+        if port.shape is None:
+            hint = f'give it a shape with --input "{port.name}[...]"'
+            raise InputError(f"the rank of input {port.name!r} is not known, and ONNX needs it: {hint}")
     _check_files(source, target, options, overwrite)
     if verification.wanted:
         from irexec.tools.verify import check_shapes
@@ -134,14 +138,6 @@ def _read(model: str, shapes: Mapping[str, PartialShape]) -> Model:
         named: Any = dict(shapes)
         source.reshape(named)
     return source
-
-
-def _check_ranks(source: Model) -> None:
-    """Raise InputError for an input of unknown rank, which ONNX does not have."""
-    for port in source.inputs:
-        if port.shape is None:
-            hint = f'give it a shape with --input "{port.name}[...]"'
-            raise InputError(f"the rank of input {port.name!r} is not known, and ONNX needs it: {hint}")
 
 
 def _check_files(source: Model, target: Path, options: ToOnnx, overwrite: bool) -> None:

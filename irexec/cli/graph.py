@@ -27,7 +27,6 @@ from irexec.cli.values import FilePath
 from irexec.tools.graph.draw import (
     FORMATS,
     Format,
-    GraphFile,
     GraphOptions,
     check_format,
     check_graph_file,
@@ -36,7 +35,6 @@ from irexec.tools.graph.draw import (
     rendered,
     write_graph,
 )
-from irexec.tools.graph.drawing import Drawing
 from irexec.tools.run.input_sources import files_read
 
 _FOR_PROFILE = (
@@ -149,14 +147,8 @@ def graph(
             if output is None
             else write_graph(drawing, output, scale=scale, columns=columns, notify=render.note_line)
         )
-    _show(model, drawing, written, format, columns, as_json)
-
-
-def _show(
-    path: str, drawing: Drawing, written: GraphFile | None, format: Format, columns: int | None, as_json: bool
-) -> None:
     if as_json:
-        render.as_json({"model": path, "file": written, "total": drawing.total, **drawing.as_dict()})
+        render.as_json({"model": model, "file": written, "total": drawing.total, **drawing.as_dict()})
     elif written is None:
         render.verbatim(rendered(drawing, format, columns=columns, notify=render.note_line).decode())
     else:

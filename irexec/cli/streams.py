@@ -169,7 +169,13 @@ class _Watch(threading.Thread):
             # The process ends before that, unless the exception gets lost.
             self._lost.wait(_GRACE)
         if not self._is_over:
-            _end_here(number)
+            # End the process, whatever the main thread does, unless it renames files.
+            with NOTHING_HELD:
+                remove_all()
+                if os.isatty(2):
+                    # The display of progress has hidden the cursor.
+                    os.write(2, b"\r\x1b[K\x1b[?25h")
+                exit_at_once(number, None)
 
 
 _watch: list[_Watch] = []
@@ -230,13 +236,3 @@ def _unraisable(raised: sys.UnraisableHookArgs) -> None:
         return
     for watch in _watch:
         watch.lose()
-
-
-def _end_here(number: int) -> None:
-    """End the process, whatever the main thread does, unless it renames files."""
-    with NOTHING_HELD:
-        remove_all()
-        if os.isatty(2):
-            # The display of progress has hidden the cursor.
-            os.write(2, b"\r\x1b[K\x1b[?25h")
-        exit_at_once(number, None)

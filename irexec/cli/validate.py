@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,6 @@ from irexec.cli.render import progress_bar
 from irexec.cli.values import FilePath
 from irexec.tools.sections import code_sections
 from irexec.tools.validation import (
-    Baseline,
     FileReport,
     find_files,
     gone_text,
@@ -160,7 +159,11 @@ def validate(
     known = None if baseline is None else read_baseline(baseline)
     found = _one(paths[0], files, form, options) if len(paths) == 1 else _many(paths, files, jobs, options)
     if known is not None:
-        found = _without(known, found, checks.ignore)
+        # The reports without known findings; a note says how many known findings no longer occur.
+        new, gone = known.apply(found, checks.ignore)
+        if gone:
+            render.note_line(gone_text(known, gone))
+        found = new
     shown = [one for one in found if one.findings or one.error is not None or not quiet]
     for one in shown:
         # The table of several files has these as rows.
@@ -201,14 +204,6 @@ def _one(path: str, files: WeightsOptions, form: str, options: dict[str, Any]) -
     check = report if form in ("table", "json") else report_always
     with progress_bar(f"validating {path}", 2) as advance:
         return [check(path, bin_path=files.weights, progress=advance, **options)]
-
-
-def _without(baseline: Baseline, found: Sequence[FileReport], ignore: Collection[str]) -> list[FileReport]:
-    """The reports without known findings; a note says how many known findings no longer occur."""
-    new, gone = baseline.apply(found, ignore)
-    if gone:
-        render.note_line(gone_text(baseline, gone))
-    return new
 
 
 def _many(paths: Sequence[str], files: WeightsOptions, jobs: int | None, options: dict[str, Any]) -> list[FileReport]:

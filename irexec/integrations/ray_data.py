@@ -210,21 +210,18 @@ class _Actor:
     def _done(self, work: _Work) -> PartResult | IrexecError:
         try:
             if self._runner is None:
-                self._runner = self._begun()
+                for path in (self._folder, self._job.model):
+                    if not os.path.exists(path):
+                        raise _unseen(path)
+                # Items keep the paths that the user gave: the paths are their names in the output.
+                os.chdir(self._folder)
+                self._runner = PartRunner(self._job)
             if work.seen and not os.path.exists(work.seen):
                 return _unseen(work.seen)
             return self._runner(work.task)
         except IrexecError as error:
             # The error is for the user; Ray must not try again.
             return error
-
-    def _begun(self) -> PartRunner:
-        for path in (self._folder, self._job.model):
-            if not os.path.exists(path):
-                raise _unseen(path)
-        # Items keep the paths that the user gave: the paths are their names in the output.
-        os.chdir(self._folder)
-        return PartRunner(self._job)
 
 
 def _unseen(path: str) -> ModelError:

@@ -37,16 +37,12 @@ def _free() -> None:
     for lock in list(_locks):
         lock._at_fork_reinit()
     if sys.version_info < (3, 12):
-        _free_cached_properties()
-
-
-def _free_cached_properties() -> None:
-    """In Python 3.11 each has a lock for all objects of a class, which is held while a value is computed."""
-    modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in _PACKAGES]
-    for owner in {value for module in modules for value in vars(module).values() if isinstance(value, type)}:
-        for member in vars(owner).values():
-            if isinstance(member, functools.cached_property):
-                vars(member)["lock"] = threading.RLock()
+        # In Python 3.11 each has a lock for all objects of a class, which is held while a value is computed.
+        modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in _PACKAGES]
+        for owner in {value for module in modules for value in vars(module).values() if isinstance(value, type)}:
+            for member in vars(owner).values():
+                if isinstance(member, functools.cached_property):
+                    vars(member)["lock"] = threading.RLock()
 
 
 _PACKAGES = ("irexec", "converters")

@@ -156,7 +156,11 @@ def _common(
         return tensor
     if first.kind != second.kind:
         signed, unsigned = (first, second) if first.kind == "signed" else (second, first)
-        return _signed(signed, unsigned, unsafe, beyond)
+        # A signed integer that holds both.
+        if unsigned.bits <= 32 and (unsafe or 2 * unsigned.bits <= signed.bits):
+            return element(f"i{max(2 * unsigned.bits, signed.bits)}")
+        check(unsafe, f"{unsigned} cannot safely be promoted to a signed integer")
+        return beyond
     if first.bits != second.bits:
         return max(first, second, key=lambda one: one.bits)
     wider = _SAME_WIDTH.get(frozenset([first.name, second.name]))
@@ -169,14 +173,6 @@ def _fits(to: Element, small: Element) -> bool:
     half its width."""
     signed, sign = (one.kind != "unsigned" for one in (to, small))
     return (signed == sign and to.bits >= small.bits) or (signed and not sign and to.bits * 2 >= small.bits)
-
-
-def _signed(signed: Element, unsigned: Element, unsafe: bool, beyond: Element) -> Element:
-    """A signed integer that holds both."""
-    if unsigned.bits <= 32 and (unsafe or 2 * unsigned.bits <= signed.bits):
-        return element(f"i{max(2 * unsigned.bits, signed.bits)}")
-    check(unsafe, f"{unsigned} cannot safely be promoted to a signed integer")
-    return beyond
 
 
 @op("FakeQuantize", since=1)

@@ -305,17 +305,14 @@ class Program:
         ]
         found = infer_shapes(self.model, dict(zip(self.model.parameters, facts, strict=True)), tolerant=self.tolerant)
         if not self.tolerant:
-            self._check_as_inferred(found)
+            # Raise NodeError where a value does not have the shape that was inferred for inputs of any shape.
+            for node in self.model.nodes:
+                for value in node.outputs:
+                    try:
+                        check_as_inferred(found[value], self.inference[value])
+                    except OpError as error:
+                        raise node_error(node, [], error) from error
         return found
-
-    def _check_as_inferred(self, found: Inference) -> None:
-        """Raise NodeError where a value does not have the shape that was inferred for inputs of any shape."""
-        for node in self.model.nodes:
-            for value in node.outputs:
-                try:
-                    check_as_inferred(found[value], self.inference[value])
-                except OpError as error:
-                    raise node_error(node, [], error) from error
 
 
 def _snapshot(model: ir.ModelGraph) -> tuple[Model, dict[Value, Value]]:

@@ -185,7 +185,10 @@ class PoolingAttributes:
 
     def output_shape(self, data: Fact) -> Shape:
         """The shape of the result; OpError if data and attributes do not go together."""
-        self._check_lengths(data)
+        rank = len(self.kernel)
+        check(data.rank in (None, rank + 2), f"data {data} does not have a batch, channels and {rank} spatial axes")
+        check_length(self.strides, rank, "strides")
+        check_lists(self, rank)
         if data.shape is None:
             return (ANY, ANY, *(ANY for _ in self.kernel))
         return (*data.shape[:2], *self.counts(data.shape[2:]))
@@ -221,12 +224,6 @@ class PoolingAttributes:
             (kernel > 1 and dilation > 1) or begin >= kernel or end + (stride - 1 if rounds_up else 0) >= kernel
             for kernel, stride, dilation, begin, end in axes
         )
-
-    def _check_lengths(self, data: Fact) -> None:
-        rank = len(self.kernel)
-        check(data.rank in (None, rank + 2), f"data {data} does not have a batch, channels and {rank} spatial axes")
-        check_length(self.strides, rank, "strides")
-        check_lists(self, rank)
 
     def _dilations(self) -> tuple[int, ...]:
         """The dilations as given; versions without the attribute have none."""

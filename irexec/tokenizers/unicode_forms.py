@@ -146,15 +146,13 @@ class _DoubleArray:
         if not self._units[node] >> 8 & 1:
             return None
         if node not in self._known:
-            self._known[node] = self._replacement(self._base(node))
+            leaf = self._base(node)
+            check(leaf < len(self._units), "the charsmap is not valid: a value is outside of its double array")
+            begin = self._units[leaf] & 0x7FFFFFFF
+            end = self._texts.find(b"\0", begin)
+            check(end >= 0, "the charsmap is not valid: a replacement is outside of its texts")
+            self._known[node] = text(self._texts[begin:end])
         return self._known[node]
-
-    def _replacement(self, leaf: int) -> str:
-        check(leaf < len(self._units), "the charsmap is not valid: a value is outside of its double array")
-        begin = self._units[leaf] & 0x7FFFFFFF
-        end = self._texts.find(b"\0", begin)
-        check(end >= 0, "the charsmap is not valid: a replacement is outside of its texts")
-        return text(self._texts[begin:end])
 
 
 Ranges = tuple[tuple[int, int], ...]

@@ -287,7 +287,10 @@ def strided_slice(
     shrink_axis_mask: Sequence[int], ellipsis_mask: Sequence[int],
 ) -> Tensor:  # fmt: skip
     """Slice, then Squeeze of single indices and Unsqueeze of new axes; an ellipsis is resolved by the rank."""
-    count = _count(begin)
+    shape = begin.require_shape("the start")
+    check(len(shape) == 1 and isinstance(shape[0], int), "the number of axes that are sliced is not known")
+    assert isinstance(shape[0], int)
+    count = shape[0]
     kinds = [
         "ellipsis" if _has(ellipsis_mask, i) else "new" if _has(new_axis_mask, i)
         else "index" if _has(shrink_axis_mask, i) else "slice"
@@ -320,13 +323,6 @@ def strided_slice(
     if new:
         result = ctx.unsqueeze(result, *new)
     return result if result is not data else ctx.emit("Identity", data)
-
-
-def _count(begin: Tensor) -> int:
-    shape = begin.require_shape("the start")
-    check(len(shape) == 1 and isinstance(shape[0], int), "the number of axes that are sliced is not known")
-    assert isinstance(shape[0], int)
-    return shape[0]
 
 
 def _entry(

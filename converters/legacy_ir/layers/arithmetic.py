@@ -89,19 +89,15 @@ def eltwise(layer: Layer, *inputs: Value, operation: str = "sum", coeff: Floats 
             "floor_mod of the engines has the sign of the dividend; here, as its name says, that of the divisor",
         )
     if coeff and len({layer.shape(value) for value in values}) == 1:
-        values = _scaled(layer, values, operation, coeff)
+        if operation not in ("sum", "add"):
+            raise WrongAttributeError(f"coeff is for a sum, the operation is {operation}")
+        if len(coeff) != len(values):
+            raise WrongAttributeError(f"coeff has {len(coeff)} numbers, the layer {len(values)} inputs")
+        values = [
+            value if factor == 1 else layer.emit("Multiply", layer.f32(value), layer.constant(factor, F32), version=1)
+            for value, factor in zip(values, coeff, strict=True)
+        ]
     return _folded(layer, _ARITHMETIC[operation], values)
-
-
-def _scaled(layer: Layer, values: Sequence[Value], operation: str, coeff: Floats) -> list[Value]:
-    if operation not in ("sum", "add"):
-        raise WrongAttributeError(f"coeff is for a sum, the operation is {operation}")
-    if len(coeff) != len(values):
-        raise WrongAttributeError(f"coeff has {len(coeff)} numbers, the layer {len(values)} inputs")
-    return [
-        value if factor == 1 else layer.emit("Multiply", layer.f32(value), layer.constant(factor, F32), version=1)
-        for value, factor in zip(values, coeff, strict=True)
-    ]
 
 
 def _folded(layer: Layer, type: str, values: Sequence[Value]) -> Value:

@@ -106,7 +106,11 @@ def coordinates(ctx: TranslationContext, how: Resizing, axis: Stretch) -> Expres
     if kind == "align_corners":
         return resized.equals(1).select(0, x * (size - 1) / (resized - 1))
     if kind == "tf_crop_and_resize":
-        return _cropped(x, axis, resized)
+        if axis.roi is None:
+            raise OpError("tf_crop_and_resize needs roi")
+        start, end = axis.roi
+        span = (end - start) * (axis.size - 1)
+        return resized.equals(1).select(span * 0.5, x * span / (resized - 1)) + start * (axis.size - 1)
     half = (x + 0.5) / scale - 0.5
     if kind == "half_pixel":
         return half
@@ -117,14 +121,6 @@ def coordinates(ctx: TranslationContext, how: Resizing, axis: Stretch) -> Expres
     if kind == "tf_half_pixel_for_nn":
         return (x + 0.5) / scale
     raise OpError(f"coordinate_transformation_mode {kind!r} is not known")
-
-
-def _cropped(x: Expression, axis: Stretch, resized: Expression) -> Expression:
-    if axis.roi is None:
-        raise OpError("tf_crop_and_resize needs roi")
-    start, end = axis.roi
-    span = (end - start) * (axis.size - 1)
-    return resized.equals(1).select(span * 0.5, x * span / (resized - 1)) + start * (axis.size - 1)
 
 
 def _along(ctx: TranslationContext, x: Value, how: Resizing, axis: Stretch, position: Expression) -> Value:

@@ -25,7 +25,11 @@ def body_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
     for node in model.walk():
         for name, body in node.bodies.items():
             yield from _port_maps(node, name, body)
-            yield from _without_value(node, name, body)
+            mapped = {entry.internal for entry in body.port_maps if entry.kind == "input"}
+            for parameter in body.graph.parameters:
+                if parameter.id not in mapped:
+                    text = f"Parameter {parameter.id} {parameter.name!r} of {name} has no entry in the port map"
+                    yield node.finding(codes.BODY_UNFED, text)
             yield from _back_edges(node, name, body)
 
 
@@ -70,14 +74,6 @@ def _attributes(entry: PortMap) -> Iterator[str]:
 def _is_integer(text: str) -> bool:
     stripped = text.strip().removeprefix("-")
     return stripped.isascii() and stripped.isdigit()
-
-
-def _without_value(node: Node, name: str, body: Body) -> Iterator[Finding]:
-    mapped = {entry.internal for entry in body.port_maps if entry.kind == "input"}
-    for parameter in body.graph.parameters:
-        if parameter.id not in mapped:
-            text = f"Parameter {parameter.id} {parameter.name!r} of {name} has no entry in the port map"
-            yield node.finding(codes.BODY_UNFED, text)
 
 
 def _back_edges(node: Node, name: str, body: Body) -> Iterator[Finding]:

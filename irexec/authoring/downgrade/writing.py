@@ -135,7 +135,12 @@ class _Writing:
     def _graph(self, graph: Graph) -> None:
         before = needed(graph)
         if self._release < UNIQUE_NAMES:
-            _give_unique_names(graph)
+            # Rename layers whose name another one has, inputs and outputs apart.
+            kept = [node for node in graph.nodes if node.type in ("Parameter", "Result")]
+            names = Names(node.name for node in kept)
+            for node in graph.nodes:
+                if node not in kept:
+                    node.name = names.free(node.name)
         new = _Replacing(graph)
         for node in list(graph.nodes):
             for body in node.bodies.values():
@@ -303,15 +308,6 @@ def _folded(model: Model) -> Inference:
 
 def _is_of_a_graph(node: Node) -> bool:
     return node.id >= 0
-
-
-def _give_unique_names(graph: Graph) -> None:
-    """Rename layers whose name another one has, inputs and outputs apart."""
-    kept = [node for node in graph.nodes if node.type in ("Parameter", "Result")]
-    names = Names(node.name for node in kept)
-    for node in graph.nodes:
-        if node not in kept:
-            node.name = names.free(node.name)
 
 
 class _Replacing:

@@ -97,7 +97,12 @@ class ArrayFile:
             yield _reader(self._file, self._label), size, self._label
             return
         member, where = self._members[name], f"{self._label}, array {name!r}"
-        _check_member(member, where)
+        if member.flag_bits & _ENCRYPTED:
+            raise ModelError(f"{where}: is encrypted")
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ModelError(
+                f"{where}: is compressed by method {member.compress_type} of .zip, expected 0 (stored) or 8 (deflated)"
+            )
         with _damage(where):
             file = self._archive.open(member)
         with file:
@@ -203,15 +208,6 @@ def _by_name(members: list[zipfile.ZipInfo], label: str) -> dict[str, zipfile.Zi
             raise ModelError(f"{label}: has two arrays of the name {name!r}")
         found[name] = member
     return found
-
-
-def _check_member(member: zipfile.ZipInfo, where: str) -> None:
-    if member.flag_bits & _ENCRYPTED:
-        raise ModelError(f"{where}: is encrypted")
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ModelError(
-            f"{where}: is compressed by method {member.compress_type} of .zip, expected 0 (stored) or 8 (deflated)"
-        )
 
 
 def _reader(file: IO[bytes], where: str) -> Read:

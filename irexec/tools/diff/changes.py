@@ -253,21 +253,17 @@ def _compared(one: Constant, other: Constant, read: ReadAs | None) -> ValueChang
         if x is not None and y is not None and x.size == y.size == one.count and object not in (x.dtype, y.dtype):
             return _statistics(iter([x.reshape(-1)]), iter([y.reshape(-1)]), one.count, decompressed=True)
     if "string" in (one.element.kind, other.element.kind):
-        return _texts(one, other)
+        if one.element != other.element:
+            return None
+        mine, theirs = next(constant_blocks(one)), next(constant_blocks(other))
+        changed = sum(x != y for x, y in zip_longest(mine.tolist(), theirs.tolist()))
+        return ValueChange(one.count, changed, None, None)
     if (one.element.kind == "float") != (other.element.kind == "float"):
         return None
     found = _statistics(constant_blocks(one), constant_blocks(other), one.count, decompressed=False)
     found = replace(found, transposed=is_transposed(one, other))
     # The same type with other bytes and no other value: signs of zero or bits of NaN.
     return found if found.changed or one.element == other.element else None
-
-
-def _texts(one: Constant, other: Constant) -> ValueChange | None:
-    if one.element != other.element:
-        return None
-    mine, theirs = next(constant_blocks(one)), next(constant_blocks(other))
-    changed = sum(x != y for x, y in zip_longest(mine.tolist(), theirs.tolist()))
-    return ValueChange(one.count, changed, None, None)
 
 
 def _statistics(

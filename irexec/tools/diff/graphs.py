@@ -320,7 +320,11 @@ class GraphDiff:
     def _pair(self, pair: Pair) -> None:
         edges = edge_changes(self._matching, pair)
         for node, start in edges.through:
-            self._note_between(node, start, pair)
+            index = self._single[node]
+            layer = self._found.layers[index]
+            edge = (source_text(start) or "nothing", f"{pair.a.id} {pair.a.name}")
+            if edge not in layer.between:
+                self._found.layers[index] = replace(layer, between=(*layer.between, edge))
         changes = [
             *own_changes(pair.a, pair.b),
             *self._constant(pair),
@@ -396,13 +400,6 @@ class GraphDiff:
                 mine, theirs = reader.inputs[port], other.inputs[port]
                 return None if mine is None or theirs is None else (mine, theirs)
         return None
-
-    def _note_between(self, node: Node, start: Value, pair: Pair) -> None:
-        index = self._single[node]
-        layer = self._found.layers[index]
-        edge = (source_text(start) or "nothing", f"{pair.a.id} {pair.a.name}")
-        if edge not in layer.between:
-            self._found.layers[index] = replace(layer, between=(*layer.between, edge))
 
     def _bodies(self, pair: Pair, outside: Roots) -> Roots:
         """Compare the bodies of a layer. Returns the changes inside that may cause those of the layer's outputs.

@@ -112,7 +112,11 @@ def given_steps(
     if isinstance(options, JudgeOptions) and options.is_recorded:
         runs, steps = [_recorded(read, runs, options, sources)], 1
     else:
-        steps = _steps(read, runs, options)
+        # The number of steps: that of the options or of the inputs, else 2 for a model with state.
+        if len(runs) > 1 and options.steps not in (None, len(runs)):
+            raise InputError(f"inputs are given for {counted(len(runs), 'step')}, and steps is {options.steps}")
+        has_state = any(node.type == "ReadValue" for node in read.nodes)
+        steps = options.steps or (len(runs) if len(runs) > 1 else 2 if has_state else 1)
     return StepInputs(runs or [{}], sources, steps, options, notify).fixed(read)
 
 
@@ -128,14 +132,6 @@ def _recorded(
         if not sources:
             opponent.require_inputs(known)
     return known
-
-
-def _steps(read: Model, runs: Sequence[Arrays], options: StepOptions) -> int:
-    """The number of steps: that of the options or of the inputs, else 2 for a model with state."""
-    if len(runs) > 1 and options.steps not in (None, len(runs)):
-        raise InputError(f"inputs are given for {counted(len(runs), 'step')}, and steps is {options.steps}")
-    has_state = any(node.type == "ReadValue" for node in read.nodes)
-    return options.steps or (len(runs) if len(runs) > 1 else 2 if has_state else 1)
 
 
 def _read(model: ModelLike, runs: Sequence[Arrays], options: StepOptions, sources: Sequence[InputSource]) -> Model:

@@ -77,19 +77,16 @@ class Answers:
             return
         try:
             if not self._is_begun:
-                self._begin(self.path)
+                # Cut an unfinished line off a file that is taken over; otherwise write the first line.
+                if self._is_taken_over:
+                    os.truncate(self.path, self.path.read_bytes().rfind(b"\n") + 1)
+                else:
+                    self.path.write_bytes(f"{self._head}\n".encode())
+                self._is_begun = True
             with open(self.path, "ab") as file:
                 file.write(f"{key} {'fails' if fails else 'passes'}\n".encode())
         except OSError as error:
             raise ModelError(f"{self.path}: cannot be written: {error.strerror or error}") from None
-
-    def _begin(self, path: Path) -> None:
-        """Cut an unfinished line off a file that is taken over; otherwise write the first line."""
-        if self._is_taken_over:
-            os.truncate(path, path.read_bytes().rfind(b"\n") + 1)
-        else:
-            path.write_bytes(f"{self._head}\n".encode())
-        self._is_begun = True
 
     def delete(self) -> None:
         """Delete the file: the reduction is complete."""

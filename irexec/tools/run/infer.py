@@ -183,18 +183,7 @@ def infer(
     if trapped is not None and trapped.trap is not None:
         return InferReport({}, trap=trapped)
     takes_text = any(port.element is STRING for port in compiled.inputs)
-    # Report the arrays of a run.
-    ranked = {name: arrays[value] for name, value in wanted.ranked.items()}
-    report = replace(
-        InferReport(
-            {name: arrays[value] for name, value in wanted.selected.items()},
-            _predictions(ranked, labels, options),
-            _compared(wanted.reference, wanted.selected, arrays, options) if wanted.reference else None,
-            None if options.dump_folder is None else len(wanted.dumped),
-        ),
-        trap=trapped,
-        takes_text=takes_text,
-    )
+    report = replace(_report(wanted, arrays, labels, options), trap=trapped, takes_text=takes_text)
     if report.comparison is not None and not report.comparison.agrees and options.steps is None and trapped is None:
         change = _change_of_input(compiled, wanted, sources, options)
         report = replace(report, comparison=replace(report.comparison, change=change))
@@ -332,6 +321,19 @@ def _run(
         compiled, inputs, wanted.values, options.trap, read=read, timeout=options.timeout, progress=progress
     )
     return trapped, {} if trapped.trap is not None else dict(zip(wanted.values, found, strict=True))
+
+
+def _report(
+    wanted: _Wanted, arrays: Mapping[Value, np.ndarray], labels: Sequence[str] | None, options: InferOptions
+) -> InferReport:
+    """Report the arrays of a run."""
+    ranked = {name: arrays[value] for name, value in wanted.ranked.items()}
+    return InferReport(
+        {name: arrays[value] for name, value in wanted.selected.items()},
+        _predictions(ranked, labels, options),
+        _compared(wanted.reference, wanted.selected, arrays, options) if wanted.reference else None,
+        None if options.dump_folder is None else len(wanted.dumped),
+    )
 
 
 def _predictions(

@@ -352,7 +352,10 @@ def affine_grid(
     """Points of a regular grid over (N, C, sizes...) transformed by matrices: (N, sizes..., axes), last axis first."""
     axes, kind = ctx.sizes(theta, "theta")[-2], ctx.element(theta)
     if axes not in (2, 3):
-        axes = _axes_of(ctx, size)
+        length = ctx.sizes(size, "size")[0]
+        if length not in (4, 5):
+            raise OpError(f"size {ctx.fact(size)} is neither that of images nor of volumes")
+        axes = int(length) - 2
     sizes = [
         Expression(ctx, ctx.emit("Gather", ctx.convert(size, I64), ctx.constant(axis + 2), ctx.constant(0)))
         for axis in range(int(axes))
@@ -374,13 +377,6 @@ def affine_grid(
     return ctx.emit(
         "Reshape", moved, ctx.emit("Concat", batch, spatial, ctx.constant([int(axes)]), axis=0), special_zero=False
     )
-
-
-def _axes_of(ctx: TranslationContext, size: Value) -> int:
-    length = ctx.sizes(size, "size")[0]
-    if length not in (4, 5):
-        raise OpError(f"size {ctx.fact(size)} is neither that of images nor of volumes")
-    return int(length) - 2
 
 
 Mode = Literal["avg", "max"]

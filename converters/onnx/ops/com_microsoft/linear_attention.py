@@ -49,7 +49,11 @@ def linear_attention(
         with_states=state_window > 0,
     )  # fmt: skip
     if states is not None:
-        last = _tail(ctx, states, state_window)
+        # The last steps along the first axis, after zeros where there are too few.
+        rank = ctx.rank(states)
+        begins = [state_window, *[0] * (rank - 1)]
+        padded = ctx.emit("Pad", states, begins, [0] * rank, ctx.constant(0, states), pad_mode="constant")
+        last = cast("Value", ctx.emit("Slice", padded, [-state_window], [1 << 31], [1], [0]))
     return y, ctx.convert(last, ctx.element(query if past_state is None else past_state))
 
 
@@ -61,14 +65,6 @@ def _check_window(window: int) -> None:
 def _last(ctx: TranslationContext, window: Value) -> Value:
     """The last slot of a window."""
     return cast("Value", ctx.emit("Gather", window, ctx.constant(-1), ctx.constant(0)))
-
-
-def _tail(ctx: TranslationContext, steps: Value, window: int) -> Value:
-    """The last steps along the first axis, after zeros where there are too few."""
-    rank = ctx.rank(steps)
-    begins = [window, *[0] * (rank - 1)]
-    padded = ctx.emit("Pad", steps, begins, [0] * rank, ctx.constant(0, steps), pad_mode="constant")
-    return cast("Value", ctx.emit("Slice", padded, [-window], [1 << 31], [1], [0]))
 
 
 @translates("LinearAttentionGate", domain=COM_MICROSOFT)
