@@ -83,9 +83,8 @@ def bisect(
     if reads_stdin(inputs.given):
         raise InputError("bisect reads its inputs for every release, and standard input only gives them once")
     request = settings(
-        BisectOptions, comparison, limits,
-        **{name: getattr(releases, name) for name in _RELEASES.options}, shapes=inputs.shapes, seed=inputs.seed,
-    )  # fmt: skip
+        BisectOptions, comparison, limits, **_RELEASES.of(releases), shapes=inputs.shapes, seed=inputs.seed
+    )
     with progress_bar(f"bisecting {model}", 1.0) as advance:
         found = bisected(
             model, None, request, sources=inputs.sources, say=lambda text: advance(0, text), advance=advance

@@ -176,11 +176,7 @@ def compare(
         return 0
     if a is None:
         raise click.UsageError("Missing argument 'A'.")
-    request = settings(
-        CompareOptions, comparison, inputs, compute, limits,
-        **{name: getattr(sides, name) for name in _RUNTIMES.options},
-        **{name: getattr(runs, name) for name in _RUNS.options},
-    )  # fmt: skip
+    request = settings(CompareOptions, comparison, inputs, compute, limits, **_RUNTIMES.of(sides), **_RUNS.of(runs))
     if output is not None:
         from irexec.tools.graph.beside import check_picture
 

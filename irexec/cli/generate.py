@@ -97,9 +97,7 @@ def generate(
     The most probable token is chosen unless an option of sampling is given. The other runtime has the tokens of irexec
     in each step. The exit code is 1 if it chooses another token in any step.
     """
-    request = settings(
-        GenerateOptions, tokens, compute, limits, **{name: getattr(beside, name) for name in _BESIDE.options}
-    )
+    request = settings(GenerateOptions, tokens, compute, limits, **_BESIDE.of(beside))
     with progress_bar(f"running {folder}", 1.0) as advance:
         found = generated(folder, prompt, request, advance=advance)
     render.result(as_json, found.as_dict, generation_sections(found) if trace else text_sections(found))

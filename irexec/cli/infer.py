@@ -169,8 +169,7 @@ def infer(
     _check_image(inputs.sources, str(results.output or ""))
     request = settings(
         InferOptions, results, inputs, files, tolerances, compute, limits,
-        image=image, trap=trap, compressed=compressed, strict=strict,
-        **{name: getattr(state, name) for name in _STATE.options},
+        image=image, trap=trap, compressed=compressed, strict=strict, **_STATE.of(state),
     )  # fmt: skip
     if request.mmap and not as_json:
         note_mapping(model, request.weights)

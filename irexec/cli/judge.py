@@ -174,12 +174,7 @@ def judge(
     by the specification, 13 NaN or infinity of the model itself, 14 differs where nothing has a bound, 15 not
     explained.
     """
-    request = settings(
-        JudgeOptions, inputs, files, limits,
-        runtime=runtime.runtime, properties=runtime.properties, arithmetic=runtime.arithmetic,
-        functions=runtime.functions, environments=runtime.environments,
-        dynamic_quantization=runtime.dynamic_quantization, steps=steps.steps, load_state=steps.load_state,
-    )  # fmt: skip
+    request = settings(JudgeOptions, inputs, files, limits, **_RUNTIME.of(runtime), **_STEPS.of(steps))
     if record_script is not None:
         return _recorded_script(model, record_script, request, inputs.sources)
     if sensitivity is not None and against is not None:

@@ -254,6 +254,10 @@ class OptionGroup:
 
         return decorate
 
+    def of(self, group: Any) -> dict[str, Any]:
+        """The values of these options in a dataclass that has more fields, by name."""
+        return {name: getattr(group, name) for name in self.options}
+
     def _default(self, name: str) -> dict[str, Any]:
         """The default of an option that is a number or a text: the one of the field of its name."""
         default = getattr(getattr(self.build, "__dataclass_fields__", {}).get(name), "default", None)

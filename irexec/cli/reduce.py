@@ -185,8 +185,7 @@ def reduce(
     check = failure.check(inputs.shapes, own, seconds)
     options = settings(
         ReduceOptions, inputs, files,
-        output=output, keep_shapes=keep_shapes, resume=resume, precision=own, timeout=seconds,
-        steps=steps.steps, load_state=steps.load_state,
+        output=output, keep_shapes=keep_shapes, resume=resume, precision=own, timeout=seconds, **_STEPS.of(steps),
     )  # fmt: skip
     try:
         with check, progress_bar(f"reducing {model}", 1) as advance:
