@@ -33,10 +33,9 @@ def changed(commit: str, paths: Sequence[str]) -> list[str]:
 def report(commit: str, paths: Sequence[str]) -> Iterator[str]:
     """The lines of the report: a heading for each model, and the table of ``irexec diff --format markdown``."""
     for path in changed(commit, paths):
-        yield f"### `{path}`\n"
         exists = _git("ls-tree", "--name-only", "-z", commit, "--", path) != b""
         if not exists or not Path(path).is_file():
-            yield "removed\n" if exists else "added\n"
+            yield f"### `{path}`\n\n{'removed' if exists else 'added'}\n"
             continue
         with tempfile.TemporaryDirectory() as folder:
             before = Path(folder, Path(path).name)
@@ -44,9 +43,10 @@ def report(commit: str, paths: Sequence[str]) -> Iterator[str]:
                 if _git("ls-tree", "--name-only", "-z", commit, "--", file):
                     Path(folder, Path(file).name).write_bytes(_git("show", f"{commit}:./{file}"))
             try:
-                yield markdown(diff(str(before), path))
+                text = markdown(diff(str(before), path))
             except IrexecError as error:
-                yield f"cannot be compared: {error}\n"
+                text = f"### `{path}`\n\ncannot be compared: {error}\n"
+            yield text.replace(str(before), f"{commit[:9]}:{path}")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def test_changes_since_a_commit(repository: tuple[Path, str]) -> None:
     model.save(folder / "models" / "new.xml")
     _git(folder, "add", ".")
     text = "\n".join(report(commit, ["models"]))
-    assert "### `models/classifier.xml`" in text
+    assert f"### `{commit[:9]}:models/classifier.xml` → `models/classifier.xml`" in text
     assert "picture" in text
     assert "### `models/new.xml`\n\nadded" in text
     path.unlink()
@@ -136,7 +136,7 @@ def test_the_steps_of_the_action_run(repository: tuple[Path, str], tmp_path_fact
     }, printed  # fmt: skip
     assert "::error file=models/damaged.xml,line=26" in printed["validate"] and "IR302" not in printed["validate"]
     summary = (room / "summary.md").read_text("utf-8")
-    assert "### `models/classifier.xml`" in summary and "picture" in summary
+    assert ":models/classifier.xml` → `models/classifier.xml`" in summary and "picture" in summary
     assert '"results"' in (room / "irexec.sarif").read_text("utf-8")
     calls = (room / "gh.log").read_text("utf-8")
     assert "pr comment 7 --body-file" in calls and "repos/a/b/code-scanning/sarifs" in calls
