@@ -58,8 +58,8 @@ def pool_bilinear(features: np.ndarray, rois: np.ndarray, pooled: tuple[int, int
     image."""
 
     def pool(rows: np.ndarray, starts: np.ndarray, rois: np.ndarray) -> np.ndarray:
-        y = _bin_positions(rois[:, 2], rois[:, 4], pooled[0], features.shape[2])[:, :, None]
-        x = _bin_positions(rois[:, 1], rois[:, 3], pooled[1], features.shape[3])[:, None, :]
+        y = bin_positions(rois[:, 2], rois[:, 4], pooled[0], features.shape[2])[:, :, None]
+        x = bin_positions(rois[:, 1], rois[:, 3], pooled[1], features.shape[3])[:, None, :]
         return _interpolate_inside(rows, starts, features.shape[2:], y, x)
 
     return _pool_blocks(features, rois, pooled, pool)
@@ -142,7 +142,7 @@ def _areas(vertical: Windows, horizontal: Windows) -> np.ndarray:
     return heights[:, :, None] * widths[:, None, :]
 
 
-def _bin_positions(start: np.ndarray, stop: np.ndarray, bins: int, size: int) -> np.ndarray:
+def bin_positions(start: np.ndarray, stop: np.ndarray, bins: int, size: int) -> np.ndarray:
     """One position for each bin, in pixels, from ``start`` to ``stop`` (relative to the size), (R, bins); the middle
     for a single bin."""
     number = start.dtype.type
@@ -226,13 +226,13 @@ def pool_sensitive_bilinear(
         left, top, right, bottom = (rois[block, 1:] * rois.dtype.type(spatial_scale)).T
         for part in range(lines * columns):
             check_time()
-            y = _bin_positions(*_part(top, bottom, part // columns, lines), pooled, height)[:, :, None]
-            x = _bin_positions(*_part(left, right, part % columns, columns), pooled, width)[:, None, :]
+            y = bin_positions(*part_of(top, bottom, part // columns, lines), pooled, height)[:, :, None]
+            x = bin_positions(*part_of(left, right, part % columns, columns), pooled, width)[:, None, :]
             result[block] += _interpolate_inside(rows, (images + part) * (height * width), (height, width), y, x)
     return np.ascontiguousarray(np.moveaxis(result, -1, 1)) / features.dtype.type(lines * columns)
 
 
-def _part(start: np.ndarray, stop: np.ndarray, part: int, parts: int) -> tuple[np.ndarray, np.ndarray]:
+def part_of(start: np.ndarray, stop: np.ndarray, part: int, parts: int) -> tuple[np.ndarray, np.ndarray]:
     """The borders of one of equal parts of an interval."""
     number = start.dtype.type
     length = (stop - start) / number(parts)
@@ -268,10 +268,10 @@ def pool_deformable(
     result = np.zeros((len(rois), classes, bins, bins, each), features.dtype)
     for block in blocks(len(boxes_before_end(rois, n)) if height * width else 0, outputs * bins * bins):
         moves = np.zeros((1, 1, 2, 1, 1), rois.dtype) if offsets is None else offsets[block].astype(rois.dtype)
-        y, step_y = _moved_bins(
+        y, step_y = moved_bins(
             rois[block, 2], rois[block, 4], np.arange(bins)[:, None], spatial_scale, moves[:, :, 1], bins * parts[0]
         )
-        x, step_x = _moved_bins(
+        x, step_x = moved_bins(
             rois[block, 1], rois[block, 3], np.arange(bins), spatial_scale, moves[:, :, 0], bins * parts[1]
         )
         points = ((y + i * step_y, x + j * step_x) for i, j in np.ndindex(*parts))
@@ -281,7 +281,7 @@ def pool_deformable(
     return np.ascontiguousarray(np.moveaxis(result, -1, 2)).reshape(len(rois), outputs, bins, bins)
 
 
-def _moved_bins(
+def moved_bins(
     start: np.ndarray, stop: np.ndarray, indices: np.ndarray, spatial_scale: float, moves: np.ndarray, points: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Where bins start along one axis (R, classes, bins, bins), and the distance of their points, both shaped to

@@ -20,6 +20,16 @@ def test_ir(name: str, renamed: bool, tmp_path: Path) -> None:
     assert [one.text for one in outcomes] == ["", ""]
 
 
+@pytest.mark.parametrize(("name", "number"), [("renamed", 1), ("folded", 1), ("onnx", 7067), ("planted", 7003)])
+def test_graphs(name: str, number: int) -> None:
+    """The first three agree; a condition of ONNX has no axis where that of the graph has one."""
+    pytest.importorskip("onnx")
+    from tests.compare_sweep import graphs
+
+    found = graphs.outcome_of(name, number)
+    assert found.kind == ("the layer itself" if name == "planted" else "agrees"), found.text
+
+
 @pytest.mark.parametrize("name", ["depthwise", "loop"])
 def test_onnx(name: str, tmp_path: Path) -> None:
     pytest.importorskip("onnx")

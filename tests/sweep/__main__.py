@@ -22,6 +22,7 @@ KINDS = {
     "bounds": "tests.bounds.sweep",
     "bounds-graphs": "tests.bounds.graphs",
     "compare": "tests.compare_sweep.ir",
+    "compare-graphs": "tests.compare_sweep.graphs",
     "compare-exporters": "tests.compare_sweep.exporters",
     "compare-onnx": "tests.compare_sweep.onnx",
     "compare-openvino": "tests.compare_sweep.openvino",

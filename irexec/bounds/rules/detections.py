@@ -14,7 +14,7 @@ import numpy as np
 from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, floats, joined
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.elementwise import by_exp
-from irexec.reference.detection import MAX_LOG_SCALE
+from irexec.reference.detection import MAX_LOG_SCALE, make_anchors
 
 
 def one_of(
@@ -205,3 +205,39 @@ def detectron_detection_output(
     rows = one_of(outputs[0], _corners(boxes), mask, more=np.zeros((1, 4)).tolist())
     assert rows is not None
     return rows, _values(outputs[1], label, mask, True), _values(outputs[2], scores, mask, True)
+
+
+@rule("Proposal")
+def proposal(layer: Layer, scores: Interval, deltas: Interval, image: Interval) -> tuple[Bound, ...]:
+    """Each row is an image and one of its anchors, moved, or zeros, up to the row that ends them.
+
+    Which anchors are proposed follows from comparisons of scores, sides and overlaps, which rounding may decide.
+    """
+    attributes, of = layer.attributes["attributes"], layer.algebra
+    outputs = layer.run(floats(scores.exact), floats(deltas.exact), floats(image.exact))
+    count, (n, _, *grid) = attributes.anchor_count, scores.exact.shape
+    positions = np.indices(grid).transpose(1, 2, 0)[..., :: 1 if attributes.is_tensorflow else -1]
+    base = make_anchors(attributes.base_size, attributes.ratio, attributes.scale, centred=attributes.is_tensorflow)
+    start = of.rounded(
+        Interval.certain(np.tile(positions * float(attributes.feat_stride), 2)[:, :, None] + floats(base)), 8
+    )
+    height, width = floats(image.exact)[:2]
+    limits = (height, width) if attributes.is_tensorflow else (width, height)
+    offset = 0.0 if attributes.is_tensorflow else 1.0
+    if attributes.is_tensorflow:
+        start = _inside(start, *limits)
+    changes = deltas.moved(lambda array: array.reshape(n, count, 4, *grid).transpose(0, 3, 4, 1, 2))
+    divisors = np.repeat([attributes.box_coordinate_scale, attributes.box_size_scale], 2)
+    boxes = _placed(of, start, of.divide(changes, Interval.certain(floats(divisors))), offset, None)
+    if attributes.clip_before_nms:
+        boxes = _inside(boxes, limits[0] - offset, limits[1] - offset)
+    if attributes.clip_after_nms:
+        boxes = _inside(boxes, *limits)
+    if attributes.normalize:
+        boxes = of.divide(boxes, Interval.certain(np.array(limits * 2, np.float64)))
+    mask = np.ones(boxes.exact.shape[:-1], bool)
+    columns = [numbered(0, mask.shape), *_corners(boxes)]
+    rows = one_of(outputs[0], columns, mask, end=True, more=np.zeros((1, 5)).tolist())
+    rated = scores.moved(lambda array: array[:, count:].transpose(0, 2, 3, 1))
+    assert rows is not None
+    return (rows, *(_values(one, rated, mask, True) for one in outputs[1:]))

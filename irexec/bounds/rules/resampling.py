@@ -422,7 +422,7 @@ def roi_align(layer: Layer, x: Interval, rois: Interval, images: Interval) -> Bo
     exact = floats(layer.run(floats(x.exact), floats(rois.exact), images.exact)[0])
     chosen = images.exact.astype(np.int64)
     largest = x.magnitude.max((2, 3))[chosen]
-    reach = 2 * error[:, None] * _steepest(floats(x.exact))[chosen] + 2 * x.reach
+    reach = 2 * error[:, None] * steepest(floats(x.exact))[chosen] + 2 * x.reach
     points = counts.prod(0)[:, None]
     reach += (8 * layer.arithmetic.unit + points * layer.arithmetic.sum_unit) * (largest + reach)
     spread = np.broadcast_to(reach[:, :, None, None], exact.shape)
@@ -494,7 +494,7 @@ def _step(length: np.ndarray, bins: int, counts: np.ndarray, point: int) -> np.n
     return np.asarray(length / bins / counts * np.minimum(point, counts - 1))[:, None]
 
 
-def _steepest(x: np.ndarray) -> np.ndarray:
+def steepest(x: np.ndarray) -> np.ndarray:
     """The largest difference of two neighbours of each image and channel."""
     return np.maximum(
         np.abs(np.diff(x, axis=2)).max((2, 3), initial=0.0), np.abs(np.diff(x, axis=3)).max((2, 3), initial=0.0)

@@ -17,7 +17,7 @@ from irexec.tools.compare.comparison import TensorRow
 from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.layers import layer
 from irexec.tools.compare.options import Side
-from irexec.tools.compare.pairs import InnerPair, TensorPair, inner_uncompared
+from irexec.tools.compare.pairs import GUESSES, InnerPair, TensorPair, differ_in_ones, inner_uncompared
 from irexec.tools.compare.rows import Found, Rows, agreement, type_name, worst
 from irexec.tools.engines.runtimes import Arrays, Runtime
 from irexec.tools.observing.exposed import Inner, Levels, expose, expose_counts
@@ -61,6 +61,9 @@ def _row(evidence: Evidence, pair: InnerPair, a: Sequence[np.ndarray], b: Sequen
         for index in np.ndindex(*map(max, one.shape[:depth], other.shape[:depth])):
             of_a, of_b = _at(one, index), _at(other, index)
             if of_a is not None and of_b is not None:
+                if pair.how in GUESSES and differ_in_ones(np.shape(of_a), np.shape(of_b)):
+                    # Exporters add and remove such axes, as those of a condition.
+                    of_b = np.reshape(of_b, np.shape(of_a))
                 found.append((run, index, agreement(evidence, outer, of_a, of_b), of_b))
             elif of_a is not None or of_b is not None:
                 text = f"B computes it {_times(other, depth)}, A {_times(one, depth)}"

@@ -23,7 +23,7 @@ from irexec.tools.compare.comparison import Divergence, Suspect
 from irexec.tools.compare.edits import Edit, Theirs, edits, edits_of_sizes
 from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.layers import MOVES
-from irexec.tools.compare.pairs import VALUE, TensorPair
+from irexec.tools.compare.pairs import VALUE, TensorPair, differ_in_ones
 from irexec.tools.compare.rows import Found, Rows, agreement, is_varied, tolerance_of
 from irexec.tools.observing.alone import Alone, Apart, arranged
 from irexec.tools.observing.observe import Observed, Tensor
@@ -173,7 +173,7 @@ class PartOfB:
     def expected(self) -> np.ndarray:
         """The tensor of A, in B's shape if the values differ and the shapes only in axes of size 1."""
         own, expected = self.own, self.of_a(self.pair.a)
-        if own is None or self.pair.how != VALUE or self.pair.order or not _differ_in_ones(own.shape, expected.shape):
+        if own is None or self.pair.how != VALUE or self.pair.order or not differ_in_ones(own.shape, expected.shape):
             return expected
         reshaped = expected.reshape(own.shape)
         return expected if self._agree(own, reshaped) else reshaped
@@ -243,11 +243,6 @@ def part_of_b(target: Found, candidates: set[Node], evidence: Evidence, rows: Ro
     alone = evidence.alone(value for value in evidence.sources(rows.pairs) if value.node not in inside)
     part = PartOfB(evidence, rows, pair, target.row.run - 1, alone)
     return part if part.is_usable else None
-
-
-def _differ_in_ones(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether two shapes differ, and only in axes of size 1."""
-    return one != other and [size for size in one if size != 1] == [size for size in other if size != 1]
 
 
 def corrections(part: PartOfB) -> dict[Node, str]:

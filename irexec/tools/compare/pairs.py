@@ -28,6 +28,11 @@ RESULT = ("name of the result", "position of the result")
 """Reasons of a certain pair: both models are asked for the same result."""
 
 
+def differ_in_ones(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Whether two shapes differ, and only in axes of size 1."""
+    return one != other and [size for size in one if size != 1] == [size for size in other if size != 1]
+
+
 @dataclass(frozen=True)
 class TensorPair:
     """A tensor of B and the same tensor of A.
