@@ -21,6 +21,7 @@ from irexec.tools import commands
 from irexec.tools.engines import engine
 from tests.support.networks import unpacked
 from tests.support.paths import DIGITS, ROOT
+from tests.support.processes import python, said
 
 
 class _Kernel:
@@ -191,7 +192,7 @@ def test_without_sqlite_batch_says_what_is_missing() -> None:
         "import sys; sys.modules['sqlite3'] = None\n"
         "from irexec.cli.main import run; sys.exit(run(['batch', 'm.xml', 'x.npy', '-o', 'o.npz']))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = python("-c", code, folder=ROOT)
     assert (done.returncode, done.stderr) == (4, "error: batch needs sqlite3, which this Python does not have\n")
 
 
@@ -217,12 +218,9 @@ def _assert_answers(preamble: str, rows: list[tuple[str, int, str]]) -> None:
     text.
     """
     words = json.dumps([command.split() for command, _, _ in rows])
-    done = subprocess.run(
-        [sys.executable, "-c", preamble + _RUN, words], cwd=ROOT, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    for (command, code, text), (actual, said) in zip(rows, json.loads(done.stdout), strict=True):
-        assert actual == code and text in said, f"{command} ended with {actual}:\n{said}"
+    outcomes = json.loads(said(ROOT, "-c", preamble + _RUN, words)[0])
+    for (command, code, text), (actual, output) in zip(rows, outcomes, strict=True):
+        assert actual == code and text in output, f"{command} ended with {actual}:\n{output}"
 
 
 def test_commands_where_there_are_no_threads_processes_signals_or_mappings(tmp_path: Path) -> None:

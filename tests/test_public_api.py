@@ -6,10 +6,7 @@ import ast
 import contextlib
 import importlib
 import inspect
-import os
 import pkgutil
-import subprocess
-import sys
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +19,8 @@ import irexec
 from irexec import deprecation
 from irexec.cli.commands import COMMANDS
 from tests.support import signatures
-from tests.support.paths import DIGITS, ROOT
+from tests.support.paths import DIGITS
+from tests.support.processes import said
 
 
 def test_all_is_exact() -> None:
@@ -121,16 +119,7 @@ def test_every_command_is_looked_at() -> None:
 def test_nothing_is_imported_before_it_is_needed(program: str, absent: tuple[str, ...], tmp_path: Path) -> None:
     """Start-up is quick because of what is not imported."""
     check = f"import sys; found = [name for name in {absent!r} if name in sys.modules]; sys.exit(repr(found) if found else 0)"
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", f"{program}; {check}"],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    said(tmp_path, "-c", f"{program}; {check}")
 
 
 @pytest.mark.parametrize(
@@ -164,10 +153,7 @@ def test_modules_of_a_command_are_imported_without_garbage_collection(tmp_path: 
 
 def _in_process(program: str, folder: Path) -> list[str]:
     """The lines that a program prints."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    return said(folder, "-c", program)[0].splitlines()
 
 
 def test_everything_public_is_documented() -> None:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import shutil
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +28,8 @@ from irexec.ir.shape_text import as_shape, parse_shape, write_shape
 from irexec.schema.plugins import VARIABLE
 from tests.analysis.test_builder import ROWS as EDITS
 from tests.analysis.test_damage import ROWS as DAMAGES
-from tests.support.paths import DIGITS, ROOT
+from tests.support.paths import DIGITS
+from tests.support.processes import said
 
 EXECUTION_GRAPHS = [Path(__file__).parent.parent.parent / "samples" / "execution_graph.xml"]
 Capture = pytest.CaptureFixture[str]
@@ -346,18 +344,7 @@ MODEL = str(DIGITS / "classifier.xml")
 
 
 def _irexec(folder: Path, *arguments: str, code: int = 0, **variables: str) -> tuple[str, str]:
-    environment = {key: value for key, value in os.environ.items() if key != VARIABLE}
-    done = subprocess.run(
-        [sys.executable, "-m", "irexec", *arguments],
-        cwd=folder,
-        env=environment | {"PYTHONPATH": str(ROOT)} | variables,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout, done.stderr
+    return said(folder, "-m", "irexec", *arguments, code=code, **variables)
 
 
 @pytest.fixture

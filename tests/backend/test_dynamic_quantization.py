@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ from irexec.native.library import library, path_of
 from irexec.native.sources import is_supported, levels
 from irexec.tools.judge import judge
 from tests.support.paths import ROOT
+from tests.support.processes import said
 
 RANGES = {"u8": (0, 256), "i8": (-128, 128), "u4": (0, 16), "i4": (-8, 8)}
 Network = tuple[irexec.Model, np.ndarray]
@@ -180,11 +178,7 @@ def test_all_builds_have_the_same_bits() -> None:
     found = []
     for level in levels():
         if is_supported(level) and path_of(level).exists():
-            environment = {**os.environ, "PYTHONPATH": str(ROOT), "IREXEC_NATIVE": level.name}
-            done = subprocess.run(
-                [sys.executable, "-c", BITS], env=environment, capture_output=True, text=True, check=True
-            )
-            found.append(done.stdout.splitlines())
+            found.append(said(ROOT, "-c", BITS, IREXEC_NATIVE=level.name)[0].splitlines())
     if not found:
         pytest.skip("the C library was not built")
     assert all(each == found[0] for each in found)

@@ -8,8 +8,6 @@ A level may be the neighbour of the expected one only where the exact value is n
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ from irexec.dtypes.elements import F32
 from irexec.ir.graph import Value
 from irexec.native.library import library
 from irexec.schema.registry import resolve
+from tests.support.processes import python
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C library is not built")
 
@@ -236,10 +235,7 @@ def test_all_instruction_sets_give_the_same_bits() -> None:
     """Levels of the library that this processor has, in processes of their own."""
     digests = {}
     for level in ("portable", "x86-64-v2", "x86-64-v3", "x86-64-v4"):
-        done = subprocess.run(
-            [sys.executable, "-m", __name__, "100", "25"],
-            env={**os.environ, "IREXEC_NATIVE": level}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = python("-m", __name__, "100", "25", IREXEC_NATIVE=level)
         if "was built here" not in done.stderr:
             assert done.returncode == 0, done.stderr
             digests[level] = done.stdout

@@ -13,6 +13,7 @@ from irexec.cli.main import run
 from irexec.io import sources
 from irexec.io.sources import OpenFile
 from tests.support.paths import DIGITS
+from tests.support.processes import python
 
 MODEL = DIGITS / "classifier.xml"
 Capture = pytest.CaptureFixture[str]
@@ -77,9 +78,7 @@ main()
 )
 @pytest.mark.sampled(2)
 def test_an_interrupt_while_modules_are_imported_is_one_line(module: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _INTERRUPTED.format(module=module)], capture_output=True, text=True, check=False
-    )
+    done = python("-c", _INTERRUPTED.format(module=module))
     assert done.returncode == 130
     assert done.stderr.strip() == "error: interrupted"
 
@@ -101,7 +100,7 @@ sys.exit(0 if seen else "no signal")
 
 
 def test_a_command_that_handles_signals_itself_may_take_its_time() -> None:
-    done = subprocess.run([sys.executable, "-c", _OF_A_COMMAND], capture_output=True, text=True, check=False)
+    done = python("-c", _OF_A_COMMAND)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -178,7 +177,7 @@ from irexec.cli.main import main
 signal.raise_signal(signal.SIGINT)
 main()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = python("-c", program)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -260,7 +259,7 @@ irexec.cli.infer.run_once = interrupted
 sys.argv = ["irexec", "infer", {str(MODEL)!r}]
 main()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = python("-c", program)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "error: interrupted\n")
 
 
@@ -332,7 +331,7 @@ def test_a_signal_while_handlers_are_installed_or_removed(line: int, number: sig
     program = _AT_EVERY_LINE.format(
         reset="signal.signal(signal.SIGINT, signal.default_int_handler)", number=int(number)
     )
-    done = subprocess.run([sys.executable, "-c", program, str(line)], capture_output=True, text=True, check=False)
+    done = python("-c", program, str(line))
     assert "no signal was sent" not in done.stdout
     assert done.returncode in (0, 128 + number)
     assert done.stderr in (("", "error: interrupted\n") if number == signal.SIGINT else ("",))

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import random
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +13,7 @@ from typing import Any
 from irexec.tools.reduce.output import FORMAT
 from tests.fuzz import odd
 from tests.fuzz.mutate_bytes import mutate
-from tests.support.paths import ROOT
+from tests.support.processes import said
 
 _WRITE = [
     ["infer", "m.xml", "-i", "a.npy", "--dump-layers", "dump", "--record-range", "ranges.json"],
@@ -45,13 +42,7 @@ def written(model: bytes, weights: bytes, array: bytes) -> Mapping[str, bytes]:
         for name, data in given.items():
             Path(folder, name).write_bytes(data)
         for words in _WRITE:
-            subprocess.run(
-                [sys.executable, "-m", "irexec", *words],
-                cwd=folder,
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-                check=True,
-                capture_output=True,
-            )
+            said(Path(folder), "-m", "irexec", *words)
         paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
         found = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths if path.name not in given}
     found["small.reduce"] = json.dumps({"format": FORMAT}).encode() + b"\nab fails\ncd passes\n"

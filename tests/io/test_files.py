@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +19,7 @@ from irexec.io.reading import reading, writing
 from irexec.io.sources import Weights
 from irexec.ir.constants import Constant
 from irexec.ir.graph import ModelGraph
+from tests.support.processes import said
 
 
 def _model(value: float) -> irexec.Model:
@@ -255,10 +254,7 @@ def test_a_gigabyte_costs_nothing_until_it_is_used(tmp_path: Path) -> None:
     with open(tmp_path / "m.bin", "wb") as file:
         file.truncate(SIZE)
     (tmp_path / "m.xml").write_text(BIG, encoding="utf-8")
-    ran = subprocess.run(
-        [sys.executable, "-c", MEASURE, str(tmp_path / "m.xml")], capture_output=True, text=True, check=True
-    )
-    size, first, last, grown = ran.stdout.split()
+    size, first, last, grown = said(tmp_path, "-c", MEASURE, "m.xml")[0].split()
     assert (int(size), int(first), int(last)) == (SIZE, 0, 0)
     assert int(grown) < 20_000
 

@@ -15,6 +15,7 @@ import pytest
 
 from irexec.io import files
 from irexec.io.files import Temporary, replacing, replacing_folder, signals_held
+from tests.support.processes import python
 
 SIGNALS = [signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -172,9 +173,7 @@ with files.replacing(*map(Path, sys.argv[1:])) as opened:
         file.write(b"new")
 print("never")
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, targets)], capture_output=True, text=True, check=False
-    )
+    done = python("-c", program, *map(str, targets))
     assert done.stdout == ""
     assert done.returncode == -number
     assert _texts(targets) == ["new", "new"]

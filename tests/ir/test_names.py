@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from irexec.ir import process
 from irexec.ir.graph import Input, Node, Value
 from irexec.ir.order import Names, unique_names
-from tests.support.paths import ROOT
+from tests.support.processes import python
 
 HELD = """
 import os, signal, threading
@@ -49,13 +47,7 @@ print(os.waitstatus_to_exitcode(status))
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_locks_are_free_in_a_child() -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", "import functools" + HELD],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-W", "ignore", "-c", "import functools" + HELD)
     assert done.stdout.strip() == "1", done.stderr
 
 

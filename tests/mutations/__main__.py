@@ -67,6 +67,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--graphs", type=int, metavar="N", help="in place of what should catch them, try N random graphs on each"
     )
+    parser.add_argument("--slow", action="store_true", help="try slow tests as well where the others miss a mutation")
     parser.add_argument("--list", action="store_true", help="print the mutations, and what should catch them")
     options = parser.parse_args(words)
     chosen = [
@@ -85,7 +86,7 @@ def main(words: Sequence[str] | None = None) -> int:
         workspaces = Workspaces([stack.enter_context(Workspace()) for _ in range(max(1, options.workers))])
         alone = list(threads.map(lambda catcher: _alone(catcher, workspaces), _all_catchers(chosen)))
         failing = {one.catcher.tests: one for one in alone if one.verdict != "missed"}
-        results = list(threads.map(lambda one: _tried(one, workspaces, failing), chosen))
+        results = list(threads.map(lambda one: _tried(one, workspaces, failing, options.slow), chosen))
     if failing:
         print(
             "These do not pass without a mutation:",
@@ -125,7 +126,7 @@ def _alone(catcher: Catcher, workspaces: Workspaces) -> Outcome:
     return outcome
 
 
-def _tried(mutation: Mutation, workspaces: Workspaces, failing: Mapping[str, Outcome]) -> Result:
+def _tried(mutation: Mutation, workspaces: Workspaces, failing: Mapping[str, Outcome], slow: bool) -> Result:
     """What becomes of a mutation; a catcher that fails without one says nothing."""
     catchers = catchers_of(mutation)
     with workspaces.one() as workspace:
@@ -133,6 +134,9 @@ def _tried(mutation: Mutation, workspaces: Workspaces, failing: Mapping[str, Out
             with workspace.mutated(mutation):
                 sound = [catcher for catcher in catchers if catcher.tests not in failing]
                 outcomes = [run(catcher, workspace.root) for catcher in sound]
+                if slow and all(outcome.verdict == "missed" for outcome in outcomes):
+                    all_tiers = (Catcher(f"{one.tests} -m 'slow or not slow'") for one in sound if one.tests)
+                    outcomes += [run(catcher, workspace.root) for catcher in all_tiers]
             broken = [
                 Outcome(catcher, "broken", "it fails without a mutation")
                 for catcher in catchers

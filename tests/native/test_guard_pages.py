@@ -5,13 +5,13 @@ A violation ends the process, so rows run in another one.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import pytest
 
 from irexec.native.library import library
 from tests.support.paths import ROOT
+from tests.support.processes import said
 
 _CODE = """
 import ctypes, mmap, sys
@@ -141,8 +141,4 @@ print(count)
 @pytest.mark.skipif(library() is None, reason="the C kernels were not built")
 @pytest.mark.skipif(sys.platform != "linux", reason="mprotect of Linux")
 def test_kernels_stay_within_their_arrays() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _CODE], cwd=ROOT, capture_output=True, text=True, timeout=500, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert int(done.stdout) > 1000
+    assert int(said(ROOT, "-c", _CODE)[0]) > 1000

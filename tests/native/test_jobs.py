@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from irexec.backend.calls import Crew, crew
 from irexec.native.library import library
 from tests.native_sanitizers import harness
 from tests.support.paths import ROOT
+from tests.support.processes import said
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
 
@@ -204,10 +204,7 @@ calls.STAYS = False
 from tests.native import test_jobs
 test_jobs.test_helpers_run_each_block_once_with_scratch_of_their_own()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    said(ROOT, "-c", code)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pthreads and a C compiler")

@@ -20,6 +20,7 @@ from irexec.backend.calls import NativeKernel
 from irexec.native.library import library
 from irexec.runtime import execute, session
 from tests.support.paths import ROOT
+from tests.support.processes import python
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the C kernels were not built")
 
@@ -52,9 +53,7 @@ network, inputs = _names["network"], _names["inputs"]
 
 
 def _in_process(code: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", NETWORK + code], cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False
-    )
+    return python("-c", NETWORK + code, folder=ROOT, timeout=timeout)
 
 
 def test_the_network_runs_in_c() -> None:

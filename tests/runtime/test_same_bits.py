@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,6 +15,7 @@ from irexec.native.library import path_of
 from irexec.native.sources import is_supported, levels
 from irexec.runtime.program import PLANS
 from tests.support.paths import ROOT
+from tests.support.processes import said
 
 SIDES = {"strides": [1, 1], "pads_begin": [1, 1], "pads_end": [1, 1], "dilations": [1, 1]}
 
@@ -77,11 +75,8 @@ def test_batch_writes_the_same_bytes_with_any_number_of_jobs(tmp_path: Path, nat
     for i, image in enumerate(_images(np.random.default_rng(2), 16)):
         np.save(tmp_path / "items" / f"{i % 3}{i:03}.npy", image[:1])
     for jobs in ("1", "3"):
-        subprocess.run(
-            [sys.executable, "-m", "irexec", "batch", "m.xml", "items", "-o", f"o{jobs}.npy", "--jobs", jobs],
-            cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), "IREXEC_NATIVE": native}, check=True,
-            capture_output=True,
-        )  # fmt: skip
+        words = ["batch", "m.xml", "items", "-o", f"o{jobs}.npy", "--jobs", jobs]
+        said(tmp_path, "-m", "irexec", *words, IREXEC_NATIVE=native)
     assert len({(tmp_path / f"o{jobs}.npy").read_bytes() for jobs in "13"}) == 1
 
 
@@ -138,8 +133,4 @@ def test_any_number_of_threads_gives_the_same_bits(level: str) -> None:
     """In NumPy alone too, whose BLAS adds in another order in blocks of another size."""
     if level != "0" and not any(one.name == level and is_supported(one) and path_of(one).exists() for one in levels()):
         pytest.skip("the level was not built, or the processor does not have it")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "IREXEC_NATIVE": level}
-    done = subprocess.run(
-        [sys.executable, "-c", SWEEP, "5", "40"], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.stdout == "same\n", done.stderr[-2000:]
+    assert said(ROOT, "-c", SWEEP, "5", "40", IREXEC_NATIVE=level)[0] == "same\n"

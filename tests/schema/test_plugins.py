@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from irexec.schema import plugins as module
 from irexec.schema.plugins import Plugins
 from irexec.schema.registry import discard
 from tests.support.paths import DIGITS, ROOT
+from tests.support.processes import said
 
 OPERATION = """
 from irexec.plugins import Fact, FloatTensor, operation, translates
@@ -47,25 +46,8 @@ np.save("x.npy", np.array([4, 8, 0], np.float32))
 """
 
 
-def _call(folder: Path, *arguments: str, code: int = 0, **variables: str) -> tuple[str, str]:
-    environment = {key: value for key, value in os.environ.items() if key != module.VARIABLE} | {
-        "PYTHONPATH": str(ROOT)
-    }
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env=environment | variables,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout, done.stderr
-
-
 def _irexec(folder: Path, *arguments: str, code: int = 0, **variables: str) -> tuple[str, str]:
-    return _call(folder, "-m", "irexec", *arguments, code=code, **variables)
+    return said(folder, "-m", "irexec", *arguments, code=code, **variables)
 
 
 def _result(folder: Path) -> np.ndarray:
@@ -80,7 +62,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("plugin")
     (folder / "ops.py").write_text(OPERATION)
     (folder / "make.py").write_text(MODEL)
-    _call(folder, "make.py", IREXEC_PLUGINS="ops.py")
+    said(folder, "make.py", IREXEC_PLUGINS="ops.py")
     return folder
 
 
@@ -201,7 +183,7 @@ if __name__ == "__main__":
 def test_tensors_of_strings(tmp_path: Path, dtype: str) -> None:
     """A kernel returns texts as objects or as NumPy's str; they are the same to the next kernel and in every file."""
     (tmp_path / "ops.py").write_text(STRINGS.replace("{dtype}", dtype))
-    _call(tmp_path, "ops.py")
+    said(tmp_path, "ops.py")
     for arguments in (
         ["validate", "s.xml"],
         ["compare", "s.xml", "-i", "s.npy", "--b-runtime", "reference", "--isolate"],
@@ -211,7 +193,7 @@ def test_tensors_of_strings(tmp_path: Path, dtype: str) -> None:
         ["infer", "s.xml", "-i", "s.npy", "-o", "y.npz"],
     ):
         _irexec(tmp_path, *arguments, "--plugin", "ops.py")
-    _call(tmp_path, "again.py", "again.xml", IREXEC_PLUGINS="ops.py")
+    said(tmp_path, "again.py", "again.xml", IREXEC_PLUGINS="ops.py")
     assert _irexec(tmp_path, "diff", "s.xml", "again.xml", "--plugin", "ops.py")[0] == "no differences\n"
     with np.load(tmp_path / "y.npz", allow_pickle=True) as results:
         assert results["known"].tolist() == ["SS", "ÉTÉ"]
@@ -237,7 +219,7 @@ def test_objects_that_are_not_strings_are_refused() -> None:
 def test_a_script_names_the_namespace_of_the_plugin(folder: Path) -> None:
     _irexec(folder, "script", "m.xml", "-o", "again.py", "--plugin", "ops.py")
     assert 'opset.extension("test.ops").half(' in (folder / "again.py").read_text()
-    _call(folder, "again.py", "again.xml", IREXEC_PLUGINS="ops.py")
+    said(folder, "again.py", "again.xml", IREXEC_PLUGINS="ops.py")
     assert _irexec(folder, "diff", "m.xml", "again.xml", "--plugin", "ops.py")[0].startswith("no differences")
 
 
@@ -394,9 +376,9 @@ def test_an_entry_point_with_operations_alone_waits_for_an_operation(folder: Pat
         "plugins.load(); print('half_ops' in sys.modules, is_known_type('Relu'), 'half_ops' in sys.modules)\n"
         "print(is_known_type('Half'), is_known_type('BPETokenizer'), 'half_ops' in sys.modules)"
     )
-    assert _call(folder, "-c", program, PYTHONPATH=path)[0] == "False True False\nTrue True True\n"
+    assert said(folder, "-c", program, PYTHONPATH=path)[0] == "False True False\nTrue True True\n"
 
 
 def test_nothing_is_imported_where_there_is_no_plugin(folder: Path) -> None:
     program = "import sys; from irexec.schema.plugins import plugins; plugins.load(); print('importlib.metadata' in sys.modules)"
-    assert _call(folder, "-c", program)[0] == "False\n"
+    assert said(folder, "-c", program)[0] == "False\n"
