@@ -137,13 +137,7 @@ if TYPE_CHECKING:
     from irexec.tools.report import page_of as report_page
     from irexec.tools.run.input_sources import InputSource
     from irexec.tools.script import Script, script
-    from irexec.tools.sensitivity import (
-        LayerSensitivity,
-        MixedPrecision,
-        Sensitivity,
-        SensitivityOptions,
-        sensitivity,
-    )
+    from irexec.tools.sensitivity import LayerSensitivity, MixedPrecision, Sensitivity, SensitivityOptions, sensitivity
     from irexec.tools.trapping.report import Ranges, Trap, TrappedTensor, TrapReport
     from irexec.tools.trapping.trap import record_ranges, trap
 

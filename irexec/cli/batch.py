@@ -10,18 +10,8 @@ from typing import Any
 import click
 
 from irexec.cli import render
-from irexec.cli.options import (
-    LIMITS,
-    SHAPES,
-    WEIGHTS,
-    InputOptions,
-    OptionGroup,
-    command,
-    flag,
-    option,
-    refuse_without,
-    settings,
-)
+from irexec.cli.option_groups import OptionGroup, command, flag, option, refuse_without, settings
+from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions
 from irexec.cli.render import progress_bar
 from irexec.cli.run_options import COMPUTE, IMAGE
 from irexec.cli.values import FilePath

@@ -5,18 +5,8 @@ from __future__ import annotations
 import click
 
 from irexec.cli import render
-from irexec.cli.options import (
-    LIMITS,
-    MEASURING,
-    WEIGHTS,
-    InputOptions,
-    LimitOptions,
-    WeightsOptions,
-    command,
-    json_option,
-    option,
-    settings,
-)
+from irexec.cli.option_groups import command, json_option, option, settings
+from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.render import progress_bar
 from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.values import FilePath

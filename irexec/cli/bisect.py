@@ -5,18 +5,8 @@ from __future__ import annotations
 import click
 
 from irexec.cli import render
-from irexec.cli.options import (
-    INPUTS,
-    LIMITS,
-    InputOptions,
-    LimitOptions,
-    OptionGroup,
-    command,
-    flag,
-    json_option,
-    option,
-    settings,
-)
+from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, settings
+from irexec.cli.options import INPUTS, LIMITS, InputOptions, LimitOptions
 from irexec.cli.render import as_given, go_on, progress_bar, reads_stdin
 from irexec.cli.runtime_options import ENVIRONMENTS
 from irexec.cli.values import FilePath

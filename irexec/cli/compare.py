@@ -5,20 +5,8 @@ from __future__ import annotations
 import click
 
 from irexec.cli import render
-from irexec.cli.options import (
-    LIMITS,
-    LOAD_STATE,
-    MEASURING,
-    STEPS,
-    InputOptions,
-    LimitOptions,
-    Option,
-    OptionGroup,
-    command,
-    flag,
-    option,
-    settings,
-)
+from irexec.cli.option_groups import Option, OptionGroup, command, flag, option, settings
+from irexec.cli.options import LIMITS, LOAD_STATE, MEASURING, STEPS, InputOptions, LimitOptions
 from irexec.cli.render import after_compare, as_given, progress_bar, reads_stdin
 from irexec.cli.run_options import COMPUTE, ComputeOptions, precision_as
 from irexec.cli.runtime_options import ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES

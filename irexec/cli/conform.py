@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irexec.cli import render
-from irexec.cli.options import command, flag, json_option, option, refuse_without
+from irexec.cli.option_groups import command, flag, json_option, option, refuse_without
 from irexec.cli.render import progress_bar
 from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath

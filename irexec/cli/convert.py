@@ -22,7 +22,8 @@ from irexec.cli.convert_to_onnx import (
     verified,
     write_onnx,
 )
-from irexec.cli.options import OVERWRITE, VERIFY, OptionGroup, Verify, command, flag, json_option, option
+from irexec.cli.option_groups import OVERWRITE, OptionGroup, command, flag, json_option, option
+from irexec.cli.options import VERIFY, Verify
 from irexec.cli.render import as_given, go_on
 from irexec.cli.values import (
     ALTERNATIVE,

@@ -14,7 +14,8 @@ from irexec.analysis.f32_arithmetic import compute_in_f32, computed_in_halves
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.cli import render
-from irexec.cli.options import OptionGroup, Verify, flag, is_given, option
+from irexec.cli.option_groups import OptionGroup, flag, is_given, option
+from irexec.cli.options import Verify
 from irexec.cli.render import as_given, go_on
 from irexec.cli.values import FilePath, beside_model
 from irexec.errors import ConversionError, EngineError, InputError

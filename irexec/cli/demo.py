@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from irexec.cli import render
-from irexec.cli.options import command, flag
+from irexec.cli.option_groups import command, flag
 from irexec.cli.values import FilePath
 from irexec.display import Text
 from irexec.errors import InputError

@@ -7,17 +7,8 @@ from dataclasses import dataclass
 import click
 
 from irexec.cli import render
-from irexec.cli.options import (
-    SHAPES,
-    WEIGHTS,
-    InputOptions,
-    OptionGroup,
-    WeightsOptions,
-    command,
-    flag,
-    is_given,
-    option,
-)
+from irexec.cli.option_groups import OptionGroup, command, flag, is_given, option
+from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.render import as_given, go_on, progress_bar
 from irexec.cli.values import FilePath, Parsed
 from irexec.ir.writable import damage

@@ -14,18 +14,8 @@ from irexec.api import save_model
 from irexec.authoring.compression import MODES
 from irexec.authoring.editor import Editor
 from irexec.cli import render
-from irexec.cli.options import (
-    OVERWRITE,
-    WEIGHTS,
-    GroupedCommand,
-    Option,
-    OptionGroup,
-    WeightsOptions,
-    command,
-    flag,
-    json_option,
-    option,
-)
+from irexec.cli.option_groups import OVERWRITE, GroupedCommand, Option, OptionGroup, command, flag, json_option, option
+from irexec.cli.options import WEIGHTS, WeightsOptions
 from irexec.cli.values import (
     SHAPES_GIVEN,
     FilePath,

@@ -7,7 +7,7 @@ import click
 from irexec.analysis.codes import explain as explained
 from irexec.analysis.codes import findings
 from irexec.cli import render
-from irexec.cli.options import command, json_option
+from irexec.cli.option_groups import command, json_option
 from irexec.tools.sections import code_sections, codes_table
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from irexec.cli import render
-from irexec.cli.options import INPUTS, WEIGHTS, InputOptions, WeightsOptions, command, flag, json_option, option
+from irexec.cli.option_groups import command, flag, json_option, option
+from irexec.cli.options import INPUTS, WEIGHTS, InputOptions, WeightsOptions
 from irexec.cli.values import FilePath, Parsed
 from irexec.messages import counted
 

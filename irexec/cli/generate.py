@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from irexec.cli import render
-from irexec.cli.options import LIMITS, LimitOptions, Option, OptionGroup, command, flag, json_option, option, settings
+from irexec.cli.option_groups import Option, OptionGroup, command, flag, json_option, option, settings
+from irexec.cli.options import LIMITS, LimitOptions
 from irexec.cli.render import go_on, progress_bar
 from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.runtime_options import ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES

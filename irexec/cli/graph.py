@@ -7,21 +7,8 @@ from typing import Any
 import click
 
 from irexec.cli import render
-from irexec.cli.options import (
-    LIMITS,
-    MEASURING,
-    WEIGHTS,
-    InputOptions,
-    LimitOptions,
-    OptionGroup,
-    WeightsOptions,
-    command,
-    flag,
-    is_given,
-    option,
-    refuse_without,
-    settings,
-)
+from irexec.cli.option_groups import OptionGroup, command, flag, is_given, option, refuse_without, settings
+from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.values import FilePath
 from irexec.tools.graph.draw import (

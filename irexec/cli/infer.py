@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from irexec.cli import render
+from irexec.cli.option_groups import OptionGroup, command, flag, is_given, json_option, option, refuse_without, settings
 from irexec.cli.options import (
     INPUTS,
     LIMITS,
@@ -16,16 +17,8 @@ from irexec.cli.options import (
     WEIGHTS,
     InputOptions,
     LimitOptions,
-    OptionGroup,
     ToleranceOptions,
     WeightsOptions,
-    command,
-    flag,
-    is_given,
-    json_option,
-    option,
-    refuse_without,
-    settings,
     tolerance,
 )
 from irexec.cli.render import as_given, go_on, note_mapping, reads_stdin, reducing, spinner_then_bar

@@ -8,7 +8,7 @@ import click
 
 from irexec.api import save_model
 from irexec.cli import render
-from irexec.cli.options import OVERWRITE, command, flag, json_option, option, refuse_without
+from irexec.cli.option_groups import OVERWRITE, command, flag, json_option, option, refuse_without
 from irexec.cli.values import SHAPES_GIVEN, FilePath, ShapeOptions, shapes_by_input
 from irexec.io.writer import check_model_files
 from irexec.messages import counted

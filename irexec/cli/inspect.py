@@ -12,21 +12,8 @@ from irexec.analysis.execution_graph import executed_layers, is_execution_graph,
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.cli import render
-from irexec.cli.options import (
-    DYNAMIC_QUANTIZATION,
-    LIMITS,
-    SHAPES,
-    WEIGHTS,
-    InputOptions,
-    LimitOptions,
-    OptionGroup,
-    WeightsOptions,
-    command,
-    flag,
-    json_option,
-    option,
-    refuse_without,
-)
+from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, refuse_without
+from irexec.cli.options import DYNAMIC_QUANTIZATION, LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.render import progress_bar
 from irexec.cli.values import FilePath
 from irexec.display import Content, sections_of

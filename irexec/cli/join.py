@@ -6,7 +6,7 @@ import click
 
 from irexec.api import save_model
 from irexec.cli import render
-from irexec.cli.options import OVERWRITE, command, json_option, option
+from irexec.cli.option_groups import OVERWRITE, command, json_option, option
 from irexec.cli.values import SHAPES_GIVEN, FilePath, Parsed, ShapeOptions, pair, shapes_by_input
 from irexec.errors import InputError, NodeError
 from irexec.io.writer import check_model_files

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from irexec.cli import render
+from irexec.cli.option_groups import Option, OptionGroup, command, flag, given_flags, option, refuse_without, settings
 from irexec.cli.options import (
     DYNAMIC_QUANTIZATION,
     INPUTS,
@@ -18,15 +19,7 @@ from irexec.cli.options import (
     WEIGHTS,
     InputOptions,
     LimitOptions,
-    Option,
-    OptionGroup,
     WeightsOptions,
-    command,
-    flag,
-    given_flags,
-    option,
-    refuse_without,
-    settings,
 )
 from irexec.cli.render import progress_bar
 from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, FUNCTION_NAMES, PROPERTIES, RUNTIME_NAMES

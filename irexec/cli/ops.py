@@ -8,7 +8,7 @@ import click
 
 from irexec.cli import render
 from irexec.cli.convert import onnx_support, require_converters
-from irexec.cli.options import command, flag, json_option, option
+from irexec.cli.option_groups import command, flag, json_option, option
 from irexec.cli.values import FilePath
 from irexec.display import Column, Table, Text
 from irexec.io.onnx_bytes import is_onnx_file

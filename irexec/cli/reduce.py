@@ -10,24 +10,8 @@ import click
 
 from irexec.analysis.evaluate import Precision
 from irexec.cli import render
-from irexec.cli.options import (
-    INPUTS,
-    LIMITS,
-    LOAD_STATE,
-    STEPS,
-    WEIGHTS,
-    InputOptions,
-    LimitOptions,
-    OptionGroup,
-    WeightsOptions,
-    command,
-    flag,
-    is_given,
-    json_option,
-    option,
-    refuse_without,
-    settings,
-)
+from irexec.cli.option_groups import OptionGroup, command, flag, is_given, json_option, option, refuse_without, settings
+from irexec.cli.options import INPUTS, LIMITS, LOAD_STATE, STEPS, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.render import Advance, progress_bar
 from irexec.cli.run_options import COMPUTE, ComputeOptions, precision_as
 from irexec.cli.values import FilePath, Parsed

@@ -6,19 +6,8 @@ import click
 
 import irexec
 from irexec.cli import render
-from irexec.cli.options import (
-    LIMITS,
-    MEASURING,
-    WEIGHTS,
-    InputOptions,
-    LimitOptions,
-    WeightsOptions,
-    command,
-    flag,
-    option,
-    refuse_without,
-    settings,
-)
+from irexec.cli.option_groups import command, flag, option, refuse_without, settings
+from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.render import progress_bar
 from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.values import FilePath

@@ -9,7 +9,8 @@ import click
 
 from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision
 from irexec.cli import render
-from irexec.cli.options import DYNAMIC_QUANTIZATION, OptionGroup, flag, is_given, option, refuse_without
+from irexec.cli.option_groups import OptionGroup, flag, is_given, option, refuse_without
+from irexec.cli.options import DYNAMIC_QUANTIZATION
 from irexec.cli.values import FilePath, Parsed, finite_values
 from irexec.messages import counted
 from irexec.tools.images import ImageOptions

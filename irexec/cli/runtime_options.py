@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from irexec.cli.options import Option, option
+from irexec.cli.option_groups import Option, option
 from irexec.cli.values import FilePath, Parsed
 from irexec.tools.engines.runtimes import RUNTIMES, runtime_kind
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from irexec.cli import render
-from irexec.cli.options import command, flag, json_option, option
+from irexec.cli.option_groups import command, flag, json_option, option
 from irexec.cli.values import FilePath, beside_model
 from irexec.messages import counted
 

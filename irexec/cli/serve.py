@@ -10,20 +10,8 @@ import click
 import irexec
 from irexec.backend.threads import thread_count
 from irexec.cli import render
-from irexec.cli.options import (
-    LIMITS,
-    SHAPES,
-    WEIGHTS,
-    InputOptions,
-    LimitOptions,
-    OptionGroup,
-    WeightsOptions,
-    command,
-    flag,
-    is_given,
-    option,
-    settings,
-)
+from irexec.cli.option_groups import OptionGroup, command, flag, is_given, option, settings
+from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.render import note_mapping
 from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.streams import leave_to_command

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from irexec.cli import render
-from irexec.cli.options import ToleranceOptions, command, json_option, option, tolerance
+from irexec.cli.option_groups import command, json_option, option
+from irexec.cli.options import ToleranceOptions, tolerance
 from irexec.cli.values import FilePath
 from irexec.errors import InputError
 from irexec.io.files import new_file

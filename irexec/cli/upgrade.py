@@ -9,7 +9,8 @@ import click
 
 from irexec.api import save_model
 from irexec.cli import render
-from irexec.cli.options import OVERWRITE, VERIFY, Verify, command, json_option, option
+from irexec.cli.option_groups import OVERWRITE, command, json_option, option
+from irexec.cli.options import VERIFY, Verify
 from irexec.cli.values import FilePath
 from irexec.errors import EngineError
 from irexec.io.writer import check_model_files

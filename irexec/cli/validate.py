@@ -13,18 +13,8 @@ import irexec
 from irexec.analysis.codes import CODES
 from irexec.analysis.portability.findings import parse_target
 from irexec.cli import render
-from irexec.cli.options import (
-    SHAPES,
-    WEIGHTS,
-    InputOptions,
-    OptionGroup,
-    Verify,
-    WeightsOptions,
-    command,
-    flag,
-    is_given,
-    option,
-)
+from irexec.cli.option_groups import OptionGroup, command, flag, is_given, option
+from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, Verify, WeightsOptions
 from irexec.cli.render import progress_bar
 from irexec.cli.values import FilePath
 from irexec.tools.sections import code_sections

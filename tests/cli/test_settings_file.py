@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from irexec.cli.main import run
-from irexec.cli.options import KEYS, VARIABLE
+from irexec.cli.option_groups import KEYS, VARIABLE
 from tests.cli.calling import Capture
 from tests.support.paths import DIGITS
 

@@ -25,13 +25,7 @@ from irexec.messages import counted
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.arrays.files import open_arrays, write_npz
 from irexec.tools.engines.engine import EngineJob
-from irexec.tools.engines.releases import (
-    PACKAGES,
-    Release,
-    clean_environment,
-    command_of,
-    environments_folder,
-)
+from irexec.tools.engines.releases import PACKAGES, Release, clean_environment, command_of, environments_folder
 
 RUNTIMES = ("irexec", "reference", "openvino", "onnxruntime", "onnx")
 """Names of the runtimes; "reference" is irexec with reference kernels, "onnx" the evaluator of the package onnx.
