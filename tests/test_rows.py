@@ -60,12 +60,8 @@ EXCEPT: dict[tuple[str, str], str] = {
     **{
         (type, "a second rank or type"): "the inputs of OpenVINO's tokenizers are i32, and of one rank"
         for type in (
-            "RaggedToRagged",
-            "SentencepieceDetokenizer",
-            "SentencepieceStreamDetokenizer",
-            "UTF8Validate",
-            "VocabDecoder",
-            "VocabEncoder",
+            "RaggedToRagged", "SentencepieceDetokenizer", "SentencepieceStreamDetokenizer", "UTF8Validate",
+            "VocabDecoder", "VocabEncoder",
         )
     },
     ("SentencepieceTokenizer", "a second rank or type"): "strings and their bytes are two numbers of inputs",

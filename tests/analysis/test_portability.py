@@ -139,13 +139,10 @@ def test_what_a_release_does_not_read(name: str, release: str, codes: set[str]) 
 @pytest.mark.parametrize(
     ("release", "version", "found"),
     [
-        ("2024.4", "opset15", ["IR902"]),
-        ("2024.5", "opset15", []),
-        ("2026.4", "opset17", ["IR902"]),
-        ("2022.3", "opset10", []),
-        ("2022.2", "opset10", ["IR902"]),
+        ("2024.4", "opset15", ["IR902"]), ("2024.5", "opset15", []), ("2026.4", "opset17", ["IR902"]),
+        ("2022.3", "opset10", []), ("2022.2", "opset10", ["IR902"]),
     ],
-)
+)  # fmt: skip
 def test_an_opset_is_newer_than_the_release(release: str, version: str, found: list[str], tmp_path: Path) -> None:
     text = (IRS / "branch.xml").read_text("utf-8")
     (tmp_path / "m.xml").write_text(

@@ -147,12 +147,8 @@ def _is_unary(node: irexec.Node) -> bool:
     if len(node.outputs) != 1 or len(computed) != 1 or len(node.inputs) != 1 or node.bodies:
         return False
     return str(computed[0].fact) == str(node.outputs[0].fact) and node.type not in (
-        "Result",
-        "Parameter",
-        "Convert",
-        "ReadValue",
-        "Assign",
-    )
+        "Result", "Parameter", "Convert", "ReadValue", "Assign",
+    )  # fmt: skip
 
 
 def test_attributes_are_set(original: Original, tmp_path: Path) -> None:

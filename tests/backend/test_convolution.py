@@ -441,13 +441,9 @@ def test_infinite_pixels_count_only_where_they_are_met():
 
 
 _TYPES = (
-    "Convolution",
-    "GroupConvolution",
-    "ConvolutionBackpropData",
-    "GroupConvolutionBackpropData",
-    "MaxPool",
+    "Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "MaxPool",
     "AvgPool",
-)
+)  # fmt: skip
 _CASES = 120
 
 

@@ -234,12 +234,8 @@ PADS = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (1, 1), "pads_end"
 UNEVEN = PADS | {"pads_begin": (2, 0), "pads_end": (0, 3)}
 # Images, channels, height and width; outputs.
 WINOGRAD_SIZES = [
-    ((1, 16, 12, 12), 24),
-    ((2, 5, 11, 13), 7),
-    ((1, 20, 9, 31), 70),
-    ((3, 33, 6, 5), 130),
-    ((1, 1, 3, 3), 1),
-]
+    ((1, 16, 12, 12), 24), ((2, 5, 11, 13), 7), ((1, 20, 9, 31), 70), ((3, 33, 6, 5), 130), ((1, 1, 3, 3), 1),
+]  # fmt: skip
 
 
 def _arrays(data: tuple[int, ...], outputs: int) -> list[np.ndarray]:

@@ -188,13 +188,10 @@ def test_nearest_of_integers_and_linear_of_infinities() -> None:
 @pytest.mark.parametrize(
     ("shape", "out"),
     [
-        ((1, 3, 7, 7), (1, 1)),
-        ((2, 5, 13, 9), (4, 3)),
-        ((1, 70, 5, 6), (5, 6)),
-        ((1, 3, 10), (3,)),
+        ((1, 3, 7, 7), (1, 1)), ((2, 5, 13, 9), (4, 3)), ((1, 70, 5, 6), (5, 6)), ((1, 3, 10), (3,)),
         ((1, 2, 4, 5, 6), (2, 7, 3)),
     ],
-)
+)  # fmt: skip
 def test_adaptive_means(shape: tuple[int, ...], out: tuple[int, ...]) -> None:
     found = check_kernels(
         "AdaptiveAvgPool", "opset8", [data_of_resizing(shape), np.array(out)], constants=[1], only=False

@@ -11,13 +11,9 @@ from typing import Any
 from irexec.backend.threads import openblas
 
 _FLAGS = {
-    "avx2": "AVX2",
-    "avx512f": "AVX-512",
-    "avx512_vnni": "AVX-512 VNNI",
-    "amx_tile": "AMX",
-    "asimd": "NEON",
+    "avx2": "AVX2", "avx512f": "AVX-512", "avx512_vnni": "AVX-512 VNNI", "amx_tile": "AMX", "asimd": "NEON",
     "sve": "SVE",
-}
+}  # fmt: skip
 
 
 def describe_machine() -> dict[str, Any]:

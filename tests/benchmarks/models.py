@@ -94,13 +94,9 @@ def ensure(name: str, folder: Path, primitives: bool = False) -> Path:
 def random_input(spec: Input) -> dict[str, Any]:
     """How an input is filled, as tests/support/networks.py reads it, with the input's name."""
     return {
-        "name": spec.name,
-        "integer": spec.integer,
-        "shape": spec.shape,
-        "low": spec.low,
-        "high": spec.high,
+        "name": spec.name, "integer": spec.integer, "shape": spec.shape, "low": spec.low, "high": spec.high,
         "values": spec.values,
-    }
+    }  # fmt: skip
 
 
 def save(path: Path, content: bytes) -> None:

@@ -81,12 +81,9 @@ for op, since in (
 ):
     left, right = random("i32", 2, 3, 4, low=0, high=99), random("i32", 2, 1, low=0, high=9, seed=1)
     function = {
-        "And": np.bitwise_and,
-        "Or": np.bitwise_or,
-        "Xor": np.bitwise_xor,
-        "LeftShift": np.left_shift,
+        "And": np.bitwise_and, "Or": np.bitwise_or, "Xor": np.bitwise_xor, "LeftShift": np.left_shift,
         "RightShift": np.right_shift,
-    }
+    }  # fmt: skip
     # The plugin aligns the second operand at the end: NumPy on shapes aligned by hand.
     aligned = function[op.removeprefix("Bitwise")](left.array, right.array.reshape(2, 1, 1))
     ROWS += [

@@ -40,10 +40,7 @@ ROWS: list[Row] = [
             f"{a}[]", f"{b}[2]", pytorch_scalar_promotion=True, promote_unsafe=unsafe, id=f"scalar {a} {b} {unsafe}"
         )
         for unsafe, a, b in [
-            (True, "i64", "i8"),
-            (True, "f32", "f16"),
-            (False, "i8", "i32"),
-            (False, "u8", "i32"),
+            (True, "i64", "i8"), (True, "f32", "f16"), (False, "i8", "i32"), (False, "u8", "i32"),
             (False, "i8", "f32"),
         ]
     ),

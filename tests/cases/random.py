@@ -10,13 +10,9 @@ from irexec.testing import Row, random, typed
 from tests.cases import Operation
 
 _LIMITS = {
-    "i32": (-5, 90),
-    "i64": (-5, 90),
-    "f16": (-1.5, 2.25),
-    "bf16": (-1.5, 2.25),
-    "f32": (-1.5, 2.25),
+    "i32": (-5, 90), "i64": (-5, 90), "f16": (-1.5, 2.25), "bf16": (-1.5, 2.25), "f32": (-1.5, 2.25),
     "f64": (-1.5, 2.25),
-}
+}  # fmt: skip
 
 
 random_uniform = Operation("RandomUniform", 8, output_type="f32")
@@ -138,12 +134,8 @@ multinomial = Operation("Multinomial", 13)
 
 def _drawn(id: str, probs: object, many: object, gives: object = None, **attributes: object) -> Row:
     given = {
-        "convert_type": "i64",
-        "with_replacement": True,
-        "log_probs": False,
-        "global_seed": 80,
-        "op_seed": 100,
-    } | attributes
+        "convert_type": "i64", "with_replacement": True, "log_probs": False, "global_seed": 80, "op_seed": 100,
+    } | attributes  # fmt: skip
     return multinomial(probs, many, gives=gives, id=id, **given)
 
 

@@ -37,12 +37,8 @@ def scan(tokens: tuple[int, ...], state: Any) -> list[Any]:
 
 
 _BLOCKS = [
-    indices(0, 5, 7, 8),
-    indices(3, 8, 1, 4, 0, 2, 6, 5, 7),
-    indices(0, 4, 7, 9),
-    indices(0, 3, 4),
-    indices(2, 4, 3),
-]
+    indices(0, 5, 7, 8), indices(3, 8, 1, 4, 0, 2, 6, 5, 7), indices(0, 4, 7, 9), indices(0, 3, 4), indices(2, 4, 3),
+]  # fmt: skip
 """Three sequences: new, with tokens before an interval ends, and with one that ends none."""
 _NO_INTERVAL = [indices(0, 8), indices(5, 2, 6), indices(0, 3), indices(3), indices(0)]
 _DELTA, _SCAN = delta((N, L), few(N, H, K, V, seed=3)), scan((N, L), few(N, H, 6, K, seed=5))

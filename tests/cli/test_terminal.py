@@ -204,13 +204,9 @@ def test_a_terminal_gets_500_rows_and_colours(monkeypatch: pytest.MonkeyPatch) -
 
 
 COLUMNS = [
-    Column("id", kind="number"),
-    Column("name"),
-    Column("shape", kind="code"),
-    Column("bytes", kind="number"),
-    Column("mean", kind="number"),
-    Column("remark", kind="sentence"),
-]
+    Column("id", kind="number"), Column("name"), Column("shape", kind="code"), Column("bytes", kind="number"),
+    Column("mean", kind="number"), Column("remark", kind="sentence"),
+]  # fmt: skip
 ROWS = [
     (1, "a/very/long/name/of/a/layer/in/some/block/conv", "[1,3,224,224]", 150528, -1.17016e-05, "its mean is small and its name is long"),
     (20, "short", "[]", 4, 0.5, None),

@@ -31,12 +31,8 @@ def _separately(
 
 def _n_bits(rng: np.random.Generator, name: str) -> ContribCase:
     depth, wide, keys, block, bits = (
-        64,
-        int(rng.integers(1, 6)),
-        int(rng.integers(1, 6)),
-        int(one_of(rng, 16, 32)),
-        int(one_of(rng, 4, 8)),
-    )
+        64, int(rng.integers(1, 6)), int(rng.integers(1, 6)), int(one_of(rng, 16, 32)), int(one_of(rng, 4, 8)),
+    )  # fmt: skip
     x = floats(rng, 2, depth)
     norm = floats(rng, depth) if name == "MatMulNBitsQkv" or chance(rng) else None
     skip = floats(rng, 2, depth) if norm is not None and chance(rng) else None

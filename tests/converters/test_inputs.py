@@ -43,8 +43,7 @@ _ROWS = {
         "(float[2,8] x, float[8,24] w) => (float y) { y = com.microsoft.Attention <num_heads = 2> (x, w) }", "x has rank 2, expected 3",
     ),
     "com.microsoft.GroupQueryAttention": (
-        "(float[1,4,8] q, int32[1] l, int32 t) => (float y) "
-        "{ y = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = -1> (q, , , , , l, t) }",
+        "(float[1,4,8] q, int32[1] l, int32 t) => (float y) " "{ y = com.microsoft.GroupQueryAttention <num_heads = 2, kv_num_heads = -1> (q, , , , , l, t) }",
         "num_heads is 2 and kv_num_heads -1, expected 1 or more",
     ),
     "CausalConvWithState 27": ("(float[1,2] x, float[2,1,4] w) => (float y) { y = CausalConvWithState (x, w) }", "x has rank 2, expected 3"),
@@ -231,12 +230,9 @@ _TREE = {
     "nodes_values": [0.5, 0.0, 0.0], "nodes_truenodeids": [1, 0, 0], "nodes_falsenodeids": [2, 0, 0],
 }  # fmt: skip
 _REGRESSOR = _TREE | {
-    "target_treeids": [0, 0],
-    "target_nodeids": [1, 2],
-    "target_ids": [0, 0],
-    "target_weights": [1.0, 2.0],
+    "target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0], "target_weights": [1.0, 2.0],
     "n_targets": 1,
-}
+}  # fmt: skip
 _CLASSIFIER = _TREE | {
     "class_treeids": [0, 0], "class_nodeids": [1, 2], "class_ids": [0, 1], "class_weights": [1.0, 2.0], "classlabels_int64s": [3, 4],
 }  # fmt: skip

@@ -272,13 +272,9 @@ _WRONG_VALUES = [
 ]  # fmt: skip
 _SHAPES = [[], [0], [3], [2, 0, 3], [5, 5, 5, 5, 5, 5], None]
 _TYPES = [
-    TensorProto.FLOAT,
-    TensorProto.INT64,
-    TensorProto.BOOL,
-    TensorProto.STRING,
-    TensorProto.FLOAT16,
+    TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL, TensorProto.STRING, TensorProto.FLOAT16,
     TensorProto.BFLOAT16,
-]
+]  # fmt: skip
 
 # Graphs of one node, with attributes and inputs of many types.
 _GRAPHS = {

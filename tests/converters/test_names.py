@@ -225,12 +225,9 @@ def test_tensors_and_layers() -> None:
         )
     )
     assert [(node.type, node.name, [value.names for value in node.outputs]) for node in model.nodes] == [
-        ("Parameter", "in", [["in"]]),
-        ("Relu", "first", [["t"]]),
-        ("Constant", "w", [["w"]]),
-        ("Multiply", "second", [["out"]]),
-        ("Result", "out/sink_port_0", []),
-    ]
+        ("Parameter", "in", [["in"]]), ("Relu", "first", [["t"]]), ("Constant", "w", [["w"]]),
+        ("Multiply", "second", [["out"]]), ("Result", "out/sink_port_0", []),
+    ]  # fmt: skip
 
 
 def test_a_node_that_becomes_several_layers_gives_its_name_to_the_last() -> None:

@@ -289,13 +289,9 @@ def test_resize_of_types_that_interpolate_does_not_take(name: str) -> None:
 
 
 _FLOATS = {
-    "float16": "uint16",
-    "float32": "int32",
-    "float64": "int64",
-    "float32 ": "uint32",
-    "float64 ": "uint64",
+    "float16": "uint16", "float32": "int32", "float64": "int64", "float32 ": "uint32", "float64 ": "uint64",
     "float16 ": "int16",
-}
+}  # fmt: skip
 _VALUES = [0.0, -0.0, 1.0, -1.0, 0.1, -3.7e-5, 65504.0, 6e-8, -6e-8, 1e-3, np.inf, -np.inf]
 
 
@@ -313,13 +309,9 @@ def test_floats_to_bits_and_back(name: str) -> None:
     floats, integers = np.dtype(name.strip()), np.dtype(_FLOATS[name])
     limits = np.finfo(floats)
     edges = [
-        limits.max,
-        limits.min,
-        limits.smallest_normal,
-        limits.smallest_subnormal,
-        -limits.smallest_subnormal,
+        limits.max, limits.min, limits.smallest_normal, limits.smallest_subnormal, -limits.smallest_subnormal,
         limits.eps,
-    ]
+    ]  # fmt: skip
     x = np.array([*_VALUES, *edges, *np.random.default_rng(0).normal(size=50)], np.float64).astype(floats)
     bits = _cast(x, integers)
     np.testing.assert_array_equal(bits, x.view(integers))

@@ -95,12 +95,8 @@ def test_a_type_is_public_and_answers_to_its_names(row: Element) -> None:
 
 def test_numpy_types_name_element_types() -> None:
     assert [as_element(t) for t in (np.float32, np.dtype("f2"), np.int64, np.float64, np.str_)] == [
-        F32,
-        F16,
-        I64,
-        F64,
-        STRING,
-    ]
+        F32, F16, I64, F64, STRING,
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

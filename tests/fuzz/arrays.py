@@ -31,14 +31,10 @@ def npy(rng: random.Random) -> bytes:
     """A .npy: sound, or with parts of its header or bytes changed."""
     array = rng.choice(
         [
-            np.arange(3, dtype=np.float32),
-            np.float32(1),
-            np.zeros((2, 3), np.int64),
-            np.array(["a", "é"]),
-            np.array([True, False]),
-            np.zeros((0, 3), np.float32),
+            np.arange(3, dtype=np.float32), np.float32(1), np.zeros((2, 3), np.int64), np.array(["a", "é"]),
+            np.array([True, False]), np.zeros((0, 3), np.float32),
         ]
-    )
+    )  # fmt: skip
     if rng.random() < 0.25:
         file = io.BytesIO()
         np.lib.format.write_array(file, np.asfortranarray(array), version=rng.choice([None, (1, 0), (2, 0), (3, 0)]))
@@ -63,14 +59,10 @@ def _written(rng: random.Random, values: bytes) -> bytes:
     if rng.random() < 0.03:
         text = rng.choice(
             [
-                "(" * 300,
-                "-" * 3000 + "1",
-                "[" * 5000 + "]" * 5000,
-                "1+" * 2000 + "1",
-                "'" + "x" * 20000 + "'",
+                "(" * 300, "-" * 3000 + "1", "[" * 5000 + "]" * 5000, "1+" * 2000 + "1", "'" + "x" * 20000 + "'",
                 "0x" + "f" * 6000,
             ]
-        )
+        )  # fmt: skip
     version = rng.choice([(1, 0)] * 6 + [(2, 0), (3, 0), (0, 0), (9, 9), (1, 1)])
     header = text.encode("utf-8") + b" " * rng.choice([0, 1, 20, 60]) + rng.choice([b"\n", b"\n", b"\n", b""])
     length = len(header) + (rng.choice([-1, 1, 100, -len(header)]) if rng.random() < 0.1 else 0)

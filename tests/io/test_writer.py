@@ -111,12 +111,8 @@ def test_spellings_of_the_file_are_kept() -> None:
     assert net.xpath("//port/@precision") == ["f32", "dynamic"]
     assert net.xpath("//port/@names") == [""]
     assert dict(net.xpath("//data")[0].attrib) == {
-        "offset": "0",
-        "size": "4",
-        "shape": "1,1",
-        "element_type": "FP32",
-        "extra": "1",
-    }
+        "offset": "0", "size": "4", "shape": "1,1", "element_type": "FP32", "extra": "1",
+    }  # fmt: skip
 
 
 def test_edges_stay_in_the_order_of_the_file() -> None:

@@ -36,12 +36,9 @@ def test_random_graphs_should_catch_three_of_ten() -> None:
     assert "graphs" in targets.TARGETS
     # Random graphs have no products of integers, and none with many compressed weights; tools run none.
     others = (
-        "test_native_integers",
-        "test_native_quantised",
-        "test_compressed",
-        "test_dynamic_quantization",
+        "test_native_integers", "test_native_quantised", "test_compressed", "test_dynamic_quantization",
         "tests/tools/",
-    )
+    )  # fmt: skip
     drawn = [mutation for mutation in MUTATIONS if not any(name in "".join(mutation.tests) for name in others)]
     assert 10 * sum(mutation.graphs > 0 for mutation in drawn) >= 3 * len(drawn) >= 132
 

@@ -11,13 +11,9 @@ import transformers as hf
 from tests.networks.network import Calling, Network, RandomInput, convert, ids, network, randomise
 
 _SMALL = {
-    "vocab_size": 60,
-    "hidden_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 48,
+    "vocab_size": 60, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 48,
     "max_position_embeddings": 64,
-}
+}  # fmt: skip
 
 
 def tokens_alone(

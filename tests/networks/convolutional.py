@@ -114,12 +114,8 @@ def mobilenet_v3(wide: bool) -> Network:
 def efficientnet(wide: bool) -> Network:
     """EfficientNet-B0: squeeze and excitation, swish (Tan and Le 2019)."""
     small = {
-        "width_coefficient": 0.1,
-        "depth_coefficient": 0.4,
-        "depth_divisor": 4,
-        "hidden_dim": 128,
-        "num_labels": 10,
-    }
+        "width_coefficient": 0.1, "depth_coefficient": 0.4, "depth_divisor": 4, "hidden_dim": 128, "num_labels": 10,
+    }  # fmt: skip
     published = {"width_coefficient": 1.0, "depth_coefficient": 1.0, "hidden_dim": 1280}
     config = hf.EfficientNetConfig(image_size=224, **(published if wide else small))
     module = hf.EfficientNetForImageClassification(config)

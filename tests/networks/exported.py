@@ -64,13 +64,9 @@ _SWIN = {
 }  # fmt: skip
 _CONVNEXT = {"hidden_sizes": [8, 12, 16, 24], "depths": [1, 1, 2, 1], "num_labels": 10}
 _BERT = {
-    "vocab_size": 60,
-    "hidden_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 48,
+    "vocab_size": 60, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 48,
     "max_position_embeddings": 32,
-}
+}  # fmt: skip
 _WORDS = torch.ones(2, 7, dtype=torch.long)
 _TEXTS = [[ids(2, 7, below=60), ids(2, 7, below=2)], [ids(3, 4, below=60), RandomInput((3, 4), 1, 2)]]
 

@@ -25,13 +25,9 @@ def padded(*lengths: int) -> RandomInput:
 
 def bert(wide: bool, attention: str) -> Network:
     sizes = {
-        "vocab_size": 60,
-        "hidden_size": 24,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 3,
-        "intermediate_size": 48,
-        "max_position_embeddings": 32,
-    }
+        "vocab_size": 60, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
+        "intermediate_size": 48, "max_position_embeddings": 32,
+    }  # fmt: skip
     config = hf.BertConfig(attn_implementation=attention, **({"num_hidden_layers": 3} if wide else sizes))
     module = randomise(hf.BertForTokenClassification(config))
     model = convert(
@@ -150,13 +146,9 @@ _LLAMA = {
     "num_key_value_heads": 2, "vocab_size": 60, "max_position_embeddings": 64,
 }  # fmt: skip
 _TINYLLAMA = {
-    "hidden_size": 2048,
-    "intermediate_size": 5632,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 4,
-    "vocab_size": 4000,
-}
+    "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 2, "num_attention_heads": 32,
+    "num_key_value_heads": 4, "vocab_size": 4000,
+}  # fmt: skip
 
 
 def llama(wide: bool, attention: str, kind: str = "Llama", **more: Any) -> Network:

@@ -322,12 +322,9 @@ def fan() -> ov.Model:
 def empty() -> ov.Model:
     x = parameter(2, 0)
     arrays = [
-        np.zeros((0, 3), np.float32),
-        floats(3),
-        np.zeros(0, np.int64),
-        np.ones(5, np.int8),
+        np.zeros((0, 3), np.float32), floats(3), np.zeros(0, np.int64), np.ones(5, np.int8),
         np.zeros((2, 0), np.float32),
-    ]
+    ]  # fmt: skip
     # Made of values, an empty constant has one byte; made of a tensor, it has none.
     tensors = [
         ov.Tensor(ov.Type.f32, ov.Shape([0, 3])),

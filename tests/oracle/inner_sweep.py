@@ -115,12 +115,8 @@ def rope(rng: Rng) -> Case:
             **settings(rotary_ndims=count, is_interleaved=True),
         )
     whole = {
-        "head_cnt": heads,
-        "head_size": size,
-        "slice_start": 3,
-        "slice_stop": 3 + heads * size,
-        "rotary_ndims": count,
-    }
+        "head_cnt": heads, "head_size": size, "slice_start": 3, "slice_stop": 3 + heads * size, "rotary_ndims": count,
+    }  # fmt: skip
     if flavour == 2:
         pairs = _f(rng, tokens, batch, half, 2)
         return case(
@@ -215,12 +211,9 @@ def attentional(rng: Rng) -> Case:
         )
     stacked = [typed("f32", x.array[None]) for x in (w, r, b)]
     inputs = [
-        _f(rng, batch, steps, features),
-        _f(rng, batch, 1, size),
-        _i([steps] * batch),
-        *stacked,
+        _f(rng, batch, steps, features), _f(rng, batch, 1, size), _i([steps] * batch), *stacked,
         _f(rng, batch, steps, 1, low=0),
-    ]
+    ]  # fmt: skip
     return case("AUGRUSequence", INNER, *inputs, id="random", direction="forward", **more)
 
 

@@ -225,14 +225,10 @@ def folded(reader: str, integers: bool) -> tuple[irexec.Model, np.ndarray]:
 @pytest.mark.parametrize(
     ("reader", "integers", "is_rounded"),
     [
-        ("Add", False, True),
-        ("Add", True, True),
-        ("MatMul", False, True),
-        ("MatMul", True, False),
-        ("Convert", False, False),
-        ("Convert", True, False),
+        ("Add", False, True), ("Add", True, True), ("MatMul", False, True), ("MatMul", True, False),
+        ("Convert", False, False), ("Convert", True, False),
     ],
-)
+)  # fmt: skip
 def test_constants_are_rounded_where_openvino_folds_them(
     reader: str, integers: bool, is_rounded: bool, optimize: bool
 ) -> None:

@@ -329,14 +329,10 @@ def test_explicit_pads_may_be_left_out():
 @pytest.mark.parametrize(
     ("channels", "inputs", "expected"),
     [
-        (6, 2, 3),
-        (6, Dim(1, 2), Dim(3, 6)),
-        (Dim(4, 9), Dim(2, 3), Dim(2, 4)),
-        (ANY, 2, ANY),
-        (6, ANY, Dim(1, 6)),
+        (6, 2, 3), (6, Dim(1, 2), Dim(3, 6)), (Dim(4, 9), Dim(2, 3), Dim(2, 4)), (ANY, 2, ANY), (6, ANY, Dim(1, 6)),
         (0, ANY, ANY),
     ],
-)
+)  # fmt: skip
 def test_channels_tell_the_number_of_groups(channels, inputs, expected):
     assert group_count(Fact(F32, (1, channels, 5)), ANY, inputs) == expected
 

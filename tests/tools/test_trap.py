@@ -90,12 +90,8 @@ def test_statistics_of_what_the_layer_has_read() -> None:
     assert found is not None
     relu, d = found.inputs
     assert (relu.name, relu.source, relu.fact, relu.statistics.max, relu.statistics.zeros) == (
-        "relu",
-        "Relu",
-        "f32[4]",
-        6,
-        2,
-    )
+        "relu", "Relu", "f32[4]", 6, 2,
+    )  # fmt: skip
     assert (d.name, d.source, d.statistics.mean) == ("d", "Parameter", 1)
     assert (found.output.statistics.nans, found.output.statistics.max) == (1, 6)
     assert np.isnan(found.value)

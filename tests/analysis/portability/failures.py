@@ -79,13 +79,9 @@ _PROPOSALS = (
     random("f32", 1, 3, 4, 4, low=0, high=1),
 )
 _GENERATE = {
-    "min_size": "1",
-    "nms_threshold": "0.7",
-    "pre_nms_count": "100",
-    "post_nms_count": "10",
-    "normalized": "true",
+    "min_size": "1", "nms_threshold": "0.7", "pre_nms_count": "100", "post_nms_count": "10", "normalized": "true",
     "roi_num_type": "i64",
-}
+}  # fmt: skip
 has("IR958", "0.9", "GenerateProposals", 9, *_PROPOSALS, nms_eta="0.9", **_GENERATE)
 has_not("IR958", "1", "GenerateProposals", 9, *_PROPOSALS, nms_eta="1", **_GENERATE)
 

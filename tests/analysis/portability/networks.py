@@ -43,13 +43,9 @@ ir924.has_not(
 )
 
 _CELL = (
-    random("f32", 2, 3),
-    random("f32", 2, 4, seed=1),
-    random("f32", 2, 4, seed=2),
-    random("f32", 16, 3, seed=3),
-    random("f32", 16, 4, seed=4),
-    random("f32", 16, seed=5),
-)
+    random("f32", 2, 3), random("f32", 2, 4, seed=1), random("f32", 2, 4, seed=2), random("f32", 16, 3, seed=3),
+    random("f32", 16, 4, seed=4), random("f32", 16, seed=5),
+)  # fmt: skip
 has("IR925", "peepholes", "LSTMCell", 1, *_CELL, random("f32", 12, seed=6), hidden_size="4", parameters=STATES)
 has("IR925", "input_forget", "LSTMCell", 1, *_CELL, hidden_size="4", input_forget="true", parameters=STATES)
 has_not("IR925", "neither", "LSTMCell", 1, *_CELL, hidden_size="4", parameters=STATES)
@@ -59,13 +55,9 @@ has_not(
 has_not("IR925", "version 4", "LSTMCell", 4, *_CELL, hidden_size="4", parameters=STATES)
 
 _GRU = (
-    random("f32", 2, 3, 3),
-    random("f32", 2, 1, 4, seed=1),
-    ints("i32", 2, 3),
-    random("f32", 1, 12, 3, seed=3),
-    random("f32", 1, 12, 4, seed=4),
-    random("f32", 1, 12, seed=5),
-)
+    random("f32", 2, 3, 3), random("f32", 2, 1, 4, seed=1), ints("i32", 2, 3), random("f32", 1, 12, 3, seed=3),
+    random("f32", 1, 12, 4, seed=4), random("f32", 1, 12, seed=5),
+)  # fmt: skip
 _BATCH = {0: "?,3,3", 1: "?,1,4", 2: "?,1,4", 3: "?"}
 has("IR926", "dynamic batch", "LSTMSequence", 5, *lstm_inputs([2, 3]), parameters=range(4), shapes=_BATCH, **LSTM)
 has(

@@ -92,12 +92,9 @@ STATES = (0, 1, 2)
 def lstm_inputs(lengths: list[int]) -> tuple[Any, ...]:
     weights = random("f32", 1, 16, 3, seed=3), random("f32", 1, 16, 4, seed=4), random("f32", 1, 16, seed=5)
     return (
-        random("f32", 2, 3, 3),
-        random("f32", 2, 1, 4, seed=1),
-        random("f32", 2, 1, 4, seed=2),
-        typed("i32", lengths),
+        random("f32", 2, 3, 3), random("f32", 2, 1, 4, seed=1), random("f32", 2, 1, 4, seed=2), typed("i32", lengths),
         *weights,
-    )
+    )  # fmt: skip
 
 
 FORWARD = {"hidden_size": "4", "direction": "forward"}

@@ -121,12 +121,10 @@ def shared(type: str, *, readers: int = 1) -> Model:
             PortMap("input", 3, data.node.id, {}),
             PortMap("output", -1, results[0].id, {"purpose": "execution_condition"}),
             PortMap("output", 4, results[1].id, {}),
-            PortMap(
-                "output", 5, results[2].id, {"axis": "0", "start": "0", "end": "-1", "stride": "1", "part_size": "1"}
-            ),
+            PortMap("output", 5, results[2].id, {"axis": "0", "start": "0", "end": "-1", "stride": "1", "part_size": "1"}),
         ],
         back_edges=[BackEdge(results[1].id, state.node.id)],
-    )
+    )  # fmt: skip
     counted = builder.constant(np.array(3), "i64"), builder.constant(np.array(1), "boolean")
     data_of_model = builder.parameter("f32", (4, 6), "x"), builder.parameter("f32", (4, 6), "y")
     builder.result(builder.emit("Loop", *counted, *data_of_model, bodies={"body": body}, name="shared")[1])

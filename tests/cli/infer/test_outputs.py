@@ -258,13 +258,10 @@ def test_a_file_without_a_byte_is_said_to_be_empty(name: str, tmp_path: Path, ca
 @pytest.mark.parametrize(
     "command",
     [
-        ("inspect", "{}"),
-        ("infer", "{}", "-i", "random"),
-        ("convert", "{}"),
-        ("validate", "{}"),
+        ("inspect", "{}"), ("infer", "{}", "-i", "random"), ("convert", "{}"), ("validate", "{}"),
         ("ops", "--check", "{}"),
     ],
-)
+)  # fmt: skip
 def test_a_model_that_may_not_be_read_is_not_wrong_usage(
     command: tuple[str, ...], tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,13 +24,9 @@ from tests.converters.legacy_ir.files import OldFile, port, single
 from tests.converters.legacy_ir.rows import Row, random
 
 ROWS: list[Row] = [
-    *convolution_rows.ROWS,
-    *elementwise_rows.ROWS,
-    *shape_rows.ROWS,
-    *normalization_rows.ROWS,
-    *recurrence_rows.ROWS,
+    *convolution_rows.ROWS, *elementwise_rows.ROWS, *shape_rows.ROWS, *normalization_rows.ROWS, *recurrence_rows.ROWS,
     *detection_rows.ROWS,
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.type}: {row.name}")

@@ -79,12 +79,9 @@ def generate(rng: random.Random, number: int) -> Case:
     elif rng.random() < 0.02:
         given.pop()
     arguments = {
-        "type": row.type,
-        "version": row.definition.version,
-        "attributes": texts,
-        "inputs": given,
+        "type": row.type, "version": row.definition.version, "attributes": texts, "inputs": given,
         "outputs": _outputs(row),
-    }
+    }  # fmt: skip
     return Case("inputs", {}, {**arguments, "optimize": rng.random() < 0.7})
 
 

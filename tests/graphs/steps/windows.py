@@ -56,13 +56,9 @@ def window(g: Growth, x: Tensor) -> dict[str, Any]:
         end = begin = [max(a, b) for a, b in zip(begin, end, strict=True)]
     strides = [g.gen.pick(1, 1, 2, 3) for _ in range(rank)] if g.gen.chance(0.4) else [g.gen.pick(1, 1, 1, 2)] * rank
     return {
-        "kernel": kernel,
-        "strides": strides,
-        "dilations": dilations,
-        "pads_begin": begin,
-        "pads_end": end,
+        "kernel": kernel, "strides": strides, "dilations": dilations, "pads_begin": begin, "pads_end": end,
         "auto_pad": g.gen.pick(*_AUTO),
-    }
+    }  # fmt: skip
 
 
 def convolution_of(g: Growth, x: Tensor) -> Tensor:

@@ -157,12 +157,8 @@ def test_results_of_different_shapes(tmp_path: Path) -> None:
     run(model, sources, tmp_path / "out.npz", batch_size=1)
     with np.load(tmp_path / "out.npz") as found:
         assert {name: array.shape for name, array in found.items()} == {
-            "item": (4,),
-            "y/0": (2,),
-            "y/1": (2,),
-            "y/2": (3,),
-            "y/3": (3,),
-        }
+            "item": (4,), "y/0": (2,), "y/1": (2,), "y/2": (3,), "y/3": (3,),
+        }  # fmt: skip
     with pytest.raises(InputError, match=r"a \.npy takes results of one shape"):
         run(model, sources, tmp_path / "out.npy", batch_size=1)
 

@@ -68,14 +68,10 @@ def test_a_scale_that_is_folded_into_weights_is_no_fault() -> None:
 @pytest.mark.parametrize(
     ("fault", "names"),
     [
-        ("weight0", {"S0", "B0"}),
-        ("weight1", {"S1", "B1"}),
-        ("shift0", {"S0", "B0"}),
-        ("shift1", {"S1", "B1"}),
-        ("pad0", {"S0", "B0"}),
-        ("pad1", {"S1", "B1"}),
+        ("weight0", {"S0", "B0"}), ("weight1", {"S1", "B1"}), ("shift0", {"S0", "B0"}), ("shift1", {"S1", "B1"}),
+        ("pad0", {"S0", "B0"}), ("pad1", {"S1", "B1"}),
     ],
-)
+)  # fmt: skip
 def test_a_fault_beside_folded_scales_is_traced(fault: str, names: set[str]) -> None:
     """The tensors after the fault are paired from the result backwards: no value of theirs is that of A."""
     named = likely(compare(scaled(), folded(fault)))
@@ -159,13 +155,10 @@ RNG_MATRIX = RNG.normal(size=(4, 5)).astype(np.float32)
 @pytest.mark.parametrize(
     ("kind", "largest", "results_agree", "is_wrong"),
     [
-        ("float32", None, False, False),
-        ("int64", None, False, True),
-        ("int64", 1.0, False, False),
-        ("float32", None, True, True),
-        ("float32", 1.0, True, False),
+        ("float32", None, False, False), ("int64", None, False, True), ("int64", 1.0, False, False),
+        ("float32", None, True, True), ("float32", 1.0, True, False),
     ],
-)
+)  # fmt: skip
 def test_another_shape_is_evidence_of_floats_alone_and_only_where_results_differ(
     kind: str, largest: float | None, results_agree: bool, is_wrong: bool
 ) -> None:

@@ -258,14 +258,10 @@ def test_what_no_pixel_can_hold_is_cut_and_said() -> None:
 @pytest.mark.parametrize(
     "result",
     [
-        np.zeros((2, 1, 4, 4)),
-        np.zeros((1, 2, 5, 5)),
-        np.zeros((5, 6, 7)),
-        np.zeros(3),
-        np.zeros((0, 4)),
+        np.zeros((2, 1, 4, 4)), np.zeros((1, 2, 5, 5)), np.zeros((5, 6, 7)), np.zeros(3), np.zeros((0, 4)),
         np.full((2, 2), "a"),
     ],
-)
+)  # fmt: skip
 def test_what_is_not_one_image(result: np.ndarray) -> None:
     with pytest.raises(InputError, match="which is not one image of 1, 3 or 4 channels"):
         result_pixels("y", result, ImageOptions(), list[str]().append)
