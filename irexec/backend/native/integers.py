@@ -39,8 +39,9 @@ from irexec.native.structures import Parameters, declared_in
 
 # Products of a nanosecond on one thread, by the elements of a word (native_products.py): VNNI, and pairs of 16 bits.
 _RATE = {4: 150.0, 2: 40.0}
-# Nanoseconds to copy a byte, to copy it to another order, to widen it, and to read a weight.
-_COPY, _REORDERED, _WIDEN, _READ = 0.05, 0.35, 0.06, 0.03
+# Nanoseconds to copy a byte, to copy it to another order, to widen it, to read a weight, and to write a result whose
+# neighbours in memory are those of another row.
+_COPY, _REORDERED, _WIDEN, _READ, _SCATTERED = 0.05, 0.35, 0.06, 0.03, 0.4
 
 
 class IntegerConvolution(IntegerKernel):
@@ -293,7 +294,7 @@ def _convolutions(task: Task, grouped: bool) -> Iterator[Candidate]:
     cost += s.images * s.groups * s.pixels * s.points * 3
     size = s.images * s.groups * s.inputs * math.prod(s.sizes)
     if not is_out:
-        cost += 0.4 * s.images * s.groups * s.outputs * s.pixels
+        cost += _SCATTERED * s.images * s.groups * s.outputs * s.pixels
     if unit() == 2:
         cost += _WIDEN * size
     if is_last and s.inputs % unit() == 0 and (s.inputs > 16 or s.points == 1):
@@ -353,6 +354,13 @@ def matmul(task: Task) -> Iterator[Candidate]:
     if not fits(task, g.groups):
         return
     cost = _cost(g.sheets, g.tokens, g.inner, g.features) + _COPY * g.sheets * g.tokens * g.inner
+    # Rows of the data and of the result are runs, or are copied.
+    depth = len(task.shape(0)) - (2 if task.attributes["transpose_a"] else 1)
+    if (task.input_orders[0] or range(len(task.shape(0))))[-1] != depth:
+        cost += _REORDERED * g.sheets * g.tokens * g.inner + STEP
+    rank = len(task.output_shape())
+    if (task.output_orders[0] or range(rank))[-1] != rank - 1:
+        cost += (_SCATTERED if task.outputs[0].element is F32 else 2.0) * g.sheets * g.tokens * g.features
     yield Candidate(cost, functools.partial(IntegerLinear, task, g))
 
 
