@@ -31,7 +31,7 @@ from irexec.compile.rewriting import FOLDING_BUDGET, DerivedConstants, Report, R
 from irexec.compile.select import is_native, is_selectable, is_static, may_be_f16, reference_call, select_kernel
 from irexec.compile.specialise import ByShape
 from irexec.compile.steps import Alias, BodyPlan, Check, Plan, ReferenceCall, Step, StepReport
-from irexec.compile.storage.layout import STAGED_INPUT, STAGED_TARGET, lay_out, slot_array
+from irexec.compile.storage.layout import STAGED, STAGED_IN_BODY, lay_out, slot_array
 from irexec.compile.storage.planned import EXTERNAL, Owner, PlannedOperation, Storage, memory_intervals
 from irexec.compile.storage.views import is_view
 from irexec.dtypes.elements import Element
@@ -140,7 +140,7 @@ class _Planner:
         observed = self.compilation.observed
         reuse = self.compilation.optimize is not False and not observed
         threads = self.compilation.options.threads
-        stage = STAGED_TARGET if self.graph.is_body else STAGED_INPUT
+        stage = STAGED_IN_BODY if self.graph.is_body else STAGED
         storage = lay_out(self.graph, operations, threads, reuse, overwrite=not observed, stage=stage if reuse else 0)
         running = [planned for planned in operations if not storage.is_view(planned)]
         frees = self._frees(running, storage)

@@ -134,24 +134,22 @@ def lay_out(
     Args:
         reuse: whether outputs may be views, and parts of a Concat may be computed in its output.
         overwrite: whether an output may be written over an input.
-        stage: bytes of a Parameter up to which it lies in the arena, copied at the start of a run, as small targets are
-            at the end: then the steps that read and write them have the same arrays in every run. 0 for none.
+        stage: bytes of a Parameter or a target up to which it lies in the arena, copied at the start of a run or at its
+            end: then the steps that read and write them have the same arrays in every run. 0 for none.
     """
     storage = Storage()
     staged = [value for value in graph.inputs if value.uses and _is_staged(value, stage)]
     _find_owners(graph, operations, storage, staged)
     outliving = _outliving(graph, operations, storage)
     returned = {value for value in staged if value in outliving}
-    lost = {
-        value for value in returned if not _is_staged(value, STAGED_TARGET) or value in _stored(operations, storage)
-    }
+    lost = {value for value in returned if not _is_staged(value, stage) or value in _stored(operations, storage)}
     if lost:
         staged = [value for value in staged if value not in lost]
         _find_owners(graph, operations, storage, staged)
         outliving = _outliving(graph, operations, storage)
     last = _last_reads(graph, operations, storage)
     if stage:
-        for value in (*(returned - lost), *_small_targets(operations, storage, outliving)):
+        for value in (*(returned - lost), *_small_targets(operations, storage, outliving, stage)):
             outliving.discard(value)
             last[value] = len(operations)
     for value in staged:
@@ -167,7 +165,7 @@ def lay_out(
         elif reuse and planned.kernel is None and may_be_views(planned.operation):
             _find_views(planned, storage, probes)
         elif stage:
-            for value in _small_results(planned, fast, storage, outliving):
+            for value in _small_results(planned, fast, storage, outliving, stage):
                 storage.buffers[value] = Buffer(value.fact.nbytes, i, last[value])
     if reuse:
         place_parts(operations, storage, probes)
@@ -175,9 +173,9 @@ def lay_out(
     return storage
 
 
-STAGED_INPUT, STAGED_TARGET = 1 << 20, 1 << 16
-"""Bytes of a Parameter and of a target that lies in the arena, at most: copying it takes less time than binding the
-steps that read or write it. In a body, which runs many times, Parameters are as small as targets."""
+STAGED, STAGED_IN_BODY = 1 << 20, 1 << 16
+"""Bytes of a Parameter or a target that lies in the arena, at most: copying it takes less time than binding the steps
+that read or write it. In a body, which may run for ever, they are smaller: its results are collected."""
 
 
 def _is_staged(value: CompileValue, limit: int) -> bool:
@@ -188,7 +186,7 @@ def _is_staged(value: CompileValue, limit: int) -> bool:
 
 
 def _small_targets(
-    operations: Sequence[PlannedOperation], storage: Storage, outliving: Set[Owner]
+    operations: Sequence[PlannedOperation], storage: Storage, outliving: Set[Owner], stage: int
 ) -> list[CompileValue]:
     """The small values of kernels that outlive a run only because they, or views of them, are asked for."""
     kept = _stored(operations, storage)
@@ -197,19 +195,19 @@ def _small_targets(
         for planned in operations
         if planned.kernel is not None
         for value in planned.operation.outputs
-        if value in outliving and value not in kept and _is_staged(value, STAGED_TARGET)
+        if value in outliving and value not in kept and _is_staged(value, stage)
     ]
 
 
 def _small_results(
-    planned: PlannedOperation, fast: Set[Operation], storage: Storage, outliving: Set[Owner]
+    planned: PlannedOperation, fast: Set[Operation], storage: Storage, outliving: Set[Owner], stage: int
 ) -> list[CompileValue]:
     """The small results of a reference kernel that fast kernels read: copied to the arena, they are the same arrays in
     every run."""
     return [
         value
         for value, wanted in zip(planned.operation.outputs, planned.wanted, strict=True)
-        if wanted and value not in outliving and storage.owners[value] == {value} and _is_staged(value, STAGED_TARGET)
+        if wanted and value not in outliving and storage.owners[value] == {value} and _is_staged(value, stage)
         if _is_read_by(value, fast)
     ]
 
