@@ -76,6 +76,9 @@ def test_the_hooks_are_commands() -> None:
         program, *words = shlex.split(hook["entry"])
         assert program == "irexec"
         assert run([*words, "--help"]) == 0
+        # A commit of a model without findings and without tests.
+        assert run([*words, str(DIGITS / "classifier.xml")]) == 0
+    assert run(["test", str(DIGITS / "classifier.xml")]) == 2
     assert run(["validate", "--quiet", str(DIGITS / "damaged.xml"), str(DIGITS / "classifier.xml")]) == 1
 
 
