@@ -97,6 +97,13 @@ TOOLS = (
         ("tests/tools/judge/test_judge.py",),
     ),
     Mutation(
+        "an unexplained difference is rounding",
+        "irexec/tools/judge/edges.py",
+        "return all(own <= _ENOUGH * made for own, made in self._sizes)",
+        "return True",
+        ("tests/tools/judge/test_evidence.py",),
+    ),
+    Mutation(
         "a layer that amplifies is the reason only where it does not",
         "irexec/tools/judge/verdicts.py",
         "    if ratio < _AMPLIFIES:\n",
