@@ -8,7 +8,7 @@
 The lines are run one after the other in a folder that holds samples/. The last one is shown: its output as a terminal,
 the image that it writes to picture.svg, or the page that it writes to page.html. A block of Python is shown as a
 notebook shows its last expression. Everything is made in a light and a dark variant, and kept until irexec, the samples
-or the lines change.
+or the lines change. ``:narrow:`` is the number of columns of a second picture, for phones.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class PictureDirective(SphinxDirective):
         "height": directives.nonnegative_int,
         "lines": directives.nonnegative_int,
         "columns": directives.nonnegative_int,
+        "narrow": directives.nonnegative_int,
         "caption": directives.unchanged,
     }
 
@@ -45,7 +46,10 @@ class PictureDirective(SphinxDirective):
         studio = Studio(Path(self.env.srcdir) / "generated" / FOLDER)
         width, lines = self.options.get("columns", 88), self.options.get("lines", 0)
         found = studio.picture(list(self.content), width, lines)
-        text = _figure(found, self._root(), self.options)
+        narrow = self.options.get("narrow")
+        text = _figure(found, self._root(), self.options, "wide" if narrow else "")
+        if narrow:
+            text += _figure(studio.picture(list(self.content), narrow, lines), self._root(), self.options, "narrow")
         return [nodes.raw("", text, format="html")]
 
     def _root(self) -> str:
@@ -74,7 +78,8 @@ class PackagesDirective(SphinxDirective):
         return [nodes.literal_block(text, text, language="text")]
 
 
-def _figure(picture: Picture, root: str, options: dict[str, Any]) -> str:
+def _figure(picture: Picture, root: str, options: dict[str, Any], screens: str = "") -> str:
+    """A picture as HTML; ``screens`` is the class of one that is for wide or narrow screens alone."""
     alt = options.get("alt", picture.name).replace('"', "&quot;")
     caption = options.get("caption", "")
     after = f"<figcaption>{caption}</figcaption>" if caption else ""
@@ -90,7 +95,7 @@ def _figure(picture: Picture, root: str, options: dict[str, Any]) -> str:
         f'height="{picture.height:.0f}" loading="lazy"></a>'
         for theme in ("light", "dark")
     )
-    return f'<figure class="picture {picture.kind}">{images}{after}</figure>'
+    return f'<figure class="picture {picture.kind} {screens}">{images}{after}</figure>'
 
 
 def copy_pictures(app: Any, error: Exception | None) -> None:
