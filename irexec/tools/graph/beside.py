@@ -85,7 +85,7 @@ class Beside:
             own = rows.get(node, ())
             state = next((name for name in self.states if any(row.state == name for row in own)), "")
             ratios = [row.snr for row in own if row.snr is not None and row.state in ("differs", "follows")]
-            badge = f"{min(ratios):.0f} dB" if ratios and np.isfinite(min(ratios)) else ""
+            badge = f"{round(min(ratios))} dB" if ratios and np.isfinite(min(ratios)) else ""
             layers.append(replace(layer, state=state, badge=badge))
         return replace(drawing, name=self.labels[side], layers=tuple(layers), states=dict(self.states))
 
