@@ -101,7 +101,12 @@ def verdict_of(row: Case, given: Arrays, expected: Arrays, bounds: Sequence[Boun
 def _of_output(row: Case, index: int, actual: np.ndarray, expected: np.ndarray, bound: Bound) -> Verdict:
     name = f"output {index}"
     if isinstance(bound, Unbounded):
-        return _by_tolerance(row, name, actual, expected)
+        # Compare by twice the tolerance of the coarsest element type among the inputs: both sides round.
+        if actual.shape != expected.shape:
+            return Verdict(DIFFERS, f"{name} has shape {list(actual.shape)}, the reference {list(expected.shape)}")
+        rtol = max(row.definition.tolerance, 1e-4, *(2 * COARSE.get(x.element.name, 0) for x in row.inputs))
+        agrees = agreement_of(name, actual, expected, Tolerance(rtol=rtol, atol=rtol)).agrees
+        return Verdict(CLOSE) if agrees else Verdict(DIFFERS, f"{name} is not within {rtol:g} of the reference")
     if actual.shape != bound.exact.shape:
         return Verdict(OUTSIDE, f"{name} has shape {list(actual.shape)}, expected {list(bound.exact.shape)}")
     outside = bound.outside(actual)
@@ -111,15 +116,6 @@ def _of_output(row: Case, index: int, actual: np.ndarray, expected: np.ndarray, 
     allowed = "" if bound.admits else f", allowed {bound.low[where]:.9g} to {bound.high[where]:.9g}"
     total = f"{int(outside.sum()):,} of {counted(outside.size, 'element')}"
     return Verdict(OUTSIDE, f"{name}: {total} outside, {list(where)} is {actual[where]:.9g}{allowed}")
-
-
-def _by_tolerance(row: Case, name: str, actual: np.ndarray, expected: np.ndarray) -> Verdict:
-    """Compare by twice the tolerance of the coarsest element type among the inputs: both sides round."""
-    if actual.shape != expected.shape:
-        return Verdict(DIFFERS, f"{name} has shape {list(actual.shape)}, the reference {list(expected.shape)}")
-    rtol = max(row.definition.tolerance, 1e-4, *(2 * COARSE.get(x.element.name, 0) for x in row.inputs))
-    agrees = agreement_of(name, actual, expected, Tolerance(rtol=rtol, atol=rtol)).agrees
-    return Verdict(CLOSE) if agrees else Verdict(DIFFERS, f"{name} is not within {rtol:g} of the reference")
 
 
 def left_open(row: Case, model: Model, verdict: Verdict, given: Arrays, arithmetic: Arithmetic) -> Verdict:

@@ -56,7 +56,11 @@ class Dim:
         if other == 1:
             return self
         if low(self) < 0 or low(other) < 0:
-            return _signed_product(self, other)
+            top_a, top_b = high(self), high(other)
+            if top_a is None or top_b is None:
+                raise OpError("the product of an unbounded size and a negative value is not known")
+            products = [x * y for x in (low(self), top_a) for y in (low(other), top_b)]
+            return span(min(products), max(products))
         return span(low(self) * low(other), _times(high(self), high(other)))
 
     __rmul__ = __mul__
@@ -196,14 +200,6 @@ def _times(a: int | None, b: int | None) -> int | None:
     if a == 0 or b == 0:
         return 0
     return None if a is None or b is None else a * b
-
-
-def _signed_product(a: Size, b: Size) -> Size:
-    top_a, top_b = high(a), high(b)
-    if top_a is None or top_b is None:
-        raise OpError("the product of an unbounded size and a negative value is not known")
-    products = [x * y for x in (low(a), top_a) for y in (low(b), top_b)]
-    return span(min(products), max(products))
 
 
 def _quotient(a: Size, b: Size) -> Size:

@@ -92,7 +92,14 @@ def _propose(
     probs, deltas, image = widened(class_probs, bbox_deltas, image_shape)
     _check_image(image)
     n, anchors, limit = len(probs), attributes.anchor_count, attributes.post_nms_topn
-    boxes = _anchors(probs, attributes)
+    # The anchors (H, W, K, 4) of probabilities (N, 2 * K, H, W).
+    positions = np.indices(probs.shape[2:]).transpose(1, 2, 0)
+    if not attributes.is_tensorflow:
+        positions = positions[..., ::-1]
+    shifts = np.tile((positions * attributes.feat_stride).astype(probs.dtype), 2)[:, :, None]
+    boxes = shifts + make_anchors(
+        attributes.base_size, attributes.ratio, attributes.scale, centred=attributes.is_tensorflow
+    )
     deltas = deltas.reshape(n, anchors, 4, *deltas.shape[2:]).transpose(0, 3, 4, 1, 2)
     scores = probs[:, anchors:].transpose(0, 2, 3, 1)
     rois = np.zeros((n, limit, 5), probs.dtype)
@@ -104,17 +111,6 @@ def _propose(
         # The first unused row is marked by -1.
         rois[index, len(found) : len(found) + 1, 0] = -1
     return rois.reshape(-1, 5).astype(class_probs.dtype), best.reshape(-1).astype(class_probs.dtype)
-
-
-def _anchors(probs: np.ndarray, attributes: ProposalAttributes) -> np.ndarray:
-    """The anchors (H, W, K, 4) of probabilities (N, 2 * K, H, W)."""
-    positions = np.indices(probs.shape[2:]).transpose(1, 2, 0)
-    if not attributes.is_tensorflow:
-        positions = positions[..., ::-1]
-    shifts = np.tile((positions * attributes.feat_stride).astype(probs.dtype), 2)[:, :, None]
-    return shifts + make_anchors(
-        attributes.base_size, attributes.ratio, attributes.scale, centred=attributes.is_tensorflow
-    )
 
 
 def _propose_for_image(

@@ -19,21 +19,17 @@ def truncated(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
         # The bounds below do not fit f16.
         values = values.astype(np.float32)
     if dtype == np.uint64:
-        return _truncated_u64(values)
+        big = values >= 2.0**63
+        with np.errstate(invalid="ignore"):
+            low = np.where(big, 0, values).astype(np.int64).astype(np.uint64)
+            high = np.where(big & (values < 2.0**64), values, 0).astype(np.uint64)
+        return np.where(big, high, low)
     through = np.dtype(np.int64) if dtype.itemsize == 8 or dtype == np.uint32 else np.dtype(np.int32)
     limit = 2.0 ** (8 * through.itemsize - 1)
     fits = (values >= -limit) & (values < limit)
     return (
         np.where(fits, np.where(fits, values, 0).astype(through), np.iinfo(through).min).astype(through).astype(dtype)
     )
-
-
-def _truncated_u64(values: np.ndarray) -> np.ndarray:
-    big = values >= 2.0**63
-    with np.errstate(invalid="ignore"):
-        low = np.where(big, 0, values).astype(np.int64).astype(np.uint64)
-        high = np.where(big & (values < 2.0**64), values, 0).astype(np.uint64)
-    return np.where(big, high, low)
 
 
 def rounded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

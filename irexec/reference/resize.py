@@ -189,7 +189,12 @@ def apply(x: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
         return np.take(x, as_indices(taps.index[:, 0]), axis)
     with np.errstate(all="ignore"):
         if taps.size <= _DENSE * taps.index.shape[1] and np.isfinite(x.sum()):
-            return _by_product(x, axis, taps.matrix.astype(x.dtype, copy=False))
+            matrix = taps.matrix.astype(x.dtype, copy=False)
+            size, out = matrix.shape
+            shape = (*x.shape[:axis], out, *x.shape[axis + 1 :])
+            if axis == x.ndim - 1:
+                return np.matmul(x.reshape(-1, size), matrix).reshape(shape)
+            return np.matmul(matrix.T, x.reshape(math.prod(x.shape[:axis]), size, -1)).reshape(shape)
         return by_taps(x, axis, taps)
 
 
@@ -202,14 +207,6 @@ def by_taps(x: np.ndarray, axis: int, taps: Taps) -> np.ndarray:
         part *= _weight(taps, tap, axis, x.ndim).astype(x.dtype, copy=False)
         result += part
     return result
-
-
-def _by_product(x: np.ndarray, axis: int, matrix: np.ndarray) -> np.ndarray:
-    size, out = matrix.shape
-    shape = (*x.shape[:axis], out, *x.shape[axis + 1 :])
-    if axis == x.ndim - 1:
-        return np.matmul(x.reshape(-1, size), matrix).reshape(shape)
-    return np.matmul(matrix.T, x.reshape(math.prod(x.shape[:axis]), size, -1)).reshape(shape)
 
 
 def _weight(taps: Taps, tap: int, axis: int, rank: int) -> np.ndarray:
@@ -296,7 +293,15 @@ def interpolate(
         return np.clip(np.rint(values), limits.min, limits.max).astype(data.dtype)
     if params.is_pillow:
         return _bytes_by_pillow(data, axes, tables)
-    return _bytes(data, params, axes, tables, float(math.prod(map(np.float32, scales))))
+    # 8-bit integers as OpenVINO's reference rounds them: linear to the nearest, others towards zero, wrapping on
+    # overflow.
+    start = np.asarray(
+        float(math.prod(map(np.float32, scales))) if params.mode == "linear" and params.antialias else 1, np.float32
+    )
+    total, weights = together(data.astype(np.float32), axes, tables, start)
+    if params.mode == "linear":
+        total = round_half_away(np.where(weights == 0, 0, total / np.where(weights == 0, 1, weights)))
+    return np.trunc(total).astype(np.int64).astype(data.dtype)
 
 
 def scales_of(shape: Sequence[int], axes: Sequence[int], sizes: Sequence[int]) -> list[float]:
@@ -351,18 +356,6 @@ def _floats(data: np.ndarray, params: ResizeParams, axes: Sequence[int], tables:
     work = data.astype(np.float32) if data.dtype == np.float16 else data
     work = _resized(work, *_for_floats(params, axes, tables))
     return work.astype(data.dtype, copy=work is data)
-
-
-def _bytes(
-    data: np.ndarray, params: ResizeParams, axes: Sequence[int], tables: Sequence[Taps], factor: float
-) -> np.ndarray:
-    """8-bit integers as OpenVINO's reference rounds them: linear to the nearest, others towards zero, wrapping on
-    overflow."""
-    start = np.asarray(factor if params.mode == "linear" and params.antialias else 1, np.float32)
-    total, weights = together(data.astype(np.float32), axes, tables, start)
-    if params.mode == "linear":
-        total = round_half_away(np.where(weights == 0, 0, total / np.where(weights == 0, 1, weights)))
-    return np.trunc(total).astype(np.int64).astype(data.dtype)
 
 
 def _bytes_by_pillow(data: np.ndarray, axes: Sequence[int], tables: Sequence[Taps]) -> np.ndarray:

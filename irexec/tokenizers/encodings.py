@@ -239,7 +239,13 @@ def sentencepiece_tokenizer(
         [*(id for part in row for id in ([part] if isinstance(part, int) else [*bos, *next(tokens)])), *eos]
         for row in parts
     ]
-    return _sparse([ids[::-1] for ids in found] if reverse else found)
+    # Indices, values and shape of the matrix of rows of different lengths.
+    rows = [ids[::-1] for ids in found] if reverse else found
+    lengths = np.array([len(row) for row in rows], np.intp)
+    row = np.repeat(np.arange(lengths.size), lengths)
+    column = np.arange(row.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    values = np.fromiter(chain.from_iterable(rows), np.int32, row.size)
+    return np.stack([row, column], 1).astype(np.int64), values, np.array([len(rows), lengths.max(initial=0)], np.int64)
 
 
 def _encoded(processor: Isolated, strings: Sequence[bytes]) -> Iterator[list[int]]:
@@ -288,15 +294,6 @@ def _special(
         return [*found, raw_bytes(whole[at:])] if at < len(whole) else found
 
     return split
-
-
-def _sparse(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Indices, values and shape of the matrix of rows of different lengths."""
-    lengths = np.array([len(row) for row in rows], np.intp)
-    row = np.repeat(np.arange(lengths.size), lengths)
-    column = np.arange(row.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    values = np.fromiter(chain.from_iterable(rows), np.int32, row.size)
-    return np.stack([row, column], 1).astype(np.int64), values, np.array([len(rows), lengths.max(initial=0)], np.int64)
 
 
 @sentencepiece_tokenizer.shape_rule

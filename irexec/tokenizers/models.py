@@ -32,7 +32,11 @@ def fingerprint(data: bytes) -> int:
     if len(data) <= 16:
         return _up_to_16(data)
     if len(data) <= 32:
-        return _up_to_32(data)
+        multiplier = K2 + 2 * len(data)
+        a, b = _fetch(data, 0) * K1 & MASK, _fetch(data, 8)
+        c, d = _fetch(data, -8) * multiplier & MASK, _fetch(data, -16) * K2 & MASK
+        first = _rotate(a + b, 43) + _rotate(c, 30) + d & MASK
+        return _pair(first, a + _rotate(b + K2, 18) + c & MASK, multiplier)
     return _up_to_64(data) if len(data) <= 64 else _long(data)
 
 
@@ -69,14 +73,6 @@ def _up_to_16(data: bytes) -> int:
         return K2
     y, z = data[0] + (data[size // 2] << 8), size + (data[-1] << 2)
     return _mix(y * K2 & MASK ^ z * K0 & MASK) * K2 & MASK
-
-
-def _up_to_32(data: bytes) -> int:
-    multiplier = K2 + 2 * len(data)
-    a, b = _fetch(data, 0) * K1 & MASK, _fetch(data, 8)
-    c, d = _fetch(data, -8) * multiplier & MASK, _fetch(data, -16) * K2 & MASK
-    first = _rotate(a + b, 43) + _rotate(c, 30) + d & MASK
-    return _pair(first, a + _rotate(b + K2, 18) + c & MASK, multiplier)
 
 
 def _up_to_64(data: bytes) -> int:
