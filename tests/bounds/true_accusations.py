@@ -21,7 +21,15 @@ KNOWN: Mapping[str, tuple[str, Callable[[JudgedLayer], bool]]] = {
     "SparseFillEmptyRows": ("results of an empty tensor are what the memory holds", lambda one: True),
     "Transpose": ("of a tensor without elements: sizes of another axis", _is_shape),
     "GroupConvolution": ("dilated, in bf16: infinities", lambda one: one.value is not None and not math.isfinite(one.value)),
-    "ReadValue": ("a variable of open shape loses an output of TopK (IR992)", _is_shape),
+    "ReadValue": (
+        "a variable of open shape does not hold what was assigned (IR992)",
+        lambda one: _is_shape(one) or one.reason == "not what the step before wrote",
+    ),
+    "GroupNormalization": (
+        "in bf16, by processors that have it: the groups after the first keep their data",
+        lambda one: one.position[-1] > 0 or one.position[1:2] > (0,),
+    ),
+    "Unique": ("equal slices along the last axis of several stay apart", lambda one: len(one.position) == 1 or _is_shape(one)),
     "Convert": ("a tensor of u4 holds numbers of 8 bits", lambda one: (one.high or 0) < 16 < (one.value or 0)),
     "Maximum": ("of u32 from 2^31 on: compared as i32", lambda one: (one.high or 0) >= 2**31),
     "Minimum": ("of u32 from 2^31 on: compared as i32", lambda one: (one.value or 0) >= 2**31),
