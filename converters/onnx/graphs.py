@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
@@ -78,6 +79,7 @@ class Translations:
 
 _ALIASES = {"ai.onnx": ""}
 _OPSET_MARK = "irexec.opset"
+_QUOTED = re.compile(r"'([^']*)'")
 
 
 def domain_of(node: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProto) -> str:
@@ -103,6 +105,16 @@ def mark_opset(node: onnx.NodeProto, opset: int) -> None:
     """Mark a node with an opset of its own."""
     entry = node.metadata_props.add()
     entry.key, entry.value = _OPSET_MARK, str(opset)
+
+
+def module_of(node: onnx.NodeProto) -> str:
+    """The PyTorch module that the exporter of torch.export made a node of, such as "blocks.0.conv"; "" if unknown.
+
+    It lists the modules around the operation from the outermost, "", to the operation itself.
+    """
+    scopes = next((entry.value for entry in node.metadata_props if entry.key == "pkg.torch.onnx.name_scopes"), "")
+    quoted = _QUOTED.findall(scopes)
+    return quoted[-2] if len(quoted) > 1 else ""
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:

@@ -23,6 +23,7 @@ from converters.onnx.graphs import (
     describe,
     domain_of,
     every_node,
+    module_of,
     opset_of,
     own_names,
     path_of,
@@ -43,6 +44,7 @@ from converters.onnx.tensors import (
 )
 from irexec.analysis.builder import Builder
 from irexec.errors import ConversionError, IrexecError, OpError, UnsupportedError
+from irexec.io.payload import MODULE, mark_layer
 from irexec.ir.graph import Value
 from irexec.ir.order import sort_by_producers
 from irexec.messages import alternatives, counted
@@ -224,6 +226,9 @@ class Scope:
         results = result if isinstance(result, tuple) else (result,)
         if results and isinstance(results[0], Value) and results[0].node.id >= first_layer:
             self.builder.rename(results[0].node, context.name)
+        if module := module_of(node):
+            for made in self.builder.graph.nodes[first_layer:]:
+                mark_layer(made, MODULE, scope=module)
         self._name_outputs(node, results, where)
 
     def _context(self, node: onnx.NodeProto, opset: int) -> TranslationContext:

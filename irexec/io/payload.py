@@ -151,6 +151,8 @@ def plain(payload: Any, *, as_written: bool = False) -> dict[str, Any]:
 
 
 _RT_INFO, _LAYOUT, _OUTPUT_NAMES = "rt_info", "layout", "output_names"
+MODULE = "module"
+"""Entry in the rt_info of a layer whose ``scope`` is the name of a module, such as "blocks.0.conv"."""
 _LETTERS = re.compile(r"\[?\s*([A-Za-z0-9_?](?:\s*,?\s*[A-Za-z0-9_?])*)\s*\]?")
 
 
@@ -241,6 +243,11 @@ def info_entry(of: Node | Value, name: str) -> Attributes | None:
     return None
 
 
+def module_of(node: Node) -> str:
+    """The module of a PyTorch model that a layer was exported from, where the exporter wrote it down; ""."""
+    return (info_entry(node, MODULE) or {}).get("scope", "")
+
+
 def parse_layout(text: str) -> str | None:
     """The layout of a text such as "NHWC" or "[N,H,W,C]"; None for texts such as "[N,...,C]"."""
     found = _LETTERS.fullmatch(text.strip())
@@ -276,10 +283,10 @@ def set_output_names(result: Node, names: Sequence[str]) -> None:
     result.payload = replace(payload, attributes=attributes)
 
 
-def mark_layer(node: Node, name: str) -> None:
-    """Add an attribute without a value to the rt_info of a layer, such as OpenVINO's "decompression"."""
+def mark_layer(node: Node, name: str, **attributes: str) -> None:
+    """Add an entry to the rt_info of a layer that has none of this name, such as OpenVINO's "decompression"."""
     payload = node.payload if isinstance(node.payload, LayerPayload) else LayerPayload()
     elements, info = _with_rt_info(payload.elements)
     if all(child.attributes.get("name") != name for child in info.children):
-        info.children.append(XmlElement("attribute", {"name": name, "version": "0"}))
+        info.children.append(XmlElement("attribute", {"name": name, "version": "0", **attributes}))
     node.payload = replace(payload, elements=element_texts(elements))

@@ -16,6 +16,7 @@ from converters.onnx import registry
 from converters.onnx.graphs import every_node
 from converters.onnx.registry import operators
 from converters.onnx.translate import unsupported_nodes
+from irexec.io.payload import module_of
 from tests.support.onnx_models import model_of, run
 
 
@@ -317,3 +318,15 @@ def test_nodes_of_an_exported_body_have_names_of_their_own() -> None:
     names = [node.name for node in every_node(proto.graph)]
     assert {"g/Mul", "g/Erf"} <= set(names)
     assert len(names) == len(set(names))
+
+
+def test_layers_keep_the_module_that_torch_export_writes_down(tmp_path: Path) -> None:
+    """All layers of a node, also in a file; the last entry of the list is the operation itself."""
+    model = model_of("(float[2,3] x, float[3] s) => (float[2,3] y) { h = LayerNormalization (x, s) y = Relu (h) }", 21)
+    model.graph.node[0].metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['', 'a', 'a.0', 'layer_norm']")
+    converted = converters.convert(model)
+    converted.save(tmp_path / "m.xml")
+    for one in (converted, irexec.read_model(tmp_path / "m.xml")):
+        modules = {node.type: module_of(node) for node in one.nodes}
+        assert modules["MVN"] == modules["Multiply"] == "a.0"
+        assert modules["Relu"] == ""

@@ -44,6 +44,7 @@ KINDS = {
     "to-onnx": "tests.to_onnx.sweep",
     "to-onnx-random": "tests.to_onnx.random_sweep",
     "tokenizers": "tests.tokenizers_sweep.sweep",
+    "torch": "tests.torch_sweep",
 }
 """Module of each kind, whose class ``Sweep`` defines it, or another class."""
 _SHOWN = 4

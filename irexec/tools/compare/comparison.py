@@ -54,6 +54,7 @@ class TensorRow(Record):
         follows: whether the tensor differs only because the inputs of its layer do: both layers return the same for
             equal inputs. None if it agrees, or if the layer could not be run alone.
         is_blind: whether it agrees but all its elements are equal, such as zeros: other layers could return the same.
+        recorded: the name of the recorded tensor, such as "module:blocks.0#1[0]"; "" for a model.
     """
 
     a: ComparedLayer | None
@@ -66,6 +67,7 @@ class TensorRow(Record):
     iteration: tuple[int, ...] = ()
     follows: bool | None = None
     is_blind: bool = False
+    recorded: str = ""
 
     @property
     def state(self) -> str:

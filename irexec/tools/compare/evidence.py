@@ -15,15 +15,13 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.model import Model
-from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import BF16, F32, F64, Element
 from irexec.errors import IrexecError
-from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.messages import silent
 from irexec.tools.compare.constants import KnownConstants, has_values
-from irexec.tools.compare.inputs import Inputs
+from irexec.tools.compare.inputs import Inputs, facts_of
 from irexec.tools.compare.layers import detection_layers, random_layers
 from irexec.tools.compare.options import CompareOptions, Side, Tolerances, computed_from_bf16, opened_runtime
 from irexec.tools.compare.pairs import Pairs
@@ -273,14 +271,3 @@ class _Kept:
         return Observed(
             arrays, {value: self._failures[value] for value in values if value in self._failures}, made.errors
         )
-
-
-def facts_of(model: Model, runs: Sequence[Arrays]) -> Facts:
-    """Facts of every value for the inputs of the first run."""
-    given = {}
-    for port in model.inputs:
-        value = port.node.outputs[0]
-        if runs and port.name in runs[0] and port.element is not None:
-            element = value.fact.element if value.fact is not None else None
-            given[port.node] = Fact(element or port.element, runs[0][port.name].shape)
-    return infer_shapes(model, given, tolerant=True).facts

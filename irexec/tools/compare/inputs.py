@@ -10,9 +10,11 @@ import numpy as np
 
 from irexec.analysis.model import Model, Port, find_port
 from irexec.analysis.open_sizes import sizes_for
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, OpError
 from irexec.ir.dims import PartialShape, meet_shapes
+from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import values_by_name
 from irexec.messages import listed
@@ -258,6 +260,17 @@ def inputs_of_runs(
     if whole == "A":
         return Inputs(of_whole, of_part, both, whole)
     return Inputs(of_part, of_whole, {value: own for own, value in both.items()}, whole)
+
+
+def facts_of(model: Model, runs: Sequence[Arrays]) -> Mapping[Value, Fact]:
+    """Facts of every value for the inputs of the first run."""
+    given = {}
+    for port in model.inputs:
+        value = port.node.outputs[0]
+        if runs and port.name in runs[0] and port.element is not None:
+            element = value.fact.element if value.fact is not None else None
+            given[port.node] = Fact(element or port.element, runs[0][port.name].shape)
+    return infer_shapes(model, given, tolerant=True).facts
 
 
 def recorded_inputs(a: RecordedSide, b: ModelSide) -> dict[str, np.ndarray]:

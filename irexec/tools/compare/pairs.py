@@ -14,7 +14,7 @@ from irexec.ir.graph import Node, Value
 from irexec.ir.order import find_value, values_by_name
 from irexec.messages import listed
 from irexec.tools.compare.comparison import ONLY_B, Uncompared
-from irexec.tools.compare.inputs import inner_inputs
+from irexec.tools.compare.inputs import facts_of, inner_inputs, recorded_inputs
 from irexec.tools.compare.scopes import input_names, pairs_by_module
 from irexec.tools.observing.exposed import Inner, Levels
 from irexec.tools.observing.observe import Tensor
@@ -331,7 +331,7 @@ def _recorded(a: RecordedSide, b: ModelSide, maps: Sequence[tuple[str, str]]) ->
         value = find_value(b.model, other)
         chosen[value] = TensorPair(one, value, "map")
     mapped = {pair.a for pair in chosen.values()}
-    of_modules, same = pairs_by_module(a.names, a.read, b)
+    of_modules, same = pairs_by_module(a.names, a.read, b, facts_of(b.model, [recorded_inputs(a, b)]))
     by_name = [TensorPair(name, named[name], "name") for name in a.names if name in named]
     for pair in (*by_name, *(TensorPair(name, value, "module") for value, name in of_modules.items())):
         if pair.a not in mapped:

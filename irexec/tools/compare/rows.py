@@ -200,7 +200,10 @@ def row_of(
     run, chosen = worst(agreements)
     of_a = layer(pair.a) if isinstance(pair.a, Value) else None
     is_blind = chosen.agrees and pair.b.node.type not in _SHAPED and all(map(_is_constant, (*a, *b)))
-    row = TensorRow(of_a, layer(pair.b), pair.how, type_name(b[run]), b[run].shape, chosen, run + 1, is_blind=is_blind)
+    row = TensorRow(
+        of_a, layer(pair.b), pair.how, type_name(b[run]), b[run].shape, chosen, run + 1, is_blind=is_blind,
+        recorded="" if isinstance(pair.a, Value) else pair.a,
+    )  # fmt: skip
     # Agreeing elements have no message.
     is_reordered = pair.b.node.type in DETECTIONS and any(one.agrees and one.message for one in agreements)
     return row, is_reordered

@@ -16,8 +16,8 @@ from irexec.tools.compare.blame import without_followers
 from irexec.tools.compare.bodies import with_bodies
 from irexec.tools.compare.comparison import Comparison
 from irexec.tools.compare.divergence import independent, without_reordering
-from irexec.tools.compare.evidence import Advance, Evidence, facts_of
-from irexec.tools.compare.inputs import Given, Ports, inputs_of_runs
+from irexec.tools.compare.evidence import Advance, Evidence
+from irexec.tools.compare.inputs import Given, Ports, facts_of, inputs_of_runs
 from irexec.tools.compare.options import CompareOptions, Tolerances, opened_runtime, weight_precision
 from irexec.tools.compare.pairing import Change, corrected
 from irexec.tools.compare.pairs import Pairs, first_pairs

@@ -2,8 +2,8 @@
 
 A recording has the keys ``module:SCOPE#CALL[INDEX]`` in the order in which modules end, ``source:SCOPE#CALL`` with
 the keys of the tensors that the module was given, and ``input:NAME[INDEX]``. OpenVINO's frontend names layers
-``__module.SCOPE/aten::op/Type``, the ONNX exporter ``/a/a.0/conv/Conv`` for the scope ``a.0.conv``, with ``_1`` behind
-a part for a second call.
+``__module.SCOPE/aten::op/Type``, the ONNX exporter by torch.jit ``/a/a.0/conv/Conv`` for the scope ``a.0.conv``, with
+``_1`` behind a part for a second call; the one by torch.export writes the scope beside the name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from irexec.io.payload import module_of
 from irexec.ir.dims import may_equal
+from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.tools.observing.sides import ModelSide
 
@@ -53,7 +55,7 @@ class _Recorded:
 
 
 def pairs_by_module(
-    names: Sequence[str], read: Callable[[str], np.ndarray], b: ModelSide
+    names: Sequence[str], read: Callable[[str], np.ndarray], b: ModelSide, facts: Mapping[Value, Fact]
 ) -> tuple[dict[Value, str], set[str]]:
     """The tensors of a model for the modules of a recording; where two modules give one tensor, the inner one.
 
@@ -61,6 +63,7 @@ def pairs_by_module(
         names: the keys of the recording, in its order.
         read: gives the array of a key.
         b: the model.
+        facts: facts of its values with the recorded inputs.
 
     Returns:
         The keys by the tensors of the model, and further keys of the same tensors: of a container that returns what its
@@ -71,14 +74,25 @@ def pairs_by_module(
         source = f"source:{match['scope']}{match['call']}"
         sources = tuple(read(source).tolist()) if source in names else ()
         recorded.append(_Recorded(match.string, match["scope"], read(match.string).shape, sources))
-    return _Pairing(recorded, b).made()
+    found, same = _Pairing(recorded, b, facts).made()
+    paired = {one.key: one for one in recorded if one.key in same or one.key in found.values()}
+    for one in recorded:
+        # A Dropout returns the tensor itself, so that what follows reads the one before it; a container returns that of
+        # a module inside it.
+        inner = [key for key, other in paired.items() if other.scope.startswith(f"{one.scope}.")]
+        if one.key not in paired and any(
+            _equal(read(key), read(one.key)) for key in {*one.sources, *inner[-1:]} & paired.keys()
+        ):
+            same.add(one.key)
+            paired[one.key] = one
+    return found, same
 
 
 class _Pairing:
     """The pairs of a recording and a model while they are found."""
 
-    def __init__(self, recorded: Sequence[_Recorded], b: ModelSide) -> None:
-        self._b, self._recorded = b, recorded
+    def __init__(self, recorded: Sequence[_Recorded], b: ModelSide, facts: Mapping[Value, Fact]) -> None:
+        self._b, self._recorded, self._facts = b, recorded, facts
         self._by_scope = defaultdict[str, list[_Recorded]](list)
         self._readers = defaultdict[str, list[_Recorded]](list)
         self._by_key = {one.key: one for one in recorded}
@@ -98,16 +112,16 @@ class _Pairing:
         """The pairs, and the keys that stand for the same tensors."""
         for scope, own in self._by_scope.items():
             if scope and self._layers[scope]:
-                for value, one in _in_order(self._leaving(self._layers[scope]), own):
+                for value, one in self._in_order(self._leaving(self._layers[scope]), own):
                     self._pair(value, one)
         for value, one in zip(self._b.results, self._by_scope.get("", ()), strict=False):
-            if _may_be(value, one.shape):
+            if self._may_be(value, one.shape):
                 self._pair(value, one)
         for scope, own in self._by_scope.items():
             if len(own) == 1 and len(own[0].sources) == 1 and self._layers[scope]:
                 self._pair_entering(self._layers[scope], own[0].sources[0])
         for node in self._b.order:
-            if not _scope(node.name, self._by_scope):
+            if not _scope(node, self._by_scope):
                 self._pair_nameless(node)
         return self._found, {key for keys in self._same.values() for key in keys}
 
@@ -144,7 +158,7 @@ class _Pairing:
             if value is not None and value.node not in inside and value.node not in self._b.constant
         }
         entering = [value for value in read if value.node.type != "Constant"]
-        if len(entering) == 1 and entering[0] not in self._found and _may_be(entering[0], given.shape):
+        if len(entering) == 1 and entering[0] not in self._found and self._may_be(entering[0], given.shape):
             self._found[entering[0]] = key
 
     def _pair_nameless(self, node: Node) -> None:
@@ -162,7 +176,7 @@ class _Pairing:
             for key in given
             for one in self._readers[key]
             if not self._layers[one.scope]
-            and _may_be(node.outputs[0], one.shape)
+            and self._may_be(node.outputs[0], one.shape)
             and self._folded_after(one) is not None
         ]
         innermost = [
@@ -175,7 +189,7 @@ class _Pairing:
         """The layers that were made of each module or of a module inside it, in topological order."""
         found = defaultdict[str, list[Node]](list)
         for node in self._b.order:
-            scope = _scope(node.name, self._by_scope)
+            scope = _scope(node, self._by_scope)
             while scope:
                 found[scope].append(node)
                 scope = scope.rpartition(".")[0]
@@ -193,13 +207,36 @@ class _Pairing:
             and (value.fact is None or value.fact.element is None or value.fact.element.is_float)
         ]
 
+    def _in_order(self, values: Sequence[Value], recorded: Sequence[_Recorded]) -> list[tuple[Value, _Recorded]]:
+        """Tensors of layers with those of a module: one after the other if as many have these shapes; the last of the
+        shape of a single recorded one; else those for which only one has the shape."""
+        in_turn = list(zip(values, recorded, strict=False))
+        if len(values) == len(recorded) and all(self._may_be(value, one.shape) for value, one in in_turn):
+            return in_turn
+        if len(recorded) == 1:
+            fitting = [value for value in values if self._may_be(value, recorded[0].shape)]
+            return [(fitting[-1], recorded[0])] if fitting else []
+        by_shape = [(value, [one for one in recorded if self._may_be(value, one.shape)]) for value in values]
+        alone = [(value, fitting[0]) for value, fitting in by_shape if len(fitting) == 1]
+        return alone if len({one.key for _, one in alone}) == len(alone) else []
 
-def _scope(name: str, scopes: Mapping[str, object]) -> str:
-    """The recorded module of a layer; "" if its name does not say it."""
+    def _may_be(self, value: Value, shape: tuple[int, ...]) -> bool:
+        fact = self._facts.get(value, value.fact)
+        declared = None if fact is None else fact.shape
+        if declared is None:
+            return True
+        return len(declared) == len(shape) and all(
+            may_equal(one, other) for one, other in zip(declared, shape, strict=True)
+        )
+
+
+def _scope(node: Node, scopes: Mapping[str, object]) -> str:
+    """The recorded module of a layer; "" if neither its name nor the exporter says it."""
+    name, scope = node.name, module_of(node)
     of_openvino = _OF_OPENVINO.match(name)
     if of_openvino is not None:
         scope = of_openvino["scope"]
-    elif name.startswith("/"):
+    elif not scope and name.startswith("/"):
         parts: list[str] = []
         before = ""
         for part in name[1:].split("/")[:-1]:
@@ -207,30 +244,10 @@ def _scope(name: str, scopes: Mapping[str, object]) -> str:
             parts.append(own if ".".join([*parts, own]) in scopes else _REPEATED.sub("", own))
             before = _REPEATED.sub("", part) if part not in (own, parts[-1]) else part
         scope = ".".join(parts)
-    else:
-        return ""
     while scope and scope not in scopes:
         scope = scope.rpartition(".")[0]
     return scope
 
 
-def _in_order(values: Sequence[Value], recorded: Sequence[_Recorded]) -> list[tuple[Value, _Recorded]]:
-    """Tensors of layers with those of a module: one after the other if there are as many; the last of the shape of a
-    single recorded one; else those for which only one has the shape."""
-    if len(values) == len(recorded):
-        return [(value, one) for value, one in zip(values, recorded, strict=True) if _may_be(value, one.shape)]
-    if len(recorded) == 1:
-        fitting = [value for value in values if _may_be(value, recorded[0].shape)]
-        return [(fitting[-1], recorded[0])] if fitting else []
-    by_shape = [(value, [one for one in recorded if _may_be(value, one.shape)]) for value in values]
-    alone = [(value, fitting[0]) for value, fitting in by_shape if len(fitting) == 1]
-    return alone if len({one.key for _, one in alone}) == len(alone) else []
-
-
-def _may_be(value: Value, shape: tuple[int, ...]) -> bool:
-    declared = None if value.fact is None else value.fact.shape
-    if declared is None:
-        return True
-    return len(declared) == len(shape) and all(
-        may_equal(one, other) for one, other in zip(declared, shape, strict=True)
-    )
+def _equal(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")

@@ -105,7 +105,8 @@ def _decibels(row: TensorRow) -> str | None:
 
 def _divergence(first: Divergence, found: Comparison) -> Iterator[str]:
     row = first.row
-    yield f"first divergence: {', '.join([str(row.b), *_where(row)])}"
+    beside = f", beside {row.recorded!r}" if row.recorded not in ("", row.b.name, row.b.tensor) else ""
+    yield f"first divergence: {', '.join([str(row.b), *_where(row)])}{beside}"
     yield f"  {row.agreement.message}"
     yield from (f"  {text}" for text in reasons(first.suspect))
     if row.a is not None and row.a.name != row.b.name:

@@ -79,6 +79,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         warnings.simplefilter("ignore")
         ov.save_model(ov.convert_model(model, example_input=x), folder / "model.xml", compress_to_fp16=False)
         torch.onnx.export(model, (x,), folder / "model.onnx", dynamo=False, input_names=["x"])
+        if importlib.util.find_spec("onnxscript") is not None:
+            torch.onnx.export(model, (x,), folder / "exported.onnx", dynamo=True, verbose=False)
     return folder
 
 
@@ -86,7 +88,13 @@ def _compared(folder: Path, name: str) -> Comparison:
     return compare(str(folder / "torch.npz"), str(folder / name), None, CompareOptions())
 
 
-@pytest.mark.parametrize("name", ["model.xml", "model.onnx"])
+_BY_EXPORT = pytest.param(
+    "exported.onnx", marks=pytest.mark.skipif(importlib.util.find_spec("onnxscript") is None, reason="needs onnxscript")
+)
+_FORMS = pytest.mark.parametrize("name", ["model.xml", "model.onnx", _BY_EXPORT])
+
+
+@_FORMS
 def test_modules_are_paired_and_agree(recorded: Path, name: str) -> None:
     found = _compared(recorded, name)
     assert found.agrees
@@ -97,7 +105,7 @@ def test_modules_are_paired_and_agree(recorded: Path, name: str) -> None:
     assert not [name for name in unpaired if not name.startswith("module:")]
 
 
-@pytest.mark.parametrize("name", ["model.xml", "model.onnx"])
+@_FORMS
 @pytest.mark.parametrize("scope", ["stem", "blocks.1", "shared", "norm", "head"])
 def test_a_planted_fault_is_at_its_module(recorded: Path, name: str, scope: str, tmp_path: Path) -> None:
     """The tensor of the module is another in the recording, wherever it has it."""
@@ -111,6 +119,9 @@ def test_a_planted_fault_is_at_its_module(recorded: Path, name: str, scope: str,
     found = compare(str(tmp_path / "torch.npz"), str(recorded / name), None, CompareOptions())
     assert not found.agrees
     (row,) = (row for row in found.rows if not row.agreement.agrees)
+    assert row.recorded in same
+    if name == "exported.onnx":
+        return
     assert re.fullmatch(rf"(__module\.|/(\w+/)*){re.escape(scope)}/(aten::\w+/)?\w+", row.b.name)
 
 
