@@ -107,19 +107,27 @@ typedef float vh __attribute__((vector_size(VECTOR * 2), aligned(4), may_alias))
 
 INLINE vd picked(vl mask, vd yes, vd no) { return (vd)(((vl)yes & mask) | ((vl)no & ~mask)); }
 
+/* GCC 12 converts a quarter of a vector at once. */
+#if VECTOR == 16
+INLINE vd widened(const float *p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
+INLINE void store_half(float *p, vd x) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(x)); }
+#else
+INLINE vd widened(const float *p) { return __builtin_convertvector(*(const vh *)p, vd); }
+INLINE void store_half(float *p, vd x) { *(vh *)p = __builtin_convertvector(x, vh); }
+#endif
+
 enum { LOW, HIGH, FACTOR, SCALE, STEP, OFFSET, ZERO, PARTS, LANES = VECTOR / 2 };
 
 /* The values of levels. */
-INLINE vh values_of(vd level, const vd *part)
+INLINE vd values_of(vd level, const vd *part)
 {
-    return __builtin_convertvector(picked(level == part[ZERO], (vd){0}, level * part[STEP] + part[OFFSET]), vh);
+    return picked(level == part[ZERO], (vd){0}, level * part[STEP] + part[OFFSET]);
 }
 
 /* The index of the level nearest to a value. */
-INLINE vd nearest_level(vh value, const vd *part)
+INLINE vd nearest_level(vd x, const vd *part)
 {
     const double shift = 6755399441055744.0; /* 1.5 * 2**52: adding it rounds to an integer */
-    vd x = __builtin_convertvector(value, vd);
     x = picked(x < part[LOW], part[LOW], x);
     x = picked(x > part[HIGH], part[HIGH], x);
     x = (x - part[LOW]) * part[FACTOR] * part[SCALE];
@@ -130,8 +138,8 @@ INLINE vd nearest_level(vh value, const vd *part)
 /* Writes the values of the levels nearest to half a vector, or their indices. */
 INLINE void quantize_half(float *t, const float *a, const vd *part, const int is_index)
 {
-    const vd level = nearest_level(*(const vh *)a, part);
-    *(vh *)t = is_index ? __builtin_convertvector(level, vh) : values_of(level, part);
+    const vd level = nearest_level(widened(a), part);
+    store_half(t, is_index ? level : values_of(level, part));
 }
 
 /* The same for a row of one range. The index is computed in f32, and in f64 for vectors with a value next to a threshold
@@ -151,7 +159,7 @@ INLINE void quantize_row(float *t, const float *a, const vd *part, i64 columns, 
         store(t + k, level);
         if (!is_index)
             for (int half = 0; half < VECTOR; half += LANES)
-                *(vh *)(t + k + half) = values_of(__builtin_convertvector(*(const vh *)(t + k + half), vd), part);
+                store_half(t + k + half, values_of(widened(t + k + half), part));
     }
 }
 
