@@ -25,7 +25,7 @@ from irexec.reference.integers import Scores
 from irexec.schema.registry import resolve
 
 # Bytes of the scores of a group of rows, its rows, and columns of a block, at most.
-_SCORES, _GROUP, _COLUMNS = 1 << 16, 48, 512
+_SCORES, _GROUP, _COLUMNS = 1 << 17, 64, 768
 # Nanoseconds to pack a value, of a score, and of a row.
 _PACK, _SCORE, _ROW = 0.4, 0.4, 30.0
 # Columns that a block is planned for: their number is known in a run.
