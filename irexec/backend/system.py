@@ -57,10 +57,11 @@ def _of_the_system(root: Path) -> int:
     if available is not None:
         return available
     try:
-        # Half of the memory of a system that does not say how much of it is in use.
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+        pages = os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return ASSUMED
+    # Half of the memory of a system that does not say how much of it is in use. A negative number is none, as of WASI.
+    return pages * os.sysconf("SC_PAGE_SIZE") // 2 if pages > 0 else ASSUMED
 
 
 def _left(folder: Path) -> int | None:

@@ -12,7 +12,7 @@ import pytest
 
 import irexec
 from irexec.backend.constants import ConstantSource, ConstantStore
-from irexec.backend.system import available_memory, return_free_memory
+from irexec.backend.system import ASSUMED, available_memory, return_free_memory
 from irexec.dtypes.elements import F32
 from irexec.testing import case, model_of, random
 from tests.support.paths import write_tree
@@ -167,8 +167,10 @@ def test_limits_that_are_set_later_and_another_group_count(tmp_path: Path) -> No
     assert available_memory(tmp_path) == 500
 
 
-def test_a_system_that_does_not_say(tmp_path: Path) -> None:
+def test_a_system_that_does_not_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert available_memory(tmp_path) > 0
+    monkeypatch.setattr("os.sysconf", lambda name: -248 if name == "SC_PHYS_PAGES" else 65536, raising=False)
+    assert available_memory(tmp_path) == ASSUMED
 
 
 # Freed memory goes back to the system after constants were packed, and only then.
