@@ -6,6 +6,7 @@ that is observed takes the steps one by one.
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ from irexec.compile.steps import Plan, Step
 from irexec.compile.storage.planned import ALIGNMENT
 from irexec.errors import RunTimeoutError
 from irexec.ir.process import new_lock
+
+_FIRST = operator.itemgetter(0)
 
 
 class Segment:
@@ -49,6 +52,7 @@ class Segment:
         ]
         self.repeatable = [binding.repeatable for binding in bindings]
         self._guarded = [binding for binding in bindings if binding.guards]
+        self._guards = [guard for binding in bindings for guard in binding.guards]
         self._job = Job(bindings)
 
     def run(self) -> None:
@@ -65,8 +69,9 @@ class Segment:
                 self._trials.run(lambda: self._job.run(self._pool, alone=self._trials.alone))
         except RunTimeoutError as error:
             raise RunTimeoutError.at(self.steps[self._job.reached].node.name, error.seconds) from error
-        for binding in self._guarded:
-            binding.check()
+        if any(map(_FIRST, self._guards)):
+            for binding in self._guarded:
+                binding.check()
 
 
 def segments_of(steps: Sequence[Step], contexts: Sequence[KernelContext], slots: Sequence[Any]) -> dict[int, Segment]:
