@@ -33,10 +33,7 @@ KNOWN: Mapping[str, tuple[str, Callable[[JudgedLayer], bool]]] = {
         "of a product that shares constants of nf4 with a product that decompresses them itself",
         lambda one: {"Convert", "FakeQuantize"} <= {name.partition("_")[0] for name in one.region},
     ),
-    "Swish": (
-        "of GroupNormalization, in bf16: see there",
-        lambda one: any(name.startswith("GroupNormalization") for name in one.region),
-    ),
+    "Swish": ("of GroupNormalization, in bf16: see there", lambda one: any(name.startswith("GroupNormalization") for name in one.region)),
     "Unique": ("equal slices along the last axis of several stay apart", lambda one: len(one.position) == 1 or _is_shape(one)),
     "Convert": ("a tensor of u4 holds numbers of 8 bits", lambda one: (one.high or 0) < 16 < (one.value or 0)),
     "Maximum": ("of u32 from 2^31 on: compared as i32", lambda one: (one.high or 0) >= 2**31),
