@@ -13,6 +13,7 @@ import copy
 import importlib.util
 import io
 import random
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -287,6 +288,8 @@ def _agreeing(found: Comparison, form: str, sources: Mapping[str, list[str]]) ->
     read = {one for given in sources.values() for one in given}
     names = [one.name for one in found.uncompared if one.side == "A" and one.name.startswith("module:")]
     unpaired = [name for name in names if name not in folded and (name in read or name.endswith("[0]"))]
+    # A layer that does nothing in inference has no tensor of its own.
+    unpaired = [name for name in unpaired if not re.search(r"drop\w*#", name)]
     count = len([name for name in paired if name.startswith("module:")])
     text = f"{count} of {count + len(unpaired)}, {len(names) - len(unpaired)} folded; not {', '.join(unpaired[:8])}"
     if wrong:
@@ -302,6 +305,8 @@ def _blamed(found: Comparison, scope: str, form: str, sources: Mapping[str, list
     blamed, own = wrong[0].recorded.removeprefix("module:").partition("#")[0], f"module:{scope}#"
     is_folded = any(one.startswith(own) for one in sources.get(wrong[0].recorded, ()))
     is_right = blamed == scope or scope.startswith(f"{blamed}.") or not blamed
-    is_right |= is_folded and not any(row.recorded.startswith(own) for row in found.rows)
+    # Without a tensor of its own, the first beside it shows the fault.
+    is_near = is_folded or f".{blamed}".startswith(f".{scope.rpartition('.')[0]}.")
+    is_right |= is_near and not any(row.recorded.startswith(own) for row in found.rows)
     text = f"{scope}: {wrong[0].recorded} / {wrong[0].b.name}"
     return Outcome(f"{form}: {'' if is_right else 'not '}named", text, not is_right)

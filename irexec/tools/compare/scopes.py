@@ -24,6 +24,7 @@ from irexec.tools.observing.sides import ModelSide
 _KEY = re.compile(r"module:(?P<scope>[^#]*)(?P<call>#\d+)\[\d+\]")
 _INPUT = re.compile(r"input:(?P<name>.*)\[(?P<index>\d+)\]")
 _OF_OPENVINO = re.compile(r"__module\.(?P<scope>[^/]*)/")
+_MADE_UP = re.compile(r"[A-Z][A-Za-z]*_\d+")
 _REPEATED = re.compile(r"_\d+$")
 
 
@@ -79,10 +80,12 @@ def pairs_by_module(
     for one in recorded:
         # A Dropout returns the tensor itself, so that what follows reads the one before it; a container returns that of
         # a module inside it.
-        inner = [key for key, other in paired.items() if other.scope.startswith(f"{one.scope}.")]
-        if one.key not in paired and any(
-            _equal(read(key), read(one.key)) for key in {*one.sources, *inner[-1:]} & paired.keys()
-        ):
+        others = [
+            key
+            for key, other in paired.items()
+            if other.shape == one.shape and (key in one.sources or other.scope.startswith(f"{one.scope}."))
+        ]
+        if one.key not in paired and any(_equal(read(key), read(one.key)) for key in others):
             same.add(one.key)
             paired[one.key] = one
     return found, same
@@ -196,7 +199,8 @@ class _Pairing:
         return found
 
     def _leaving(self, layers: Sequence[Node]) -> list[Value]:
-        """The floating-point tensors of layers that others read, in the order of the layers."""
+        """The floating-point tensors of layers that others read, in the order of the layers; without those behind which
+        a part of the module may have been moved, such as a bias behind the scale that follows."""
         inside = set(layers)
         return [
             value
@@ -205,7 +209,13 @@ class _Pairing:
             for value in node.outputs
             if not inside.issuperset(self._reading[value])
             and (value.fact is None or value.fact.element is None or value.fact.element.is_float)
+            and not all(map(self._is_rewritten, self._reading[value]))
         ]
+
+    def _is_rewritten(self, reader: Node) -> bool:
+        """True for arithmetic with a constant whose name OpenVINO made up when it rewrote the model."""
+        constants = [value for value in reader.inputs if value is not None and value.node.type == "Constant"]
+        return reader.type in ("Multiply", "Add") and bool(constants) and _MADE_UP.fullmatch(reader.name) is not None
 
     def _in_order(self, values: Sequence[Value], recorded: Sequence[_Recorded]) -> list[tuple[Value, _Recorded]]:
         """Tensors of layers with those of a module: one after the other if as many have these shapes; the last of the
