@@ -199,8 +199,10 @@ class _Pairing:
         return found
 
     def _leaving(self, layers: Sequence[Node]) -> list[Value]:
-        """The floating-point tensors of layers that others read, in the order of the layers; without those behind which
-        a part of the module may have been moved, such as a bias behind the scale that follows."""
+        """The floating-point tensors of layers that others read, in the order of the layers.
+
+        OpenVINO may move the bias of a module behind the scale that follows: what is left is another tensor.
+        """
         inside = set(layers)
         return [
             value
