@@ -498,7 +498,7 @@ def decompressed(weights: Value | None) -> tuple[Constant | None, bool, list[tup
 def _scaled_along_a_row(layer: ExaminedLayer) -> bool:
     """2026.4 was asked beside the product in f64, with u8, i8, u4 and i4, in groups and without; bf16 ends it."""
     is_product = layer.definition.type == "MatMul"
-    if not is_product and layer.ints(2) != [0]:
+    if not is_product and layer.ints(2) not in ([0], [-len(layer.shape() or ())]):
         return False
     constant, is_grouped, shapes = decompressed(layer.node.inputs[int(is_product)])
     if constant is None or constant.element.name not in ("i8", "u8", "i4", "u4"):

@@ -41,8 +41,8 @@ def _strides_moved(layer: ExaminedLayer) -> bool:
 @difference(
     "IR972", "one window along the last axis", ("Convolution", "GroupConvolution"), "CPU plugin", "values",
     does="the CPU plugin gives wrong values for a convolution of one channel that has one window and a stride along "
-    "the last axis, and a stride of 1 along the axis before it: of padded images without AVX-512, of several volumes "
-    "with it",
+    "the last axis, and a stride of 1 along the axis before it: of padded images without AVX-512, of some batches of "
+    "volumes with it",
     example='<layer type="Convolution" version="opset1">\n'
     '  <data strides="1, 2" dilations="1, 1" pads_begin="1, 0" pads_end="1, 0"/>\n</layer>',
     repair="Write a stride of 1 along an axis with one window: the values are the same.",
@@ -53,8 +53,7 @@ def _one_window(layer: ExaminedLayer) -> bool:
         return False
     if data[1] > 1 or result[-1] != 1 or attributes.strides[-1] == 1 or attributes.strides[-2] > 1:
         return False
-    pads = attributes.pads_begin[-1] + attributes.pads_end[-1] if attributes.auto_pad == "explicit" else 0
-    return kernel[-1] > 1 if len(data) == 4 else data[0] > 1 and data[-1] + pads > kernel[-1]
+    return kernel[-1] > 1 if len(data) == 4 else data[0] > 1
 
 
 @difference(
