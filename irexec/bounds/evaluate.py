@@ -25,6 +25,7 @@ from irexec.schema.attributes import ElementTypes
 from irexec.schema.registry import resolve
 from irexec.schema.shape_rules import MOVES
 
+_PRODUCTS = {"MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData"}
 Readings = Mapping[Node, Sequence[str]]
 _NO_READINGS: Readings = {}
 Groups = Mapping[Node, int]
@@ -69,15 +70,31 @@ def _region(
     groups: Groups = _NO_GROUPS,
 ) -> dict[Value, Bound]:
     found: dict[Value, Bound] = {}
+    scaled, algebra = _scaled_weights(nodes), Algebra(arithmetic)
+    known |= {one: algebra.rounded(bound) for one in scaled if isinstance(bound := known.get(one), Interval)}
     for node in nodes:
         bounds = _of_node(node, known, facts, arithmetic, readings.get(node, ()), groups.get(node, 0))
         if roundings and node.type not in MOVES and node.constant is None:
-            bounds = tuple(_loosened(node, one, known, Algebra(arithmetic), roundings) for one in bounds)
+            bounds = tuple(_loosened(node, one, known, algebra, roundings) for one in bounds)
         for value, bound in zip(node.outputs, bounds, strict=True):
             # A value that is also given was observed: layers after it read the observed array.
-            known.setdefault(value, bound)
+            known.setdefault(
+                value, algebra.rounded(bound) if value in scaled and isinstance(bound, Interval) else bound
+            )
             found[value] = bound
     return found
+
+
+def _scaled_weights(nodes: Sequence[Node]) -> set[Value]:
+    """The constant weights of products that a constant of the region scales: a runtime may scale and round these."""
+    products = [
+        source.node
+        for node in nodes
+        if node.type in ("Multiply", "Divide", "BatchNormInference")
+        for source in node.inputs
+        if source is not None and source.node.type in _PRODUCTS
+    ]
+    return {one for node in products for one in node.inputs[1:2] if one is not None and one.node.constant is not None}
 
 
 def _of_node(

@@ -30,9 +30,11 @@ KNOWN: Mapping[str, tuple[str, Callable[[JudgedLayer], bool]]] = {
         lambda one: one.position[-1] > 0 or one.position[1:2] > (0,),
     ),
     "Concat": (
-        "of a product that shares constants of nf4 with a product that decompresses them itself",
-        lambda one: {"Convert", "FakeQuantize"} <= {name.partition("_")[0] for name in one.region},
+        "of a product that shares constants of nf4 with a product that decompresses them itself; of an input that a Loop "
+        "has overwritten (IR995)",
+        lambda one: not one.region or {"Convert", "FakeQuantize"} <= {name.partition("_")[0] for name in one.region},
     ),
+    "TensorIterator": ("another shape than OpenVINO itself infers", _is_shape),
     "Swish": ("of GroupNormalization, in bf16: see there", lambda one: any(name.startswith("GroupNormalization") for name in one.region)),
     "Unique": ("equal slices along the last axis of several stay apart", lambda one: len(one.position) == 1 or _is_shape(one)),
     "Convert": ("a tensor of u4 holds numbers of 8 bits", lambda one: (one.high or 0) < 16 < (one.value or 0)),

@@ -35,7 +35,6 @@ _NARROW, _FEW_ROUNDINGS, _MANY_ROUNDINGS = 2.0**-12, 4.0, 2.0**12
 units of roundoff."""
 _DECOMPRESSING = MOVES | {"Constant", "Convert", "Subtract", "Multiply", "Add", "Divide"}
 """Types of the layers that make weights from their stored codes."""
-_PRODUCTS = {"MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData"}
 AT_EDGES = 1 / 64
 """Share of the elements of a tensor that may be wider, where an edge decides in their region."""
 
@@ -200,9 +199,6 @@ class Evidence:
         for source in read:
             if source.node.constant is not None:
                 sources[source] = Interval.certain(constant_value(source.node.constant))
-        for weights in _scaled_weights(nodes):
-            if weights in sources:
-                sources[weights] = Algebra(self.arithmetic).rounded(sources[weights], 1)
         computed = [node for node in nodes if node.type not in MOVES and node.constant is None]
         roundings = ROUGH if len(computed) > 1 else 0
         readings = self.readings if known else {}
@@ -320,18 +316,6 @@ class Evidence:
         # Numbers of bf16 are cut as well as rounded.
         of = BF16 if self.arithmetic.name == "bf16" and self.opponent.runtime is None else self.stored
         return of if array.dtype.kind == "f" and value.node.type != "Parameter" else None
-
-
-def _scaled_weights(nodes: Sequence[Node]) -> list[Value]:
-    """The constant weights of products that a constant of the region scales: a runtime may scale and round these."""
-    products = [
-        source.node
-        for node in nodes
-        if node.type in ("Multiply", "Divide", "BatchNormInference")
-        for source in node.inputs
-        if source is not None and source.node.type in _PRODUCTS
-    ]
-    return [one for node in products for one in node.inputs[1:2] if one is not None and one.node.constant is not None]
 
 
 def with_worst(one: JudgedLayer, bound: Interval, actual: np.ndarray) -> JudgedLayer:
