@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from irexec.analysis.matching.keys import attribute_values
 from irexec.analysis.model import Model
+from irexec.ir.constants import constant_value
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.ir.order import topological
 from irexec.tools.compare.comparison import ComparedLayer
@@ -17,6 +20,7 @@ DETECTIONS = frozenset({
     "ExperimentalDetectronGenerateProposalsSingleImage",
 })  # fmt: skip
 """Layers that return rows in the order of scores."""
+_KEEP_LEVELS = {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "MaxPool", "Relu"}
 MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze")
 """Layers that move elements, or none."""
 COMMUTATIVE = ("Add", "Multiply", "Maximum", "Minimum", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalXor")
@@ -26,6 +30,26 @@ def layer(value: Value, path: str = "") -> ComparedLayer:
     """The layer of a value, for reports."""
     node = value.node
     return ComparedLayer(f"{path}{node.name}", node.type, node.id, node.line, f"{path}{value.name}")
+
+
+def levels_apart(value: Value, one: np.ndarray, other: np.ndarray) -> np.ndarray | None:
+    """The distances between the elements of two tensors of a FakeQuantize, in its levels, as i64.
+
+    None where the value is neither that of a FakeQuantize nor moved from one with the same levels for all channels, the
+    ranges are not constant, or the shapes differ.
+    """
+    node = value.node
+    while node.type in _KEEP_LEVELS and node.inputs[0] is not None:
+        node = node.inputs[0].node
+    ends = [None if source is None else source.node.constant for source in node.inputs[3:5]]
+    if node.type != "FakeQuantize" or one.shape != other.shape or None in ends:
+        return None
+    low, high = (constant_value(end).astype(np.float64) for end in ends if end is not None)
+    step = np.abs(high - low) / max(1, int(node.attributes.get("levels", 256)) - 1)
+    if not step.all() or (node is not value.node and step.size > 1):
+        return None
+    distance = np.abs(one.astype(np.float64) - other) / step.reshape(step.shape if step.size > 1 else ())
+    return np.rint(np.nan_to_num(distance, posinf=np.iinfo(np.int32).max)).astype(np.int64)
 
 
 def is_random(node: Node) -> bool:

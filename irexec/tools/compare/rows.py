@@ -14,7 +14,7 @@ from irexec.messages import counted
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
 from irexec.tools.compare.comparison import TensorRow, Uncompared
 from irexec.tools.compare.evidence import Evidence
-from irexec.tools.compare.layers import DETECTIONS, Ancestors, layer
+from irexec.tools.compare.layers import DETECTIONS, Ancestors, layer, levels_apart
 from irexec.tools.compare.pairs import VALUE, Pairs, TensorPair
 from irexec.tools.observing.alone import Alone, arranged
 from irexec.tools.observing.observe import Observed
@@ -198,6 +198,11 @@ def row_of(
         a = [arranged(one, other.shape, pair.order) for one, other in zip(a, b, strict=True)]
     agreements = [agreement(evidence, pair, one, other, are_reordered) for one, other in zip(a, b, strict=True)]
     run, chosen = worst(agreements)
+    apart = None if chosen.agrees else levels_apart(pair.b, a[run], b[run])
+    if apart is not None and apart.any():
+        count, most = int(np.count_nonzero(apart)), int(apart.max())
+        off = "one level off" if most == 1 else f"on another level, up to {most:,} levels off"
+        chosen = replace(chosen, message=f"{chosen.message}; {count:,} of {counted(apart.size, 'value')} {off}")
     of_a = layer(pair.a) if isinstance(pair.a, Value) else None
     is_blind = chosen.agrees and pair.b.node.type not in _SHAPED and all(map(_is_constant, (*a, *b)))
     row = TensorRow(

@@ -15,11 +15,11 @@ import numpy as np
 
 from irexec.analysis.builder import Adding
 from irexec.analysis.model import Model
-from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.messages import counted
 from irexec.schema.shape_rules import MOVES
+from irexec.tools.compare.layers import levels_apart
 from irexec.tools.engines.runtimes import open_runtime, precision_beside
 from irexec.tools.judge.opponent import Tensors
 from irexec.tools.judge.step import Step
@@ -63,14 +63,11 @@ def at_edges(step: Step) -> str | None:
 
 
 def _moved(value: Value, one: np.ndarray, other: np.ndarray) -> int:
-    """The number of elements that are on another level."""
-    if one.shape != other.shape:
-        return 0
-    ends = [None if source is None else source.node.constant for source in value.node.inputs[3:5]]
-    low, high = (np.zeros(1) if end is None else constant_value(end).astype(np.float64) for end in ends)
-    step = np.abs(high - low) / max(1, int(value.node.attributes.get("levels", 256)) - 1)
-    step = step if step.any() else np.full(1, np.ptp(other) / 256)
-    return int(np.count_nonzero(np.abs(one.astype(np.float64) - other) > np.broadcast_to(step / 2, other.shape)))
+    """The number of elements on another level; where no constants say the steps, they are parts of the range."""
+    apart = levels_apart(value, one, other)
+    if apart is None and one.shape == other.shape:
+        apart = np.rint(np.abs(one.astype(np.float64) - other) * 256 / (np.ptp(other) or 1))
+    return 0 if apart is None else int(np.count_nonzero(apart))
 
 
 class Noise:

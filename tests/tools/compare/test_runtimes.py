@@ -15,6 +15,7 @@ from irexec.tools.arrays.agreement import Agreement, Tolerance
 from irexec.tools.compare import CompareOptions, Comparison, compare
 from irexec.tools.compare.blame import is_more_than_rounding
 from irexec.tools.compare.comparison import Known
+from irexec.tools.compare.layers import levels_apart
 from irexec.tools.compare.options import computed_from_bf16
 from tests.support.paths import DIGITS
 from tests.tools.compare.models import chain, stand_in
@@ -192,6 +193,26 @@ def test_a_value_between_two_levels_may_have_either(
     assert found.first is not None and found.first.row.b.name == "held"
     text = "1 value on an edge between two levels: rounding decides, and either is right"
     assert [str(one) for one in found.known if not one.code] == [text] * is_known
+    assert found.first.row.agreement.message.endswith("; 1 of 3 values one level off") or not is_known
+
+
+def test_levels_are_counted_through_layers_that_keep_them() -> None:
+    """By channel, and behind a MaxPool; a scale by channel is not followed through a Reshape."""
+    builder = Builder("levels")
+    x = builder.parameter("f32", (1, 2, 2, 2), "x")
+    values = {}
+    for name, high in (("one", np.float32(51)), ("channels", np.array([[[[51.0]], [[5.1]]]], np.float32))):
+        ends = np.zeros_like(high), high
+        values[name] = builder.emit("FakeQuantize", x, *ends, *ends, levels=256)
+        values[f"{name} moved"] = builder.emit("Reshape", builder.emit("Relu", values[name]), [-1], special_zero=False)
+    one, other = np.zeros((1, 2, 2, 2), np.float32), np.zeros((1, 2, 2, 2), np.float32)
+    other[0, 0, 0, 1], other[0, 1, 1, 1] = 0.2, 0.4
+    for name, expected in (("one", [1, 2]), ("channels", [1, 20])):
+        apart = levels_apart(values[name], one, other)
+        assert apart is not None and apart[apart > 0].tolist() == expected
+    moved = levels_apart(values["one moved"], one.reshape(-1), other.reshape(-1))
+    assert moved is not None and moved[moved > 0].tolist() == [1, 2]
+    assert levels_apart(values["channels moved"], one.reshape(-1), other.reshape(-1)) is None
 
 
 # compare beside OpenVINO: f16 and bf16 tensors are observed rounded, and computed on from unrounded values, or from
