@@ -34,6 +34,11 @@ KNOWN: Mapping[str, tuple[str, Callable[[JudgedLayer], bool]]] = {
         "has overwritten (IR995)",
         lambda one: not one.region or {"Convert", "FakeQuantize"} <= {name.partition("_")[0] for name in one.region},
     ),
+    "SpaceToBatch": (
+        "with a block size that is an input: elements of the padding are not 0",
+        lambda one: one.low == one.high == 0,
+    ),
+    "Convolution": ("another shape than OpenVINO itself infers", _is_shape),
     "TensorIterator": ("another shape than OpenVINO itself infers", _is_shape),
     "Swish": ("of GroupNormalization, in bf16: see there", lambda one: any(name.startswith("GroupNormalization") for name in one.region)),
     "Unique": ("equal slices along the last axis of several stay apart", lambda one: len(one.position) == 1 or _is_shape(one)),
