@@ -46,9 +46,11 @@ def planted(fault: Fault, layer: str, fact: Fact, when_unobserved: bool = False)
     return damage
 
 
-def replace_output(model: Model, values: Sequence[Value], node: Node, change: Callable[[Editing], Value]) -> None:
-    """Let all readers of a layer, and the values that are asked for, have what ``change`` makes of its output."""
-    edit, own, before = Editing(model), node.outputs[0], set(model.nodes)
+def replace_output(
+    model: Model, values: Sequence[Value], node: Node, change: Callable[[Editing], Value], output: int = 0
+) -> None:
+    """Let all readers of a layer, and the values that are asked for, have what ``change`` makes of an output."""
+    edit, own, before = Editing(model), node.outputs[output], set(model.nodes)
     new = change(edit)
     if new is own:
         return

@@ -33,6 +33,7 @@ KINDS = {
     "integers": "tests.integer_sweep.sweep",
     "judge": "tests.judge_sweep.networks",
     "judge-graphs": "tests.bounds.judged_graphs",
+    "judge-language": "tests.judge_sweep.language",
     "judge-recordings": "tests.judge_sweep.recordings",
     "legacy": "tests.legacy_sweep.sweep",
     "models": "tests.contrib_sweep.models",
