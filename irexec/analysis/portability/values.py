@@ -341,6 +341,22 @@ def _beside_zero(layer: ExaminedLayer) -> bool:
 
 
 @difference(
+    "IR999", "one end by channel", ("FakeQuantize",), "CPU plugin", "values", since="2023.3",
+    does="with 15, 16, 255 or 256 levels the CPU plugin gives wrong values, off by up to the range, where one end "
+    "of the output range varies by channel and the other does not, unless LP_TRANSFORMS_MODE is NO",
+    example='<layer name="low" type="Const" version="opset1">\n  <data element_type="f32" shape="1,3,1,1"/>\n</layer>\n'
+    '<layer name="high" type="Const" version="opset1">\n  <data element_type="f32" shape=""/>\n</layer>\n'
+    '<layer name="quantised" type="FakeQuantize" version="opset1">\n  <data levels="256"/>\n</layer>',
+    repair="Repeat the other end for each channel.",
+)  # fmt: skip
+def _one_end_by_channel(layer: ExaminedLayer) -> bool:
+    """2023.3 to 2026.4 were asked beside the formula in f64, with 2 to 65,536 levels and ends of both ranges."""
+    ends = [layer.shape(index) for index in (3, 4)]
+    is_lowered = layer["levels"] in (15, 16, 255, 256) and layer.is_constant(3) and layer.is_constant(4)
+    return is_lowered and None not in ends and [math.prod(end or ()) > 1 for end in ends].count(True) == 1
+
+
+@difference(
     "IR940", "operand gathered from constants", ("Einsum",), "CPU plugin", "values",
     does="the CPU plugin computes an Einsum of several matrices wrongly if one of its operands is computed from "
     "constants by GatherElements, which is not folded",

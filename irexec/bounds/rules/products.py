@@ -68,8 +68,9 @@ def product(layer: Layer, x: Interval, w: Interval, *rest: Interval | None) -> B
         return sum_of_products(layer.algebra, run, a, b)
     extra = run(_neighbourhood(a.magnitude), b.magnitude)
     found = sum_of_products(layer.algebra, run, a, b, _WINOGRAD * extra)
-    tiles = _TILES * layer.arithmetic.tile_unit * extra
-    return layer.algebra.widened(found, tiles) if tiles.any() else found
+    unit = layer.arithmetic.tile_unit
+    # An infinite magnitude times a unit of 0 would be NaN.
+    return layer.algebra.widened(found, _TILES * unit * extra) if unit else found
 
 
 def sum_of_products(

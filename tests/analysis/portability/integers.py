@@ -176,3 +176,13 @@ for _axis, _shape in ((0, (3, 2, 3)), (1, (2, 3, 4)), (2, (2, 2, 3, 1))):
     ir949.has(f"axis {_axis}", random("f32", *_shape), *_BOUNDS, **{"auto_broadcast.auto_broadcast_axis": _axis})
 for _axis in (2, -1):
     ir949.has_not(f"axis {_axis}", random("f32", 2, 2, 3), *_BOUNDS, **{"auto_broadcast.auto_broadcast_axis": _axis})
+
+_CHANNELS = np.float32([-1, -0.75, -0.5]).reshape(1, 3, 1, 1)
+for _name, _levels, _low, _high in (
+    ("low", 256, _CHANNELS, 1), ("high", 255, -1, -_CHANNELS), ("of 16 levels", 16, _CHANNELS, [[[[1]]]]),
+    ("both", 256, _CHANNELS, -_CHANNELS), ("none", 256, -1, 1), ("100 levels", 100, _CHANNELS, 1),
+):  # fmt: skip
+    _ends = [np.array(-1, np.float32), np.array(1, np.float32), np.array(_low, np.float32), np.array(_high, np.float32)]
+    (has if _name in ("low", "high", "of 16 levels") else has_not)(
+        "IR999", _name, "FakeQuantize", 1, random("f32", 1, 3, 4, 4), *_ends, levels=str(_levels), parameters=FIRST
+    )
