@@ -16,6 +16,8 @@ from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.elementwise import by_exp
 from irexec.reference.detection import MAX_LOG_SCALE, make_anchors
 
+_OPEN_SIZES = Unbounded("the sizes of the image, to which boxes are clipped, are not certain")
+
 
 def one_of(
     exact: np.ndarray,
@@ -156,6 +158,8 @@ def generate_proposals(
     layer: Layer, info: Interval, anchors: Interval, deltas: Interval, scores: Interval
 ) -> tuple[Bound, ...]:
     """Each row is one of the anchors, moved; each score one of all. How many belong to an image is open."""
+    if not info.is_certain:
+        return (_OPEN_SIZES,) * 3
     attributes, shape = layer.attributes["attributes"], scores.exact.shape
     outputs = layer.run(info.exact, anchors.exact, deltas.exact, scores.exact)
     offset = 0.0 if attributes.normalized else 1.0
@@ -174,6 +178,8 @@ def generate_proposals_of_an_image(
     layer: Layer, info: Interval, anchors: Interval, deltas: Interval, scores: Interval
 ) -> tuple[Bound, ...]:
     """Each row is one of the anchors, moved, or zeros; each score one of all, or 0."""
+    if not info.is_certain:
+        return (_OPEN_SIZES,) * 2
     count, *grid = scores.exact.shape
     outputs = layer.run(info.exact, anchors.exact, deltas.exact, scores.exact)
     start = anchors.moved(lambda array: array.reshape(*grid, count, 4))
@@ -191,6 +197,8 @@ def detectron_detection_output(
     layer: Layer, rois: Interval, deltas: Interval, scores: Interval, info: Interval
 ) -> tuple[Bound, ...]:
     """Each row is one of the regions, moved for one of the classes, or zeros; likewise its class and its score."""
+    if not info.is_certain:
+        return (_OPEN_SIZES,) * 3
     attributes, of = layer.attributes["attributes"], layer.algebra
     outputs = layer.run(rois.exact, deltas.exact, scores.exact, info.exact)
     shape = len(rois.exact), attributes.num_classes
@@ -215,6 +223,8 @@ def proposal(layer: Layer, scores: Interval, deltas: Interval, image: Interval) 
     """
     attributes, of = layer.attributes["attributes"], layer.algebra
     outputs = layer.run(floats(scores.exact), floats(deltas.exact), floats(image.exact))
+    if not image.is_certain:
+        return (_OPEN_SIZES,) * len(outputs)
     count, (n, _, *grid) = attributes.anchor_count, scores.exact.shape
     positions = np.indices(grid).transpose(1, 2, 0)[..., :: 1 if attributes.is_tensorflow else -1]
     base = make_anchors(attributes.base_size, attributes.ratio, attributes.scale, centred=attributes.is_tensorflow)
