@@ -180,6 +180,8 @@ FAULTS: list[tuple[str, Mapping[int, Change], Mapping[str, str]]] = [
     (f"{_PAGED} limited context", {12: lambda x: x + 1}, {}),
     (f"{_PAGED} two sequences", {9: times(1.0001)}, {}),
     (f"{_PAGED} two sequences", {1: later}, {}),
+    (f"{_PAGED} two sequences", {3: later}, {}),
+    (f"{_PAGED} two sequences", {4: times(1.0001)}, {}),
     (f"{_PAGED} sliding window", {10: lambda x: x - 1}, {}),
     (f"{_PAGED} slopes", {11: times(1.001)}, {}),
     (f"{_PAGED} sinks", {20: np.zeros_like}, {}),

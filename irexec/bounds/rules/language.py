@@ -47,8 +47,8 @@ def rope(layer: Layer, data: Interval, cos: Interval, sin: Interval, positions: 
 
 @rule("PagedAttentionExtension")
 def paged_attention(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
-    """Attention of each sequence to its own tokens. Anything for a sequence with tokens of earlier runs, which are in
-    the caches of the runtime. The weights that positions received are not bounded."""
+    """Attention of each sequence to its own tokens, those of earlier runs in the caches that are given. Anything for
+    earlier tokens of rotated blocks. The weights that positions received are not bounded."""
     given = {spec.name: one for spec, one in zip(layer.definition.inputs, inputs, strict=False) if one is not None}
     floating = {"query", "key", "value", "key_cache", "value_cache", "scale", "sinks"}
     if not all(one.is_certain for name, one in given.items() if name not in floating):
@@ -56,20 +56,26 @@ def paged_attention(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]
     if not layer.attributes["write_kv_cache"]:
         return (Unbounded("tokens of another layer are in the caches"),) * 3
     certain = {name: one.exact for name, one in given.items() if name not in floating}
-    query, sinks, heads = given["query"], given["sinks"], given["key_cache"].exact.shape[1]
+    query, sinks = given["query"], given["sinks"]
+    blocks, heads, size = given["key_cache"].exact.shape[:3]
     widths = given["key_cache"].exact.shape[3], given["value_cache"].exact.shape[3]
     sink = sinks.moved(lambda array: array.reshape(-1, 1, 1)) if sinks.exact.size else None
     places = (certain[name] for name in ("past_lens", "subsequence_begins", "block_indices", "block_indices_begins"))
     found = []
     for span in spans(len(query.exact), *places):
         shape = span.new, query.exact.shape[1] // max(widths[0], 1) * widths[1]
-        if span.past or not span.new:
+        if (span.past and certain["rotated_block_indices"].size) or not span.new:
             found.append(Interval.certain(np.zeros(shape)).open_where(np.ones(shape, bool)))
             continue
         q = _heads(query, span.tokens, widths[0])
         group = len(q.exact) // max(heads, 1)
+        rows, at = span.rows(-(-(span.past + span.new) // max(size, 1)), blocks), np.arange(span.past)
         k, v = (
-            _heads(given[name], span.tokens, width).moved(functools.partial(np.repeat, repeats=group, axis=0))
+            joined(
+                lambda *parts: np.concatenate(parts, 1),
+                _earlier(given[f"{name}_cache"], rows[at // max(size, 1)], at % max(size, 1)),
+                _heads(given[name], span.tokens, width),
+            ).moved(functools.partial(np.repeat, repeats=group, axis=0))
             for name, width in zip(("key", "value"), widths, strict=True)
         )
         bias = attention_bias(
@@ -81,8 +87,8 @@ def paged_attention(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]
         if not isinstance(one, Interval):
             return (Unbounded("attention without a bound"),) * 3
         found.append(one.moved(_columns))
-    rows = joined(lambda *parts: np.concatenate(parts), *found) if found else Interval.certain(np.zeros((0, 0)))
-    return rows, Unbounded("weights that positions received"), Interval.certain(np.zeros(0))
+    every = joined(lambda *parts: np.concatenate(parts), *found) if found else Interval.certain(np.zeros((0, 0)))
+    return every, Unbounded("weights that positions received"), Interval.certain(np.zeros(0))
 
 
 def _columns(array: np.ndarray) -> np.ndarray:
@@ -93,6 +99,11 @@ def _columns(array: np.ndarray) -> np.ndarray:
 def _heads(x: Interval, rows: slice, width: int) -> Interval:
     """Some rows, with their columns taken apart into heads: (heads, rows, width)."""
     return x.moved(lambda array: array[rows].reshape(rows.stop - rows.start, -1, width).swapaxes(0, 1))
+
+
+def _earlier(cache: Interval, rows: np.ndarray, slots: np.ndarray) -> Interval:
+    """The tokens in these rows and slots of a cache: (heads, tokens, width)."""
+    return cache.moved(lambda array: array[rows, :, slots].swapaxes(0, 1))
 
 
 @rule("SelectiveSSM")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.model import Model, find_port
 from irexec.analysis.portability import DIFFERENCES
 from irexec.analysis.portability.findings import differences
@@ -16,10 +18,13 @@ from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.compile.passes.quantise_activations import quantised_products
 from irexec.dtypes.elements import BF16, F16, Element
-from irexec.errors import InputError, IrexecError
+from irexec.errors import InputError, IrexecError, UnsupportedError
+from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import values_by_name
+from irexec.schema.attributes import Caches, ElementTypes
+from irexec.schema.registry import resolve
 from irexec.tools.engines.runtimes import (
     Arrays,
     Runtime,
@@ -196,6 +201,7 @@ class Runs:
         groups: for products whose rows the runtime may quantise, the size of the groups.
         known: codes of known differences by layer, if the runtime is OpenVINO.
         variables: for each ReadValue the tensor that is written to its variable.
+        unknown: layers that write caches of which is not known how earlier steps left them.
     """
 
     def __init__(self, model: Model, steps: Sequence[Arrays], options: JudgeOptions, stack: ExitStack) -> None:
@@ -210,6 +216,7 @@ class Runs:
         self.values = [value for value in computed(self.side.order) if value.node not in self.side.constant]
         self.results = list(self.side.results)
         self.variables = dict(_variables(model))
+        self.unknown: set[Node] = set()
 
     def observed(self, values: Sequence[Value], count: int | None = None) -> list[Tensors]:
         """A run of the first steps in which the results and these values are asked for, with the inputs of each."""
@@ -219,8 +226,20 @@ class Runs:
 
     @cached_property
     def seen(self) -> list[Tensors]:
-        """All tensors of each step in the runtime."""
-        return self.observed([*self.values, *self.variables.values()])
+        """All tensors of each step in the runtime. Inputs to which layers write, such as caches of keys, follow from
+        the tensors in front of these layers in the steps before."""
+        steps = [dict(one) for one in self.observed([*self.values, *self.variables.values()])]
+        caching = {node: found for node in self.side.order if (found := _caches(node))}
+        for step, following in pairwise(steps):
+            for node, caches in caching.items():
+                others = {value for other, of in caching.items() if other is not node for value in of.values()}
+                is_input = all(value.node.type == "Parameter" and value not in others for value in caches.values())
+                left = _left(node, self.facts, step) if is_input else None
+                if left is None:
+                    self.unknown.add(node)
+                else:
+                    following |= {caches[name]: array for name, array in left.items()}
+        return [*steps]
 
     @cached_property
     def plain(self) -> list[Tensors]:
@@ -266,3 +285,46 @@ def _variables(model: Model) -> Iterator[tuple[Value, Value]]:
         source = written.get(node.attributes.get(name)) if node.type == "ReadValue" else None
         if source is not None:
             yield node.outputs[0], source
+
+
+class _Left(Caches):
+    """Holds the caches that a kernel has written."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def keep(self, name: str, array: np.ndarray) -> None:
+        """See Caches."""
+        self.arrays[name] = array
+
+
+def _caches(node: Node) -> dict[str, Value]:
+    """The tensors that a layer writes, by the names of its inputs."""
+    try:
+        return resolve(node.type, node.version).kept_inputs(node)
+    except UnsupportedError:
+        return {}
+
+
+def _left(node: Node, facts: Mapping[Value, Fact], given: Tensors) -> dict[str, np.ndarray] | None:
+    """The caches after a layer has run, by the names of its inputs; None where it does not run with these tensors."""
+    definition, left = resolve(node.type, node.version), _Left()
+    arrays = [
+        None
+        if value is None
+        else given.get(value)
+        if value.node.constant is None
+        else constant_value(value.node.constant)
+        for value in node.inputs
+    ]
+    if any(value is not None and array is None for value, array in zip(node.inputs, arrays, strict=True)):
+        return None
+    injected: dict[str, object] = {name: left for name, kind in definition.injected.items() if kind is Caches}
+    if definition.elements_parameter is not None:
+        elements = (None if value is None else facts.get(value) for value in node.inputs)
+        injected[definition.elements_parameter] = ElementTypes(None if one is None else one.element for one in elements)
+    try:
+        definition(*arrays, **typed_attributes(node, definition).require(), **injected)
+    except IrexecError:
+        return None
+    return left.arrays

@@ -114,6 +114,11 @@ class Step:
             for value, source in self.runs.variables.items():
                 if value in self.seen and source in before:
                     of_tensor[value.name] = _kept(value, before[source], self.seen[value], self.arithmetic)
+            for value in self.runs.values:
+                if value.node in self.runs.unknown and value.name in of_tensor:
+                    layer = of_tensor[value.name].layer
+                    reason = "what earlier steps wrote to its caches is not known"
+                    of_tensor[value.name] = JudgedLayer(layer, "no bound", reason=reason)
         return tuple(map(self._of_the_copy, of_tensor.values()))
 
     def _of_the_copy(self, one: JudgedLayer) -> JudgedLayer:

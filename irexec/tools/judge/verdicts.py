@@ -48,7 +48,8 @@ def case_of_step(runs: Runs, index: int) -> Case:
     alone = replace(runs.options, shapes=None, weights=None, steps=1, load_state=None)
     before = runs.seen[index - 1] if index else {}
     state = {value: before[source] for value, source in runs.variables.items() if source in before}
-    return Case(runs.side, runs.steps[index], step.seen, alone, found, runs.opponent.runtime is None, state, step)
+    inputs = {port.name: step.seen[port.node.outputs[0]] for port in runs.model.inputs}
+    return Case(runs.side, inputs, step.seen, alone, found, runs.opponent.runtime is None, state, step)
 
 
 def _judgement(step: Step) -> Judgement:

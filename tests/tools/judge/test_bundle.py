@@ -20,6 +20,7 @@ from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
 from irexec.tools.bundling import judge_into
 from irexec.tools.judge import JudgeOptions, judge
+from tests.judge_sweep.language import MODELS
 from tests.judge_sweep.public import FAULTS, PublicFault
 from tests.reduce_sweep import Editing
 from tests.support.paths import DIGITS, ROOT
@@ -281,6 +282,26 @@ def test_rounding_that_the_state_lets_grow(monkeypatch: pytest.MonkeyPatch) -> N
     assert judge(b.model(), given, runtime=runtime, steps=1).verdict == "agrees"
     found = judge(b.model(), given, runtime=runtime, steps=4)
     assert (found.verdict, found.step) == ("precision", 3), found.sentence
+
+
+def test_caches_in_blocks_are_what_earlier_steps_wrote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model, steps = MODELS["paged"](tmp_path)
+    first, second = (node for node in model.nodes if node.type == "PagedAttentionExtension")
+    # The prompt has five tokens and the third step has two.
+    runtime = plant(
+        monkeypatch,
+        change=lambda v, a: a * np.float32(1.001) if v.node.name == first.name and v.index == 0 and len(a) == 2 else a,
+    )
+    found = judge_into(str(tmp_path / "paged"), model, steps, JudgeOptions(runtime=runtime))
+    assert (found.verdict, found.step, found.at[0].layer.name) == ("bug", 3, first.name), found.sentence
+    with np.load(tmp_path / "paged" / "inputs.npz") as inputs:
+        keys = next(inputs[name] for name in inputs.files if inputs[name].shape == (4, 2, 32, 6))
+    # Six tokens before it are in the first block of the sequence.
+    assert keys.any((1, 3))[2].tolist() == [True] * 6 + [False] * 26 and not keys[[0, 1, 3]].any()
+    second.ports[3].source = first.inputs[3]
+    found = judge(model, steps, runtime=plant(monkeypatch))
+    free = {one.layer.name: one.reason for one in found.layers if one.state == "no bound"}
+    assert free == dict.fromkeys((first.name, second.name), "what earlier steps wrote to its caches is not known")
 
 
 def test_the_bundle_of_a_step_and_none_of_a_state_that_is_not_kept(
