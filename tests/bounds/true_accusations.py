@@ -39,6 +39,10 @@ KNOWN: Mapping[str, tuple[str, Callable[[JudgedLayer], bool]]] = {
         lambda one: one.low == one.high == 0,
     ),
     "Convolution": ("another shape than OpenVINO itself infers", _is_shape),
+    "Add": (
+        "of a Loop whose result is another in each run",
+        lambda one: any(name.startswith("Loop") for name in one.region),
+    ),
     "TensorIterator": ("another shape than OpenVINO itself infers", _is_shape),
     "Swish": ("of GroupNormalization, in bf16: see there", lambda one: any(name.startswith("GroupNormalization") for name in one.region)),
     "Unique": ("equal slices along the last axis of several stay apart", lambda one: len(one.position) == 1 or _is_shape(one)),
