@@ -110,6 +110,7 @@ def _notes(evidence: Evidence, rows: Rows, results: Sequence[TensorRow]) -> Iter
     names = " and ".join({"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime"}[name] for name in others)
     if others:
         yield f"observed tensors change the layers that {names} fuses; results are compared without observation too"
+    yield from dict.fromkeys(one.unused for one in (evidence.run_a, evidence.run_b) if one is not None and one.unused)
     if others and options.precision is None and any(_computes_in(half, side) for half in HALVES for side in (a, b)):
         yield f"irexec computes f16 and bf16 in f32, as {names} does; --precision as-written rounds every result"
     if "openvino" in others and _computes_in(BF16, b):

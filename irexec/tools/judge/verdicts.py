@@ -84,6 +84,8 @@ def _hidden(step: Step) -> float:
 def _notes(step: Step) -> tuple[str, ...]:
     failed, opponent = len(step.runs.opponent.failures), step.runs.opponent
     notes = [*step.runs.layouts]
+    if opponent.runtime is not None and opponent.runtime.unused:
+        notes.append(opponent.runtime.unused)
     if "fused" in vars(step) and step.changed and not step.fused:
         notes.append("observed tensors change the results, and no bound says that either are wrong")
     if failed:

@@ -359,3 +359,18 @@ def test_strings_have_one_right_value_in_arrays_of_text_and_of_objects(kind: str
     found = of_recording(model, {"x": text.astype(kind)}, wrong, tmp_path)
     assert [(one.outside, one.layer.type) for one in found.at] == [(1, "Transpose")]
     assert "1 of 4 strings are wrong; the first is 'c' at [1, 1], expected 'b'" in found.sentence
+
+
+def test_what_openvino_does_by_default_is_said_where_it_is_switched_off() -> None:
+    """Low-precision transformations of OpenVINO take one range for all channels (IR999)."""
+    pytest.importorskip("openvino")
+    builder = Builder("one end by channel")
+    low = np.float32([-1, -0.75, -0.5]).reshape(1, 3, 1, 1)
+    ends = np.float32(-1), np.float32(1), low, np.float32(1)
+    builder.result(builder.emit("FakeQuantize", builder.parameter("f32", (1, 3, 4, 4), "x"), *ends, levels=256))
+    x = np.linspace(-1, 1, 48, dtype=np.float32).reshape(1, 3, 4, 4)
+    found = judge(builder.model(), {"x": x}, runtime="openvino")
+    assert found.verdict == "agrees"
+    assert found.notes == ("OpenVINO computed as written; -p LP_TRANSFORMS_MODE=YES is what it does by default",)
+    found = judge(builder.model(), {"x": x}, runtime="openvino", properties={"LP_TRANSFORMS_MODE": "YES"})
+    assert (found.verdict, found.notes) == ("bug", ())

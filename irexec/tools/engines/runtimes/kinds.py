@@ -106,6 +106,8 @@ _PROPERTIES = {
     "KV_CACHE_PRECISION": "f32",
     "LP_TRANSFORMS_MODE": "NO",
 }
+_WEIGHTS = ("i8", "u8", "i4", "u4")
+"""Types of the weights that MatMul layers read after decompression."""
 
 
 class OpenVINORuntime(ProcessRuntime):
@@ -126,6 +128,19 @@ class OpenVINORuntime(ProcessRuntime):
         self._preferred = _PROPERTIES if self._device == "CPU" else {}
         self._properties = dict(properties or {})
         self._facts = infer_shapes(model, tolerant=True).facts
+
+    @property
+    def unused(self) -> str:
+        nodes = self.model.walk() if self._preferred else ()
+        kinds = {(node.type, node.constant is not None and node.constant.element.name in _WEIGHTS) for node in nodes}
+        name = ""
+        if ("FakeQuantize", False) in kinds:
+            name = "LP_TRANSFORMS_MODE=YES"
+        elif {("Constant", True), ("MatMul", False)} <= kinds:
+            name = "DYNAMIC_QUANTIZATION_GROUP_SIZE=32"
+        if not name or name.partition("=")[0] in self._properties:
+            return ""
+        return f"OpenVINO computed as written; -p {name} is what it does by default"
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
         asked = list(dict.fromkeys([*values, *self._of_loops(values)]))

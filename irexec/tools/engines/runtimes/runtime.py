@@ -216,6 +216,11 @@ class Runtime(ABC):
         return ""
 
     @property
+    def unused(self) -> str:
+        """A sentence about a default of the runtime that was switched off for this model; "" for none."""
+        return ""
+
+    @property
     def precision(self) -> str:
         """The type, such as f16, that another runtime computes floats in; "" where it does not say, or has not run."""
         return ""
