@@ -43,7 +43,11 @@ KNOWN: Mapping[str, tuple[str, Callable[[JudgedLayer], bool]]] = {
         "of a Loop whose result is another in each run",
         lambda one: any(name.startswith("Loop") for name in one.region),
     ),
-    "TensorIterator": ("another shape than OpenVINO itself infers", _is_shape),
+    "TensorIterator": (
+        "another shape than OpenVINO itself infers; in bf16 the state that the first of several iterations wrote",
+        lambda one: _is_shape(one) or one.outside > one.elements / 2,
+    ),
+    "ScaledDotProductAttention": ("of heads of one number, in one subgraph with its Transposes", lambda one: bool(one.region)),
     "Swish": ("of GroupNormalization, in bf16: see there", lambda one: any(name.startswith("GroupNormalization") for name in one.region)),
     "Unique": ("equal slices along the last axis of several stay apart", lambda one: len(one.position) == 1 or _is_shape(one)),
     "Convert": ("a tensor of u4 holds numbers of 8 bits", lambda one: (one.high or 0) < 16 < (one.value or 0)),
