@@ -212,7 +212,7 @@ def test_compare_as_a_check(tmp_path: Path) -> None:
     [
         ([], "one of --check, --finding, --against, --trap says what a failure is, and none is given"),
         (["--finding", "IR107", "--trap", "nan"], "--finding and --trap are given"),
-        (["--finding", "IR999"], "there is no finding code 'IR999'"),
+        (["--finding", "IR899"], "there is no finding code 'IR899'"),
         (["--finding", "IR011"], "about the file itself"),
         (["--finding", "ON201"], "about an .onnx file"),
         (["--finding", "IR901"], "IR901 is a finding about a release of OpenVINO, which is to be given (--for)"),

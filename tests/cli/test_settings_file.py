@@ -116,7 +116,7 @@ def test_paths_are_relative_to_the_file(folder: Path, monkeypatch: pytest.Monkey
         ("[validate]\nweights = 1", "[validate] weights is 1, expected true or false"),
         ("[validate]\nignore = [true]", "[validate] ignore is [True], expected text or a number"),
         ('[validate]\nbaseline = ""', "'' is not a path"),
-        ('[validate]\nignore = "IR999"', "there is no finding code 'IR999'"),
+        ('[validate]\nignore = "IR899"', "there is no finding code 'IR899'"),
     ],
 )
 def test_wrong_settings_are_wrong_usage(text: str, message: str, folder: Path, capsys: Capture) -> None:

@@ -79,7 +79,7 @@ def test_codes_are_ignored(capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--ignore", "IR999", DIGITS / "damaged.xml"], "there is no finding code 'IR999'"),
+        (["--ignore", "IR899", DIGITS / "damaged.xml"], "there is no finding code 'IR899'"),
         (["--bin", DIGITS / "damaged.bin", DIGITS / "damaged.xml", DIGITS / "classifier.xml"], "--bin is for a single model"),
         ([], "MODEL..."),
         (["--json", "--format", "sarif", DIGITS / "damaged.xml"], "--format sarif and --json both say what is printed"),
