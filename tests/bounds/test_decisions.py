@@ -214,3 +214,13 @@ def test_a_size_that_follows_from_a_scale_near_an_edge_is_open(scale: float, is_
     row = case("Interpolate", 11, np.float32([1, 2, 3]), np.float32([scale]), id="a", **of)
     assert isinstance(row_bounds(row, ARITHMETICS["f16"])[0], Unbounded) == is_open
     assert isinstance(row_bounds(row, ARITHMETICS["f32"])[0], Interval)
+
+
+def test_a_convolution_of_padding_alone_has_a_bound() -> None:
+    """Data without elements, and results that are sums of zeros."""
+    x, weights = np.zeros((1, 2, 0, 4), np.float32), np.ones((3, 2, 3, 3), np.float32)
+    sizes = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (2, 1), "pads_end": (2, 1)}
+    (found,) = _intervals(case("Convolution", 1, x, weights, id="a", **sizes))
+    assert found.exact.shape == (1, 3, 2, 4)
+    assert not found.outside(np.zeros((1, 3, 2, 4), np.float32)).any()
+    assert found.outside(np.ones((1, 3, 2, 4), np.float32)).all()

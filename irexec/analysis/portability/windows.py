@@ -58,7 +58,8 @@ def _one_window(layer: ExaminedLayer) -> bool:
 
 @difference(
     "IR973", "elements of an empty tensor",
-    ("AvgPool", "MaxPool", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "Interpolate", "Gather"),
+    ("AvgPool", "MaxPool", "Convolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData", "Interpolate",
+     "Gather"),
     "CPU plugin", "undefined values",
     does="the CPU plugin reads memory that was never written, or ends the process in a Gather, where the data have no "
     "elements",

@@ -115,7 +115,8 @@ def _may_be_winograd(layer: Layer, weights: tuple[int, ...]) -> bool:
 def _neighbourhood(magnitude: np.ndarray) -> np.ndarray:
     """The largest magnitude within a tile around each element, along the spatial axes."""
     found = magnitude
-    for axis in range(2, magnitude.ndim):
+    # Padding alone, of data without elements, has no neighbours.
+    for axis in range(2, magnitude.ndim if magnitude.size else 0):
         widths = [(_TILE, _TILE) if i == axis else (0, 0) for i in range(magnitude.ndim)]
         windows = np.lib.stride_tricks.sliding_window_view(np.pad(found, widths), 2 * _TILE + 1, axis)
         found = windows.max(axis=-1)

@@ -158,6 +158,10 @@ has(
 _EMPTY = typed("f32", np.zeros((1, 3, 0, 2)))
 _WINDOWS_POOL = {"kernel": "2,2", "strides": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
 has("IR973", "padding alone", "AvgPool", 1, _EMPTY, exclude_pad="false", **_WINDOWS_POOL, asked=False)
+has(
+    "IR973", "padding of images", "Convolution", 1, typed("f32", np.zeros((1, 2, 0, 4))), random("f32", 3, 2, 3, 3),
+    strides="1,1", pads_begin="2,1", pads_end="2,1", dilations="1,1", parameters=FIRST, asked=False,
+)  # fmt: skip
 has_not("IR973", "data", "AvgPool", 1, random("f32", 1, 3, 3, 2), exclude_pad="false", **_WINDOWS_POOL)
 has("IR973", "indices", "Gather", 8, typed("f32", np.zeros((3, 1, 4, 0))), [0], 2, parameters=FIRST)
 has_not("IR973", "indices of data", "Gather", 8, random("f32", 3, 1, 4, 2), [0], 2, parameters=FIRST)
