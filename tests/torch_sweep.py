@@ -230,7 +230,8 @@ def _recorder(folder: Path) -> Callable[..., None]:
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
-    return module.record  # type: ignore[no-any-return]
+    record: Callable[..., None] = module.record
+    return record
 
 
 def _settled(model: nn.Module) -> None:

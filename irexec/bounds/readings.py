@@ -225,7 +225,7 @@ def _distance_without_sign(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> 
     return evaluate(layer, [inputs[0], Interval.certain(other), inputs[2]])
 
 
-UNDEFINED = frozenset({"IR928", "IR949", "IR950", "IR931", "IR944", "IR973", "IR984", "IR988", "IR991", "IR993"})
+UNDEFINED = frozenset({"IR928", "IR931", "IR944", "IR949", "IR950", "IR973", "IR984", "IR988", "IR991", "IR993"})
 """Codes of differences by which a layer has any values: memory that was never written, or belongs to something else."""
 
 

@@ -234,9 +234,9 @@ def _shorter_context(at: _Damage, rng: np.random.Generator) -> Value:
 
 
 def _other_frequencies(at: _Damage, rng: np.random.Generator) -> Value:
-    constant = at.node.inputs[1].node.constant  # type: ignore[union-attr]
-    assert constant is not None
-    at.node.ports[1].source = at.edit.constant(constant_value(constant) ** np.float32(1.1), F32)
+    source = at.node.inputs[1]
+    assert source is not None and source.node.constant is not None
+    at.node.ports[1].source = at.edit.constant(constant_value(source.node.constant) ** np.float32(1.1), F32)
     return at.result
 
 

@@ -159,7 +159,7 @@ def generate_proposals(
 ) -> tuple[Bound, ...]:
     """Each row is one of the anchors, moved; each score one of all. How many belong to an image is open."""
     if not info.is_certain:
-        return (_OPEN_SIZES,) * 3
+        return (_OPEN_SIZES,) * len(layer.outputs)
     attributes, shape = layer.attributes["attributes"], scores.exact.shape
     outputs = layer.run(info.exact, anchors.exact, deltas.exact, scores.exact)
     offset = 0.0 if attributes.normalized else 1.0
@@ -179,7 +179,7 @@ def generate_proposals_of_an_image(
 ) -> tuple[Bound, ...]:
     """Each row is one of the anchors, moved, or zeros; each score one of all, or 0."""
     if not info.is_certain:
-        return (_OPEN_SIZES,) * 2
+        return (_OPEN_SIZES,) * len(layer.outputs)
     count, *grid = scores.exact.shape
     outputs = layer.run(info.exact, anchors.exact, deltas.exact, scores.exact)
     start = anchors.moved(lambda array: array.reshape(*grid, count, 4))
@@ -198,7 +198,7 @@ def detectron_detection_output(
 ) -> tuple[Bound, ...]:
     """Each row is one of the regions, moved for one of the classes, or zeros; likewise its class and its score."""
     if not info.is_certain:
-        return (_OPEN_SIZES,) * 3
+        return (_OPEN_SIZES,) * len(layer.outputs)
     attributes, of = layer.attributes["attributes"], layer.algebra
     outputs = layer.run(rois.exact, deltas.exact, scores.exact, info.exact)
     shape = len(rois.exact), attributes.num_classes
@@ -222,9 +222,9 @@ def proposal(layer: Layer, scores: Interval, deltas: Interval, image: Interval) 
     Which anchors are proposed follows from comparisons of scores, sides and overlaps, which rounding may decide.
     """
     attributes, of = layer.attributes["attributes"], layer.algebra
-    outputs = layer.run(floats(scores.exact), floats(deltas.exact), floats(image.exact))
     if not image.is_certain:
-        return (_OPEN_SIZES,) * len(outputs)
+        return (_OPEN_SIZES,) * len(layer.outputs)
+    outputs = layer.run(floats(scores.exact), floats(deltas.exact), floats(image.exact))
     count, (n, _, *grid) = attributes.anchor_count, scores.exact.shape
     positions = np.indices(grid).transpose(1, 2, 0)[..., :: 1 if attributes.is_tensorflow else -1]
     base = make_anchors(attributes.base_size, attributes.ratio, attributes.scale, centred=attributes.is_tensorflow)

@@ -76,8 +76,11 @@ def pairs_by_module(
         sources = tuple(read(source).tolist()) if source in names else ()
         recorded.append(_Recorded(match.string, match["scope"], read(match.string).shape, sources))
     found, same = _Pairing(recorded, b, facts).made()
-    paired = {one.key: one for one in recorded if one.key in same or one.key in found.values()}
+    keys = {*found.values(), *same}
+    paired = {one.key: one for one in recorded if one.key in keys}
     for one in recorded:
+        if one.key in paired:
+            continue
         # A Dropout returns the tensor itself, so that what follows reads the one before it; a container returns that of
         # a module inside it.
         others = [
@@ -85,7 +88,8 @@ def pairs_by_module(
             for key, other in paired.items()
             if other.shape == one.shape and (key in one.sources or other.scope.startswith(f"{one.scope}."))
         ]
-        if one.key not in paired and any(_equal(read(key), read(one.key)) for key in others):
+        array = read(one.key) if others else None
+        if array is not None and any(_equal(read(key), array) for key in others):
             same.add(one.key)
             paired[one.key] = one
     return found, same
