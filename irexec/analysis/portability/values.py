@@ -342,8 +342,8 @@ def _beside_zero(layer: ExaminedLayer) -> bool:
 
 @difference(
     "IR999", "one end by channel", ("FakeQuantize",), "CPU plugin", "values", since="2023.3",
-    does="with 15, 16, 255 or 256 levels the CPU plugin gives wrong values, off by up to the range, where one end "
-    "of the output range varies by channel and the other does not, unless LP_TRANSFORMS_MODE is NO",
+    does="with 15, 16, 255 or 256 levels the CPU plugin gives wrong values, off by up to the whole range, where one "
+    "end of the output range varies by channel and the other does not, unless LP_TRANSFORMS_MODE is NO",
     example='<layer name="low" type="Const" version="opset1">\n  <data element_type="f32" shape="1,3,1,1"/>\n</layer>\n'
     '<layer name="high" type="Const" version="opset1">\n  <data element_type="f32" shape=""/>\n</layer>\n'
     '<layer name="quantised" type="FakeQuantize" version="opset1">\n  <data levels="256"/>\n</layer>',
