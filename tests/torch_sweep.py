@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import importlib.util
 import io
 import random
 import re
@@ -26,7 +25,7 @@ import transformers
 from torch import nn
 
 from irexec.tools.compare import CompareOptions, Comparison, compare
-from irexec.tools.compare.record_torch import record_torch
+from tests.support.modules import recorder, settle
 from tests.sweep.kind import Case, Kind, Outcome, temporary
 
 FORMS = ("openvino", "jit", "export")
@@ -199,20 +198,20 @@ class Sweep(Kind):
     @contextlib.contextmanager
     def opened(self, name: str) -> Iterator[Case]:
         with temporary() as folder:
-            record = _recorder(folder)
+            record = recorder(folder)
             torch.manual_seed(0)
             model, arguments = MODELS[name]()
-            _settled(model)
+            settle(model)
             record(model, str(folder / "torch.npz"), *arguments)
 
             def case(number: int) -> Iterator[Outcome]:
                 form, is_faulty = FORMS[number % len(FORMS)], number >= len(FORMS)
                 scope, exported = "", copy.deepcopy(model)
                 if is_faulty:
-                    scope = _plant(exported, random.Random(number))
+                    scope = plant(exported, random.Random(number))
                 path = folder / f"{number}{'.xml' if form == 'openvino' else '.onnx'}"
                 try:
-                    _export(exported, arguments, form, path)
+                    export(exported, arguments, form, path)
                 except Exception as error:
                     yield Outcome("not exported", f"{form}: {type(error).__name__}: {str(error).splitlines()[0]}")
                     return
@@ -223,31 +222,7 @@ class Sweep(Kind):
             yield case
 
 
-def _recorder(folder: Path) -> Callable[..., None]:
-    record_torch(str(folder / "recorder.py"))
-    found = importlib.util.spec_from_file_location("recorder", folder / "recorder.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    record: Callable[..., None] = module.record
-    return record
-
-
-def _settled(model: nn.Module) -> None:
-    """Weights and statistics that show a fault: biases and statistics are random, not zero and one."""
-    with torch.no_grad():
-        for name, held in [*model.named_parameters(), *model.named_buffers()]:
-            if name.endswith(("running_mean", "bias")):
-                held.uniform_(-0.5, 0.5)
-            elif name.endswith("running_var"):
-                held.uniform_(0.5, 2)
-            elif held.is_floating_point() and held.ndim > 1:
-                held.normal_(0, held[0].numel() ** -0.5)
-    model.eval()
-
-
-def _plant(model: nn.Module, chance: random.Random) -> str:
+def plant(model: nn.Module, chance: random.Random) -> str:
     """Change the weights of a module by a fifth of their size; its name."""
     leaves = [name for name, module in model.named_modules()
               if not list(module.children()) and any(p.is_floating_point() for p in module.parameters(recurse=False))]  # fmt: skip
@@ -258,7 +233,7 @@ def _plant(model: nn.Module, chance: random.Random) -> str:
     return scope
 
 
-def _export(model: nn.Module, arguments: tuple[Any, ...], form: str, path: Path) -> None:
+def export(model: nn.Module, arguments: tuple[Any, ...], form: str, path: Path) -> None:
     with (
         warnings.catch_warnings(),
         contextlib.redirect_stdout(io.StringIO()),

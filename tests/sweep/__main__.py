@@ -34,6 +34,7 @@ KINDS = {
     "judge": "tests.judge_sweep.networks",
     "judge-graphs": "tests.bounds.judged_graphs",
     "judge-language": "tests.judge_sweep.language",
+    "judge-modules": "tests.judge_sweep.modules",
     "judge-recordings": "tests.judge_sweep.recordings",
     "legacy": "tests.legacy_sweep.sweep",
     "models": "tests.contrib_sweep.models",

@@ -230,7 +230,7 @@ def inputs_of_runs(
     """
     arrays, sources = list(given.arrays) or [{}], given.sources
     if isinstance(a, RecordedSide):
-        known = {**recorded_inputs(a, b), **arrays[0]}
+        known = {**recorded_inputs(a, b.model), **arrays[0]}
         missing = [str(port) for port in b.model.inputs if port.name not in known]
         if missing and not sources:
             raise InputError(
@@ -273,16 +273,16 @@ def facts_of(model: Model, runs: Sequence[Arrays]) -> Mapping[Value, Fact]:
     return infer_shapes(model, given, tolerant=True).facts
 
 
-def recorded_inputs(a: RecordedSide, b: ModelSide) -> dict[str, np.ndarray]:
-    """Recorded tensors with the names of B's inputs."""
+def recorded_inputs(a: RecordedSide, model: Model) -> dict[str, np.ndarray]:
+    """Recorded tensors with the names of the inputs of a model, or given to a recorded module in their place."""
     found = {}
     of_module = input_names(a.names)
     keys = dict(of_module)
-    for index, port in enumerate(b.model.inputs):
+    for index, port in enumerate(model.inputs):
         name = next((name for name in port.names if name in a.names), None)
         if name is None and of_module:
             name = next((keys[name] for name in port.names if name in keys), None)
-            if name is None and len(of_module) == len(b.model.inputs):
+            if name is None and len(of_module) == len(model.inputs):
                 name = of_module[index][1]
         if name is not None:
             found[port.name] = as_declared(a.read(name), port.shape)

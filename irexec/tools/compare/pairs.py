@@ -331,7 +331,7 @@ def _recorded(a: RecordedSide, b: ModelSide, maps: Sequence[tuple[str, str]]) ->
         value = find_value(b.model, other)
         chosen[value] = TensorPair(one, value, "map")
     mapped = {pair.a for pair in chosen.values()}
-    of_modules, same = pairs_by_module(a.names, a.read, b, facts_of(b.model, [recorded_inputs(a, b)]))
+    of_modules, same = pairs_by_module(a.names, a.read, b, facts_of(b.model, [recorded_inputs(a, b.model)]))
     by_name = [TensorPair(name, named[name], "name") for name in a.names if name in named]
     for pair in (*by_name, *(TensorPair(name, value, "module") for value, name in of_modules.items())):
         if pair.a not in mapped:

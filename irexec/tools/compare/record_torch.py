@@ -34,7 +34,7 @@ import torch
 
 
 def record(model, path, *arguments, **keywords):
-    arrays, keys, kept, calls = {}, {}, [], {}
+    arrays, keys, kept, calls, types, devices = {}, {}, [], {}, set(), set()
 
     def tensors(value):
         if isinstance(value, torch.Tensor):
@@ -43,10 +43,16 @@ def record(model, path, *arguments, **keywords):
             for one in value.values() if isinstance(value, dict) else value:
                 yield from tensors(one)
 
+    def identity(tensor):
+        # A module that works in place gives another tensor.
+        return id(tensor), 0 if tensor.is_inference() else tensor._version
+
     def store(key, value):
         for i, tensor in enumerate(tensors(value)):
-            keys.setdefault(id(tensor), f"{key}[{i}]")
+            keys.setdefault(identity(tensor), f"{key}[{i}]")
             kept.append(tensor)
+            types.add(tensor.dtype)
+            devices.add(tensor.device.type.upper())
             tensor = tensor.detach().cpu()
             arrays[f"{key}[{i}]"] = (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy().copy()
 
@@ -54,7 +60,7 @@ def record(model, path, *arguments, **keywords):
         def record_output(module, inputs, output):
             calls[scope] = calls.get(scope, 0) + 1
             call = f"{scope}#{calls[scope]}"
-            arrays[f"source:{call}"] = np.array([keys.get(id(tensor), "") for tensor in tensors(inputs)])
+            arrays[f"source:{call}"] = np.array([keys.get(identity(tensor), "") for tensor in tensors(inputs)])
             store(f"module:{call}", output)
 
         return record_output
@@ -67,5 +73,12 @@ def record(model, path, *arguments, **keywords):
         model(*arguments, **keywords)
     for one in hooks:
         one.remove()
+    is_cuda, arithmetic = "CUDA" in devices, "f32"
+    if torch.bfloat16 in types or torch.float16 in types:
+        arithmetic = "bf16" if torch.bfloat16 in types else "f16"
+    elif is_cuda and (torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32):
+        arithmetic = "tf32"
+    device = "CUDA" if is_cuda else min(devices)
+    arrays["irexec.arithmetic"] = np.array(f"{arithmetic} of PyTorch {torch.__version__} on {device}")
     np.savez(path, **arrays)
 '''

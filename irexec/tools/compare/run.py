@@ -18,7 +18,14 @@ from irexec.tools.compare.comparison import Comparison
 from irexec.tools.compare.divergence import independent, without_reordering
 from irexec.tools.compare.evidence import Advance, Evidence
 from irexec.tools.compare.inputs import Given, Ports, facts_of, inputs_of_runs
-from irexec.tools.compare.options import CompareOptions, Tolerances, opened_runtime, weight_precision
+from irexec.tools.compare.options import (
+    RTOL,
+    CompareOptions,
+    Tolerances,
+    WeightPrecision,
+    opened_runtime,
+    weight_precision,
+)
 from irexec.tools.compare.pairing import Change, corrected
 from irexec.tools.compare.pairs import Pairs, first_pairs
 from irexec.tools.compare.rows import Found, Rows, compared
@@ -179,8 +186,11 @@ def compared_models(
     if isinstance(one, RecordedSide):
         facts = facts_of(other.model, inputs.b)
         one, layouts = one.arranged([(pair.a, pair.b) for pair in pairs.tensors if isinstance(pair.a, str)], facts)
-    precisions = weight_precision(model), weight_precision(None if model is None else other.model)
-    evidence = Evidence(one, other, options, run_a, run_b, inputs, Tolerances(options, *precisions), advance)
+    of_a, of_b = weight_precision(model), weight_precision(None if model is None else other.model)
+    if isinstance(one, RecordedSide):
+        stated = one.arithmetic.partition(" ")[0]
+        of_a = WeightPrecision(RTOL.get(stated, of_a.rtol))
+    evidence = Evidence(one, other, options, run_a, run_b, inputs, Tolerances(options, of_a, of_b), advance)
     ports = Ports(one if isinstance(one, ModelSide) else None, other, pairs.by_b)
     pairs, changes = corrected(evidence, pairs)
     rows = compared(evidence, pairs)

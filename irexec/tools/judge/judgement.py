@@ -34,6 +34,7 @@ class JudgedLayer(Record):
         excess: the distance of the worst element from its interval, in radii of the interval; None inside.
         relative: the same distance, divided by the largest magnitude of the tensor; None inside.
         visible: whether an unconfirmed tensor differs visibly from irexec's with the same inputs.
+        recorded: the name of the recorded tensor, such as "module:blocks.0#1[0]"; "" for a runtime.
     """
 
     layer: ComparedLayer
@@ -52,6 +53,7 @@ class JudgedLayer(Record):
     excess: float | None = None
     relative: float | None = None
     visible: bool = False
+    recorded: str = ""
 
 
 @dataclass(frozen=True)

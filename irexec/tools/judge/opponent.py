@@ -25,6 +25,8 @@ from irexec.ir.graph import Node, Value
 from irexec.ir.order import values_by_name
 from irexec.schema.attributes import Caches, ElementTypes
 from irexec.schema.registry import resolve
+from irexec.tools.compare.inputs import recorded_inputs
+from irexec.tools.compare.scopes import pairs_by_module
 from irexec.tools.engines.runtimes import (
     Arrays,
     Runtime,
@@ -35,7 +37,7 @@ from irexec.tools.engines.runtimes import (
 )
 from irexec.tools.judge.options import JudgeOptions
 from irexec.tools.observing.observe import observe
-from irexec.tools.observing.sides import ModelSide, RecordedSide, as_declared, computed
+from irexec.tools.observing.sides import ModelSide, RecordedSide, computed
 
 Tensors = Mapping[Value, np.ndarray]
 
@@ -54,6 +56,7 @@ class Opponent:
 
     Attributes:
         runtime: None for recorded tensors.
+        keys: the names of the recorded tensors, by the tensors of the model; see ``paired``.
         failures: reasons for tensors that the runtime does not give.
         errors: errors of its runs.
     """
@@ -62,6 +65,7 @@ class Opponent:
         self.model, self.options = model, options
         self.runtime: Runtime | None = None
         self.recorded: RecordedSide | None = None
+        self.keys: dict[Value, str] = {}
         self.failures: dict[Value, str] = {}
         self.errors: list[IrexecError] = []
         if options.is_recorded:
@@ -76,23 +80,17 @@ class Opponent:
 
     def inputs(self) -> dict[str, np.ndarray]:
         """Recorded inputs by their names."""
-        recorded = self.recorded
-        if recorded is None:
-            return {}
-        found = {}
-        for port in self.model.inputs:
-            name = next((name for name in port.names if name in recorded.names), None)
-            if name is not None:
-                found[port.name] = as_declared(recorded.read(name), port.shape)
-        return found
+        return {} if self.recorded is None else recorded_inputs(self.recorded, self.model)
 
-    def arranged(self, facts: Mapping[Value, Fact]) -> list[str]:
-        """Let tensors that were recorded in another layout be read in the model's; sentences about them."""
+    def paired(self, side: ModelSide, facts: Mapping[Value, Fact]) -> list[str]:
+        """Pair recorded tensors with those of the model, by names or by the modules of PyTorch; let tensors that were
+        recorded in another layout be read in the model's; sentences about them."""
         if self.recorded is None:
             return []
-        named = values_by_name(self.model)
-        pairs = [(name, named[name]) for name in self.recorded.names if name in named]
-        self.recorded, texts = self.recorded.arranged(pairs, facts)
+        names, named = self.recorded.names, values_by_name(self.model)
+        of_modules, _ = pairs_by_module(names, self.recorded.read, side, facts)
+        self.keys = of_modules | {named[name]: name for name in reversed(names) if name in named}
+        self.recorded, texts = self.recorded.arranged([(name, value) for value, name in self.keys.items()], facts)
         return [text.replace("A's tensors are B's", "the recorded tensors are the model's") for text in texts]
 
     def require_inputs(self, given: Mapping[str, np.ndarray]) -> None:
@@ -108,12 +106,10 @@ class Opponent:
     def observed(self, steps: Sequence[Arrays], values: Sequence[Value]) -> list[dict[Value, np.ndarray]]:
         """The tensors of each step, with state from step to step, in a run in which all these values are asked for."""
         if self.recorded is not None:
-            named = values_by_name(self.model)
-            found = {named[name]: name for name in reversed(self.recorded.names) if name in named}
-            made = [value for value in values if value in found]
+            made = [value for value in values if value in self.keys]
             if not made:
                 raise InputError(f"{self.options.runtime} has no tensor that the model computes")
-            return [{value: self.recorded.read(found[value]) for value in made}]
+            return [{value: self.recorded.read(self.keys[value]) for value in made}]
         assert self.runtime is not None
         seen = observe(self.runtime, steps, values)
         self.errors += seen.errors
@@ -134,7 +130,8 @@ class Opponent:
         if self.options.functions is not None:
             return self.options.functions
         if self.recorded is not None:
-            return "ieee" if self.recorded.arithmetic.endswith(" on CPU") else "opencl"
+            device = self.recorded.arithmetic.rpartition(" on ")[2]
+            return {"CPU": "ieee", "CUDA": "cuda"}.get(device, "opencl")
         return default_functions(self.options.runtime)
 
     @cached_property
@@ -142,9 +139,9 @@ class Opponent:
         """The type of 16 bits in which a recording has all tensors of floating-point numbers; None for others."""
         if self.recorded is None:
             return None
-        named, found = values_by_name(self.model), None
-        for name in self.recorded.names:
-            array = self.recorded.read(name) if name in named else np.zeros(0, np.int64)
+        found = None
+        for name in self.keys.values():
+            array = self.recorded.read(name)
             if array.dtype.kind != "f" or not array.any():
                 continue
             element = F16 if array.dtype == np.float16 else BF16 if _is_bf16(array) else None
@@ -210,7 +207,7 @@ class Runs:
         inference = infer_shapes(model, tolerant=True)
         self.facts = inference.facts
         self.opponent = Opponent(model, options, stack)
-        self.layouts = self.opponent.arranged(self.facts)
+        self.layouts = self.opponent.paired(self.side, self.facts)
         self.groups = quantised_products(model, inference, options.group or 0)
         self.known = _known_differences(model, inference) if self.opponent.is_openvino else {}
         self.values = [value for value in computed(self.side.order) if value.node not in self.side.constant]

@@ -49,7 +49,8 @@ def _row(case: Case, one: JudgedLayer, value: Value) -> PairedTensor:
     if one.excess is not None:
         facts.append(("beyond the interval", f"{one.excess:.3g} radii of it"))
     for name, text in (
-        ("reason", one.reason), ("together with", ", ".join(one.region)), ("known differences", ", ".join(one.codes)),
+        ("recorded as", one.recorded), ("reason", one.reason),
+        ("together with", ", ".join(one.region)), ("known differences", ", ".join(one.codes)),
         ("may be anything", f"{one.free:,} elements" if one.free else ""),
     ):  # fmt: skip
         facts += [(name, text)] if text else []

@@ -119,7 +119,8 @@ class Step:
                     layer = of_tensor[value.name].layer
                     reason = "what earlier steps wrote to its caches is not known"
                     of_tensor[value.name] = JudgedLayer(layer, "no bound", reason=reason)
-        return tuple(map(self._of_the_copy, of_tensor.values()))
+        keys = {value.name: key for value, key in self.runs.opponent.keys.items()}
+        return tuple(replace(self._of_the_copy(one), recorded=keys.get(name, "")) for name, one in of_tensor.items())
 
     def _of_the_copy(self, one: JudgedLayer) -> JudgedLayer:
         """The judgement of a tensor; no accusation where only the copy with observed tensors is known to be wrong.

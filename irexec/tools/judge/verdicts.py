@@ -315,14 +315,17 @@ def described(one: JudgedLayer, arithmetic_name: str) -> str:
     """An accusation in one sentence."""
     codes = [(code, code in READINGS) for code in one.codes]
     known = "".join(f" ({code} does not explain it)" if is_read else f" (see also {code})" for code, is_read in codes)
+    where = str(one.layer)
+    if one.recorded not in ("", one.layer.name, one.layer.tensor):
+        where = f"{one.recorded!r}, {where}"
     if one.value is None and one.reason:
-        return f"{one.layer}: {one.reason}{known}"
+        return f"{where}: {one.reason}{known}"
     why = one.reason or f"outside of {arithmetic_name}'s interval"
     values = f"{one.outside:,} of {one.elements:,} values {why}"
     position = f"[{', '.join(map(str, one.position))}]"
     low, high = _number(one.low), _number(one.high)
     worst = f"worst {_number(one.value)} at {position}, expected {low if low == high else f'{low} to {high}'}"
-    return f"{one.layer}: {values}; {worst}{known}"
+    return f"{where}: {values}; {worst}{known}"
 
 
 def _number(value: float | None) -> str:

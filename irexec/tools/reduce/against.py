@@ -249,9 +249,7 @@ class OtherModelCheck(Check):
         with ExitStack() as stack:
             if isinstance(self.other, Model) or not is_recorded(Path(self.other)):
                 return {}
-            found = recorded_inputs(
-                RecordedSide(Path(self.other), MemoryLimit(), stack), ModelSide("the model", model, "irexec")
-            )
+            found = recorded_inputs(RecordedSide(Path(self.other), MemoryLimit(), stack), model)
         missing = [str(port) for port in model.inputs if port.name not in found]
         if missing and not others:
             raise InputError(f"{self.other} does not hold the inputs of its tensors ({', '.join(missing)}): give them")

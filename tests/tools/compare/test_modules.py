@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ torch = pytest.importorskip("torch")
 ov = pytest.importorskip("openvino")
 
 from torch import nn  # noqa: E402
+
+from tests.support.modules import recorder  # noqa: E402
 
 
 class _Block(nn.Module):
@@ -60,12 +61,9 @@ _ALWAYS = {"stem", "blocks.0.bn", "blocks.0.act", "blocks.0", "blocks.1.act", "b
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the recording, the IR of OpenVINO's frontend and the ONNX model of the exporter."""
     folder = tmp_path_factory.mktemp("torch")
-    assert run(["compare", "--record-torch", str(folder / "recorder.py")]) == 0
-    found = importlib.util.spec_from_file_location("recorder", folder / "recorder.py")
-    assert found is not None
-    assert found.loader is not None
-    recorder = importlib.util.module_from_spec(found)
-    found.loader.exec_module(recorder)
+    record = recorder(folder)
+    assert run(["compare", "--record-torch", str(folder / "other.py")]) == 0
+    assert (folder / "other.py").read_bytes() == (folder / "recorder.py").read_bytes()
     torch.manual_seed(0)
     model, x = _Network().eval(), torch.randn(1, 3, 16, 16)
     for module in model.modules():
@@ -73,7 +71,6 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
             held = module.state_dict()
             held["running_mean"].uniform_(-1, 1)
             held["running_var"].uniform_(0.5, 2)
-    record: Callable[..., None] = recorder.record
     record(model, str(folder / "torch.npz"), x)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
