@@ -59,8 +59,9 @@ def build(folder: Path = FOLDER, extra: tuple[str, ...] = (), chosen: Sequence[L
     compiler = find_compiler()
     options = (*(() if _is_clang(compiler) else _GCC), *extra)
     folder.mkdir(parents=True, exist_ok=True)
+    wanted = {level.build: level for level in chosen or levels_of(compiler)}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(lambda level: _build(compiler, level, folder, options), chosen or levels_of(compiler)))
+        return list(pool.map(lambda level: _build(compiler, level, folder, options), wanted.values()))
 
 
 def levels_of(compiler: Sequence[str]) -> tuple[Level, ...]:

@@ -33,6 +33,7 @@ class Library:
         vector: floats of a vector.
         call_words: 8-byte words of a call.
         integer_unit: elements of a word of the products of levels: 4 bytes with VNNI, else two times 16 bits.
+        has_tiles: whether products of levels may use tiles of AMX.
         sources: the number of the C sources that it was built from.
         seats: helpers, at most.
     """
@@ -43,6 +44,7 @@ class Library:
         self.vector: int = self._function("irx_vector", gives=_SIZE)()
         self.call_words: int = self._function("irx_call_size", gives=_SIZE)() // 8
         self.integer_unit: int = self._function("irx_integer_unit", gives=_SIZE)()
+        self.has_tiles = level.has_tiles and bool(self._function("irx_integer_tiles", gives=_SIZE)())
         self.sources: int = self._function("irx_sources", gives=_SIZE)()
         self.reset = self._function("irx_reset", _ADDRESS, _SIZE, _SIZE)
         self.stop = self._function("irx_stop", _ADDRESS, _SIZE)
@@ -69,7 +71,7 @@ class Library:
 
 def path_of(level: Level, folder: Path = FOLDER) -> Path:
     """The file of a level."""
-    return folder / f"kernels-{level.name}{SUFFIX}"
+    return folder / f"kernels-{level.build}{SUFFIX}"
 
 
 def library() -> Library | None:
@@ -125,4 +127,6 @@ def _loaded(level: Level, path: Path) -> Library | str:
         return f"the C kernels cannot be loaded: {error}"
     if loaded.sources != (sources_hash() or loaded.sources):
         return "the C kernels were built from other sources: python -m irexec.native.build"
+    if level.has_tiles and not loaded.has_tiles:
+        return "the system does not let this process use AMX"
     return loaded

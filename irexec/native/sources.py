@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "source"
@@ -30,12 +31,19 @@ class Level:
         flags: options of the C compiler.
         processor: GCC's name of the instruction set, empty for the compiler's default.
         features: NumPy's names of the features that the processor must have.
+        has_tiles: True if the build of the level that the name begins with is run with tiles of AMX for integers.
     """
 
     name: str
     flags: tuple[str, ...] = ()
     processor: str = ""
     features: tuple[str, ...] = ()
+    has_tiles: bool = False
+
+    @property
+    def build(self) -> str:
+        """The name of the build."""
+        return self.name.removesuffix("-amx") if self.has_tiles else self.name
 
 
 # The inner loops are written in vectors, so that the compiler's options decide on size more than on speed: 600 kB hold
@@ -44,8 +52,10 @@ class Level:
 _FAST = ("-O2", "-ftree-vectorize")
 _SMALL = ("-Os", "-ftree-vectorize")
 
+_V4 = Level("x86-64-v4", (*_FAST, "-mprefer-vector-width=512"), "x86-64-v4", ("AVX512_SKX",))
 _X86 = (
-    Level("x86-64-v4", (*_FAST, "-mprefer-vector-width=512"), "x86-64-v4", ("AVX512_SKX",)),
+    replace(_V4, name="x86-64-v4-amx", has_tiles=True),
+    _V4,
     Level("x86-64-v3", (*_FAST, "-fpeel-loops"), "x86-64-v3", ("AVX2", "FMA3")),
     Level("x86-64-v2", _SMALL, "x86-64-v2", ("SSE42",)),
     Level("portable", _SMALL, "x86-64"),
@@ -67,4 +77,13 @@ def is_supported(level: Level) -> bool:
 
     features = getattr(getattr(np, "_core", None), "_multiarray_umath", None)
     found: dict[str, bool] = getattr(features, "__cpu_features__", {})
+    if level.has_tiles and "amx_int8" not in _flags():
+        return False
     return all(found.get(feature, False) for feature in level.features)
+
+
+@functools.cache
+def _flags() -> frozenset[str]:
+    """Linux's names of the features of the processor that it lets processes use."""
+    path = Path("/proc/cpuinfo")
+    return frozenset(path.read_text("utf-8", "replace").split() if path.is_file() else ())

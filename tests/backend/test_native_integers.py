@@ -163,10 +163,10 @@ class Network:
         is_matrix = bool(self.pick(0, 0, 0, 1))
         shape: tuple[int, ...]
         if is_matrix:
-            shape = (*self.pick((), (2,)), int(self.pick(1, 3, 9)), int(self.pick(4, 7, 64)))
+            shape = (*self.pick((), (2,)), int(self.pick(1, 3, 9, 50)), int(self.pick(4, 7, 64, 150)))
         else:
             sizes = (int(self.rng.integers(1, 14)) for _ in range(self.pick(2, 2, 2, 2, 1, 3)))
-            shape = (int(self.pick(1, 1, 2)), int(self.pick(1, 3, 4, 8, 20, 48, 80)), *sizes)
+            shape = (int(self.pick(1, 1, 2)), int(self.pick(1, 3, 4, 8, 20, 48, 80, 132)), *sizes)
         data = self.rng.normal(size=shape).astype(np.float32)
         self.feeds["x"] = data
         x, exact, _ = self.quantise(self.builder.parameter(F32, shape, "x"), data.astype(float), 2.5)
@@ -234,7 +234,7 @@ def test_random_networks(seed: int) -> None:
 def test_all_instruction_sets_give_the_same_bits() -> None:
     """Levels of the library that this processor has, in processes of their own."""
     digests = {}
-    for level in ("portable", "x86-64-v2", "x86-64-v3", "x86-64-v4"):
+    for level in ("portable", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-amx"):
         done = python("-m", __name__, "100", "25", IREXEC_NATIVE=level)
         if "was built here" not in done.stderr:
             assert done.returncode == 0, done.stderr

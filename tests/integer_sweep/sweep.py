@@ -16,7 +16,7 @@ from irexec.native.library import library
 from tests.integer_sweep.networks import check
 from tests.sweep.kind import Case, Kind, Outcome
 
-_LEVELS = ("portable", "x86-64-v2", "x86-64-v3", "x86-64-v4")
+_LEVELS = ("portable", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-amx")
 
 
 class Sweep(Kind):

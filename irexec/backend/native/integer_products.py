@@ -171,6 +171,12 @@ def unit() -> int:
     return loaded().integer_unit
 
 
+def step_of(rows: int, depth: int) -> int:
+    """Bytes of a step of the depth in tiles of AMX; 0 where products are as fast without."""
+    words = -(-depth // 4)
+    return -(-words // -(-words // 16)) * 4 if loaded().has_tiles and rows >= 16 and depth >= 16 else 0
+
+
 class IntegerKernel(NativeKernel):
     """Products of rows of levels with packed integers.
 
@@ -184,7 +190,8 @@ class IntegerKernel(NativeKernel):
         self.images, self.groups, self.rows, self.columns = sizes
         self.axes, self.taps, self.depth, self.own = axes, taps, depth, len(task.inputs)
         self.grid: Grid = task.attributes["grid"]
-        self.panel, self.shape = panel_of(self.columns), task.output_shape()
+        self.step, self.shape = step_of(self.rows, depth), task.output_shape()
+        self.panel = min(2, -(-self.columns // 16)) if self.step else panel_of(self.columns)
         words, images = -(-depth // unit()), self.images * self.groups
         self.cut = Cut.of(images, self.rows, max(1, taps), words, self.columns, task.threads)
         self.weights_source, self.scale_source = task.constants[1], task.constants[2]
@@ -199,11 +206,24 @@ class IntegerKernel(NativeKernel):
         self.chain = None if program is None else NativeChain(program, task.operands, self.shape, axes)
         self.is_levels = task.outputs[0].element is U8
         self.reads = (0,)
-        self.workspace = table_bytes(self.cut.block_rows(self.rows), taps)
+        block = self.cut.block_rows(self.rows)
+        self.workspace = table_bytes(block, taps)
+        if self.step:
+            self.workspace += -(-block // 16) * taps * (16 + 16 * aligned(depth)) + 64
 
     def pack(self, store: ConstantStore) -> None:
         assert self.weights_source is not None and self.scale_source is not None, "weights are constants"
-        key = ("integer panels", self.groups, self.columns, self.depth, self.taps, unit(), self.grid.zero, *self._key())
+        key = (
+            "integer panels",
+            self.groups,
+            self.columns,
+            self.depth,
+            self.taps,
+            unit(),
+            self.step,
+            self.grid.zero,
+            *self._key(),
+        )
         self.weights, self.start = store.get([self.weights_source], key, self._packed)
         self.scale = store.array(self.scale_source)
 
@@ -220,14 +240,16 @@ class IntegerKernel(NativeKernel):
         groups, _, columns = matrices.shape
         start = np.zeros((groups, padded(columns)), np.int32)
         start[:, :columns] = -self.grid.zero * matrices.sum(axis=1, dtype=np.int64)
-        return packed_words(matrices), start.reshape(-1)
+        if self.step:
+            matrices = _in_steps(matrices, self.taps, self.depth, self.step)
+        return packed_words(matrices, self.panel), start.reshape(-1)
 
     def _multiply(self, window: Windows, inputs: Sequence[Any], output: np.ndarray, binding: Binding) -> None:
         out, strides = binding.written(output, self.axes, innermost=self.axes[2][-1] if self.is_levels else None)
         product = IntegerProduct(
             window, binding.address(self.weights), binding.address(self.start),
             self._ending(inputs[self.own :], out, strides, binding), self.depth, unit(), self.groups, self.columns,
-            self.panel, self.rows, self.cut.rows, self.cut.panels,
+            self.panel, self.rows, self.cut.rows, self.cut.panels, self.step,
         )  # fmt: skip
         blocks = self.images * self.groups * self.cut.rows * self.cut.panels
         binding.call("irx_integer_product", product, blocks)
@@ -308,17 +330,28 @@ class IntegerKernel(NativeKernel):
         return wide.transpose(np.argsort(order))
 
 
-def packed_words(matrices: np.ndarray) -> np.ndarray:
+def _in_steps(matrices: np.ndarray, taps: int, depth: int, step: int) -> np.ndarray:
+    """The depth of each tap in whole steps. The last one ends with it: zeros where it repeats the one before."""
+    groups, _, columns = matrices.shape
+    last = depth // step * step
+    made = np.zeros((groups, taps, -(-depth // step) * step, columns), matrices.dtype)
+    made[:, :, :last] = matrices.reshape(groups, taps, depth, columns)[:, :, :last]
+    if last < depth:
+        made[:, :, last - depth :] = matrices.reshape(groups, taps, depth, columns)[:, :, last:]
+    return made.reshape(groups, -1, columns)
+
+
+def packed_words(matrices: np.ndarray, panel: int) -> np.ndarray:
     """Integers (groups, depth in whole words, columns) as panels of words, flat: bytes, or 16 bits."""
     word, (groups, depth, columns) = unit(), matrices.shape
-    width, whole = panel_of(columns) * loaded().vector, padded(columns)
+    width, whole = panel * loaded().vector, padded(columns)
     made = np.zeros((groups, whole * depth), np.int8 if word == 4 else np.int16)
     words = matrices.reshape(groups, depth // word, word, columns).swapaxes(2, 3)
     for first in range(0, columns, width):
         last = min(first + width, columns)
         size = min(width, whole - first)
-        panel = made[:, first * depth : (first + size) * depth].reshape(groups, depth // word, size, word)
-        panel[:, :, : last - first] = words[:, :, first:last]
+        part = made[:, first * depth : (first + size) * depth].reshape(groups, depth // word, size, word)
+        part[:, :, : last - first] = words[:, :, first:last]
     return made.reshape(-1)
 
 

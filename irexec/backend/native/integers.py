@@ -411,7 +411,12 @@ class DynamicLinear(NativeKernel):
         # A group of a row lies in one of the weights.
         own = first * scale.shape[1] // g.inner
         zeros = _by_column(zero.T[own], np.int32) if zero.any() else None
-        return packed_words(matrix[None]), _by_column(start, np.int32), _by_column(scale.T[own], np.float32), zeros
+        return (
+            packed_words(matrix[None], self.panel),
+            _by_column(start, np.int32),
+            _by_column(scale.T[own], np.float32),
+            zeros,
+        )
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""

@@ -4,6 +4,7 @@
  * by four signed bytes are one instruction with VNNI; else data and weights have 16 bits, and two products are one
  * instruction. Neither saturates. A sum begins with an integer for each column, which takes the zero of the levels off.
  */
+#include "amx.h"
 #include "integers.h"
 #include "levels.h"
 #include "micro.h"
@@ -21,6 +22,7 @@ typedef struct {
     i64 unit;            /* 4: bytes; 2: 16 bits */
     i64 groups, columns; /* columns of one group */
     i64 panel, rows, row_parts, panel_parts;
+    i64 step; /* of the depth in tiles of AMX, in bytes; 0 without them */
 } integer_product;
 
 /* R rows of V vectors. A step is one word of each operand. */
@@ -74,6 +76,9 @@ EXPORT i64 irx_integer_unit(void)
     return 2;
 }
 
+/* Whether they may be multiplied by tiles of AMX. */
+EXPORT i64 irx_integer_tiles(void) { return irx_has_tiles(); }
+
 integer_micro *irx_integer_micro(i64 unit, i64 vectors, int several)
 {
     (void)unit;
@@ -98,7 +103,59 @@ static void multiply_panel(const integer_product *p, place at, i64 vectors, cons
     }
 }
 
-/* Block: image, group, rows, panels, the last one changing fastest. Scratch: the table of a block of rows. */
+/* The elements of a tap as panels have them: whole steps. */
+INLINE i64 packed_depth(const integer_product *p)
+{
+    return p->step ? (p->depth + p->step - 1) / p->step * p->step : p->depth;
+}
+
+#ifdef TILES
+/* Sums of one or two tiles of rows and a panel, and the first of the rows in a block. */
+typedef struct {
+    int32_t sums[2 * TILE_ROWS * 2 * VECTOR] __attribute__((aligned(64)));
+    place at;
+    i64 tile, tiles, width;
+} tile_sums;
+
+static void end_tiles(const integer_product *p, const tile_sums *s, i64 count)
+{
+    place at = s->at;
+    for (i64 i = 0; i < s->tiles; i++) {
+        const i64 r = (s->tile + i) * TILE_ROWS, skipped = r - first_row(s->tile + i, count);
+        at.row = s->at.row + r;
+        at.rows = smaller(TILE_ROWS, count - r);
+        end_sums(&p->end, &at, s->width, s->sums + (i * TILE_ROWS + skipped) * s->width);
+    }
+}
+
+/* Panels from `at` to a last column, by tiles: `rows` are those that irx_find_tiles found. The processor multiplies tiles
+ * while it ends those before.
+ */
+static void multiply_by_tiles(const integer_product *p, place at, i64 last, const char *weights, const int32_t *start,
+                              const tile_rows *rows, i64 count)
+{
+    tile_sums both[2];
+    int done = 0;
+    const i64 taps = taps_of(&p->window), first = at.column;
+    for (i64 width; at.column < last; at.column += width, weights += packed_depth(p) * taps * width) {
+        at.columns = smaller(p->panel * VECTOR, last - at.column);
+        width = (at.columns + VECTOR - 1) / VECTOR * VECTOR;
+        for (i64 tile = 0, tiles; tile * TILE_ROWS < count; tile += tiles, done++) {
+            tile_sums *s = both + done % 2;
+            tiles = count - tile * TILE_ROWS > TILE_ROWS ? 2 : 1;
+            s->at = at, s->tile = tile, s->tiles = tiles, s->width = width;
+            irx_multiply_tiles(rows + tile * taps, tiles, width / VECTOR, taps, p->depth, p->step, weights,
+                               start + at.column - first, s->sums);
+            if (done) end_tiles(p, both + (done + 1) % 2, count);
+        }
+    }
+    if (done) end_tiles(p, both + (done + 1) % 2, count);
+}
+#endif
+
+/* Block: image, group, rows, panels, the last one changing fastest. Scratch: the table of a block of rows; for tiles also
+ * what irx_find_tiles finds, and room for it.
+ */
 EXPORT void irx_integer_product(const void *parameters, i64 block, char *scratch)
 {
     const integer_product *p = parameters;
@@ -109,14 +166,27 @@ EXPORT void irx_integer_product(const void *parameters, i64 block, char *scratch
     const i64 group = block % p->groups, image = block / p->groups;
     const i64 row = start_of(row_part, p->row_parts, tiles) * tile;
     const i64 count = smaller(start_of(row_part + 1, p->row_parts, tiles) * tile, p->rows) - row, pitch = count + 8;
-    const i64 all = taps_of(&p->window) * p->depth * item, padded = (p->columns + VECTOR - 1) / VECTOR * VECTOR;
+    const i64 taps = taps_of(&p->window), all = taps * packed_depth(p) * item, padded = (p->columns + VECTOR - 1) / VECTOR * VECTOR;
     const char **table = (const char **)scratch;
     const float **floats = (const float **)scratch;
     if (item == 1) fill_table_of(&p->window, image, group * p->depth, row, count, pitch, floats, 1);
     else fill_table_of(&p->window, image, group * p->depth, row, count, pitch, floats, 2);
     const char *weights = p->weights + group * padded * all;
-    const i64 last = start_of(panel_part + 1, p->panel_parts, panels);
-    for (i64 i = start_of(panel_part, p->panel_parts, panels); i < last; i++) {
+    const i64 begin = start_of(panel_part, p->panel_parts, panels), end = start_of(panel_part + 1, p->panel_parts, panels);
+#ifdef TILES
+    if (p->step) {
+        tile_rows *found = (tile_rows *)(table + taps * pitch);
+        char *room = (char *)(found + (count + TILE_ROWS - 1) / TILE_ROWS * taps);
+        const place at = {image, row, group * p->columns + begin * width, 0, 0};
+        irx_shape_tiles(p->step);
+        irx_find_tiles((const char *const *)table, pitch, taps, p->depth, count, found, room);
+        multiply_by_tiles(p, at, group * p->columns + smaller(end * width, p->columns), weights + begin * width * all,
+                          p->start + group * padded + begin * width, found, count);
+        irx_shape_tiles(0);
+        return;
+    }
+#endif
+    for (i64 i = begin; i < end; i++) {
         const i64 start = i * width, columns = smaller(width, p->columns - start);
         const place at = {image, row, group * p->columns + start, 0, columns};
         multiply_panel(p, at, (columns + VECTOR - 1) / VECTOR, weights + start * all, p->start + group * padded + start,
