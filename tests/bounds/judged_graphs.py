@@ -1,8 +1,8 @@
 """Random graphs judged in other runtimes, as `irexec judge` does: a false accusation fails.
 
-Each graph is judged in all runtimes of ``--runtimes``, one after the other: OpenVINO in f32 and bf16, ONNX Runtime, which
-gets the graph as irexec exports it, irexec with kernels chosen at random, and the reference kernels whose tensors are
-rounded to f16, bf16 or the factors of tf32. One graph of four is large. A runtime that refuses a graph is asked once.
+Each graph is judged in all runtimes of ``--runtimes``, one after the other: OpenVINO in f32, bf16 and f16, ONNX Runtime,
+which gets the graph as irexec exports it, irexec with kernels chosen at random, and the reference kernels whose tensors
+are rounded to f16, bf16 or the factors of tf32. One graph of four is large. A runtime that refuses a graph is asked once.
 Accusations of OpenVINO that are known to be true are in ``tests.bounds.true_accusations``, and do not fail.
 ``--case NUMBER --write FOLDER`` writes a graph.
 """
@@ -38,7 +38,7 @@ from tests.graphs.making import Made, make
 from tests.sweep.kind import Case, Kind, Outcome
 
 RUNTIMES: Mapping[str, str] = {
-    "openvino": "f32", "openvino-bf16": "bf16", "onnxruntime": "f32", "irexec": "f32",
+    "openvino": "f32", "openvino-bf16": "bf16", "openvino-f16": "f16", "onnxruntime": "f32", "irexec": "f32",
     "numpy-f16": "f16", "numpy-bf16": "bf16", "numpy-tf32": "tf32",
 }  # fmt: skip
 """The arithmetic of each runtime."""
