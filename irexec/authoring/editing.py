@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -155,7 +155,7 @@ class Editing:
             raise ModelError(wrong.placed_message)
         changed = before.snapshot.changed(self.model)
         self.facts.update(changed)
-        changed |= self._keep_variables()
+        changed |= self._keep_variables(before.facts[0])
         _declare(self.model, before.facts[0], self.facts, {inner for node in changed for inner in with_bodies(node)})
         for result in self.model.results:
             # Leave out names of an output that its tensor has lost; without any left, it has all names of the tensor.
@@ -168,18 +168,22 @@ class Editing:
             raise NodeError(new.placed_message, node=new.layer_name or "", reason=new.message)
         self._errors = errors
 
-    def _keep_variables(self) -> set[Node]:
-        """Declare for variables the shapes that they have now, where the declared ones do not admit them and OpenVINO
-        refuses the model; the changed layers."""
+    def _keep_variables(self, before: Mapping[Value, Fact]) -> set[Node]:
+        """Declare for variables the shapes that this step gave them, where the declared ones do not admit them and
+        OpenVINO refuses the model; the changed layers. A variable without initial value has zeros of its shape."""
         changed: set[Node] = set()
         assigned = {node.attributes.get("variable_id"): node for node in self.model.sinks}
         for node in self.model.nodes:
             if node.type != "ReadValue" or "variable_shape" not in node.attributes:
                 continue
             sinks = [assigned[name] for name in (node.attributes.get("variable_id"),) if name in assigned]
-            shapes = [self.facts[value].shape for each in (node, *sinks) for value in each.inputs if value is not None]
+            shapes, given = [], []
+            for port in (port for each in (node, *sinks) for port in each.ports if port.source is not None):
+                old, new = before.get(port.source, port.fact), self.facts[port.source].shape
+                shapes.append(new)
+                given += [] if old is not None and old.shape == new else [new]
             declared = parse_shape(node.attributes["variable_shape"])
-            if any(write_shape(join_shapes(declared, shape)) != write_shape(declared) for shape in shapes):
+            if any(write_shape(join_shapes(declared, shape)) != write_shape(declared) for shape in given):
                 node.attributes["variable_shape"] = write_shape(functools.reduce(join_shapes, shapes))
                 changed.add(node)
         if changed:

@@ -153,6 +153,7 @@ class Arithmetic:
         smallest: the smallest normal number; results below it may be flushed to zero.
         largest: the largest finite number; results above it may be infinite, or saturate.
         tile_unit: unit roundoff of the tiles of Winograd's method; 0 where these are finer than sums.
+        finer_unit: unit roundoff of another type in which a tensor may be held instead; 0 where there is none.
         functions: largest error of functions and of Divide in units in the last place, by the operation; see FUNCTIONS.
     """
 
@@ -163,6 +164,7 @@ class Arithmetic:
     smallest: float
     largest: float
     tile_unit: float = 0.0
+    finer_unit: float = 0.0
     functions: Mapping[str, float] = field(default_factory=dict)
 
     def limit(self, type: str) -> float:
@@ -219,10 +221,12 @@ ARITHMETICS: Mapping[str, Arithmetic] = {
         replace(_arithmetic("f16-winograd", 11, 16), tile_unit=2.0**-11),
         _arithmetic("bf16", 8, 128),
         _arithmetic("bf16-sums", 8, 128, sum_bits=8),
+        replace(_arithmetic("bf16-f16", 8, 16), smallest=2.0**-14, finer_unit=2.0**-11),
     )
 }
 """Arithmetics by name. f16 and bf16 add products in f32; with "-sums" partial sums are rounded to the type as well, and
-with "-winograd" the tiles of convolutions that are computed by Winograd's method."""
+with "-winograd" the tiles of convolutions that are computed by Winograd's method. "bf16-f16": each tensor may be of
+either type, as in a runtime in f16 with a model that has tensors of bf16."""
 
 FUNCTIONS: Mapping[str, Mapping[str, float]] = {
     "ieee": {},
@@ -272,8 +276,15 @@ def joint(a: Arithmetic, b: Arithmetic) -> Arithmetic:
         **{field: max(getattr(a, field), getattr(b, field)) for field in fields},
         largest=min(a.largest, b.largest),
         tile_unit=max(a.tile_unit, b.tile_unit),
+        finer_unit=max(a.finer_unit, b.finer_unit) or _finer(a, b),
         functions={**b.functions, **a.functions},
     )
+
+
+def _finer(a: Arithmetic, b: Arithmetic) -> float:
+    """The unit of the finer one of two types of 16 bits; 0 for f32, in which a tensor is as it is given."""
+    finer, coarser = sorted((a.unit, b.unit))
+    return finer if 2.0**-24 < finer < coarser else 0.0
 
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -346,6 +357,9 @@ class Algebra:
             return x
         ends = floats(x.low), floats(x.high)
         low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
+        if self.arithmetic.finer_unit:
+            finer = replace(self.arithmetic, unit=self.arithmetic.finer_unit)
+            low, high = np.minimum(low, finer.nearest(ends[0])), np.maximum(high, finer.nearest(ends[1]))
         if x.exact.dtype == np.float64 and self.arithmetic.unit >= 2.0**-24:
             # A runtime of a coarser arithmetic may hold f64 in f32, which may lie beyond the number as given.
             low, high = np.minimum(low, _single(ends[0])), np.maximum(high, _single(ends[1]))

@@ -51,6 +51,6 @@ ENVIRONMENTS = option(
     metavar="DIR",
 )
 
-ARITHMETIC_NAMES = ("f64", "f32", "tf32", "f16", "f16-sums", "f16-winograd", "bf16", "bf16-sums")
+ARITHMETIC_NAMES = ("f64", "f32", "tf32", "f16", "f16-sums", "f16-winograd", "bf16", "bf16-sums", "bf16-f16")
 FUNCTION_NAMES = ("ieee", "opencl", "cuda", "estimates")
 """Names of irexec.bounds.ARITHMETICS, which completion must not load."""

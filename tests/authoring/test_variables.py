@@ -30,6 +30,18 @@ def test_a_variable_admits_the_shapes_that_an_edit_gives_it(batch: str, declared
     assert len(ov.Core().read_model(tmp_path / "m.xml").get_sinks()) == 1
 
 
+@pytest.mark.parametrize("step", ["fold", "optimize"])
+def test_a_variable_without_initial_value_keeps_its_shape(step: str) -> None:
+    """It begins with zeros of the declared shape, and what is assigned later may have any."""
+    x = opset.parameter("?", "f32", "x")
+    state = opset.read_value(variable_id="v", variable_shape=[1], variable_type="f32", name="state")
+    y = opset.maximum(state, opset.multiply(x, opset.add(opset.constant([1.0]), opset.constant([2.0]))))
+    model = Model([y], [x], sinks=[opset.assign(y, variable_id="v")])
+    with model.edit() as g:
+        getattr(g, step)()
+    assert model["state"].attributes["variable_shape"] == "1"
+
+
 @pytest.mark.parametrize("version", [3, 6])
 @pytest.mark.parametrize("depends", [True, False])
 def test_assign_3_needs_the_read_value_before_it(version: int, depends: bool, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from irexec.analysis.model import Model
 from irexec.api import to_onnx
 from irexec.bounds import ARITHMETICS
 from irexec.compile.steps import ReferenceCall, Step
-from irexec.dtypes.elements import F32
+from irexec.dtypes.elements import F8E8M0, F32
 from irexec.errors import IrexecError, RunTimeoutError, UnsupportedError
 from irexec.ir.graph import Value
 from irexec.runtime import execute
@@ -181,7 +181,10 @@ def _rounding(arithmetic: str) -> Iterator[None]:
             return round_(array).astype(np.float32) if is_float else array
 
     def call(self: Any, step: Step, reference: ReferenceCall, arrays: list[Any]) -> None:
-        if step.report.type in _PRODUCTS:
+        if any(fact.element is F8E8M0 for fact in step.report.facts):
+            # It has no zero, to which its smallest number is rounded.
+            pass
+        elif step.report.type in _PRODUCTS:
             arrays = [rounded(one, held.nearest_factor) for one in arrays]
         elif step.report.type not in ("ReadValue", "Assign"):
             arrays = [rounded(one, held.nearest) for one in arrays]

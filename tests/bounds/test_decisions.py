@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from irexec.bounds import ARITHMETICS, Interval, Unbounded
+from irexec.bounds.interval import Algebra, joint
 from irexec.testing import Case, case
 from tests.bounds.rows import row_bounds
 
@@ -205,6 +206,17 @@ def test_a_coarser_arithmetic_may_hold_f64_in_f32() -> None:
     (found,) = _intervals(case("MaxPool", 1, x, id="a", kernel=[1], strides=[1], pads_begin=[0], pads_end=[0],
                                rounding_type="floor", auto_pad="explicit"), "bf16")  # fmt: skip
     assert not found.outside(x.astype(np.float32).astype(np.float64)).any()
+
+
+@pytest.mark.parametrize(
+    ("value", "is_inside"), [(-1.60839844, True), (-1.609375, True), (-1.6088419, True), (-1.6079, False)]
+)
+def test_a_tensor_of_either_type_of_16_bits(value: float, is_inside: bool) -> None:
+    """-1.6088419 is -1.609375 in bf16 and -1.60839844 in f16."""
+    found = Algebra(ARITHMETICS["bf16-f16"]).read(Interval.certain(np.float32([-1.6088419])))
+    assert found.outside(np.float32([value])).any() != is_inside
+    assert joint(ARITHMETICS["f16"], ARITHMETICS["bf16"]).finer_unit == ARITHMETICS["f16"].unit
+    assert joint(ARITHMETICS["f32"], ARITHMETICS["bf16"]).finer_unit == 0
 
 
 @pytest.mark.parametrize(("scale", "is_open"), [(4 / 3, True), (1.5, False)])

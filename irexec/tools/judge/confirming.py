@@ -14,7 +14,7 @@ A tensor that is far from all of them, beside their own differences, is accused;
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -67,7 +67,7 @@ def judged(evidence: Evidence, given: Tensors, values: Sequence[Value]) -> list[
     found |= confirmed
     for value in suspects:
         if value not in confirmed:
-            found[value] = _together(evidence, weighed[value][0], given, value in was_run)
+            found[value] = _together(evidence, weighed[value][0], given, value in was_run, confirmed)
     if evidence.opponent.runtime is None and evidence.arithmetic.name in _COARSE:
         for value, (own, _) in weighed.items():
             found[value] = _beside_errors(evidence, own, given, found[value])
@@ -115,7 +115,8 @@ def _alone(
         earlier = evidence.earlier(left, inside_of)
         if earlier is None:
             break
-        inside_of = earlier
+        inside_of, guilty = earlier, {value.node for value in confirmed}
+        left = [value for value in left if guilty.isdisjoint(evidence.region(value, inside_of))]
     return confirmed, was_run
 
 
@@ -262,8 +263,13 @@ class _Regions:
         return all(differ(one.exact, self.near.actual, name) for one in self._bounds)
 
 
-def _together(evidence: Evidence, own: Beside, given: Tensors, was_run: bool) -> JudgedLayer:
-    """The judgement of a tensor outside of its own interval, with more and more of the layers before it."""
+def _together(
+    evidence: Evidence, own: Beside, given: Tensors, was_run: bool, confirmed: Container[Value]
+) -> JudgedLayer:
+    """The judgement of a tensor outside of its own interval, with more and more of the layers before it.
+
+    A region with a layer that is wrong for certain says nothing: its fault shows in what follows it.
+    """
     one, actual = own.judged(), own.actual
     near = evidence.beside(own.value, given, actual, rough=True)
     if isinstance(near.bound, Unbounded) or near.bound.exact.shape != actual.shape:
@@ -275,6 +281,9 @@ def _together(evidence: Evidence, own: Beside, given: Tensors, was_run: bool) ->
         part = evidence.beside(own.value, sources, actual, rough=True) if width else near
         if isinstance(part.bound, Unbounded):
             regions.stopped = part.bound.reason
+            break
+        if guilty := next((one for one in part.nodes if any(value in confirmed for value in one.outputs)), None):
+            regions.stopped = f"{guilty.name!r} in front of it is wrong"
             break
         regions.width = width
         if width:

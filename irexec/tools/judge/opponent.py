@@ -167,6 +167,8 @@ class Opponent:
             raise InputError(f"{name} does not say in which precision it computes: --arithmetic f16, for example")
         # Compressed weights are f16 on their way to f32: what is computed from constants alone does not count.
         written = {_written(facts[value].element) for value in computed if value in facts}
+        if said == "f16" and "bf16" in written:
+            return "bf16-f16"
         return max({said if said in _COARSENESS else "f32", *written}, key=lambda one: _COARSENESS[one])
 
 

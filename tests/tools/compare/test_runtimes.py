@@ -309,3 +309,25 @@ def test_isolated_layers_of_one_model_read_the_same_rounded_tensors(element: str
     options = CompareOptions(b_runtime="reference", precision="f32", isolate=True)
     values = typed(element, np.linspace(0.5, 3, 64)).array
     assert compare(builder.model(), options=options, inputs={"x": values}).agrees
+
+
+def test_a_rounding_to_f16_that_one_model_leaves_out_is_no_difference() -> None:
+    """Weights that one model decompresses in f16, which irexec computes in f32, and the other in f32, stored as f16."""
+    codes = np.random.default_rng(0).integers(0, 255, (16, 16)).astype(np.uint8)
+    x = np.random.default_rng(1).standard_normal((2, 16)).astype(np.float32)
+
+    def model(element: str, scale: float) -> Model:
+        builder = Builder("m")
+        weights = builder.emit("Convert", builder.constant(codes), destination_type=element)
+        weights = builder.emit("Multiply", weights, builder.constant(scale, element))
+        weights = weights if element == "f16" else builder.emit("Convert", weights, destination_type="f16")
+        weights = builder.emit("Reshape", weights, np.array([16, 16]), special_zero=False, name="stored")
+        weights = builder.emit("Convert", weights, destination_type="f32", name="wide")
+        builder.result(builder.emit("MatMul", builder.parameter("f32", (2, 16), "x"), weights, name="product"))
+        return builder.model()
+
+    scale = float(np.float16(0.0123))
+    found = compare(model("f16", scale), model("f32", scale), {"x": x})
+    assert found.agrees and any("rounded to f16 in one of them" in row.agreement.message for row in found.rows)
+    found = compare(model("f16", scale), model("f32", scale * 1.003), {"x": x})
+    assert not found.agrees and found.first is not None

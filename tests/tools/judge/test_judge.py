@@ -119,6 +119,13 @@ def test_layers_that_are_fused_although_they_are_observed_accuse_nobody(monkeypa
     assert found.count("inside") == len(found.layers)
 
 
+def test_a_fault_in_front_accuses_no_layer_that_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wrong product is given in f16, and read in f32: its Softmax is right, and outside from what is observed."""
+    runtime = plant(monkeypatch, damage=setting("product", transpose_b="true"), change=in_f16)
+    found = judge(network(), {"x": IMAGE}, runtime=runtime)
+    assert [one.layer.name for one in found.at] == ["product"]
+
+
 def test_a_folder_with_the_name_of_a_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "irexec").mkdir()
     monkeypatch.chdir(tmp_path)
@@ -133,6 +140,18 @@ def test_weights_of_f16_do_not_make_an_arithmetic_of_f16(monkeypatch: pytest.Mon
     scaled = b.emit("Multiply", b.emit("Add", x, weights), b.emit("Convert", halves, destination_type="f32"))
     b.result(scaled)
     assert judge(b.model(), {"x": np.ones(3, np.float32)}, runtime=plant(monkeypatch)).arithmetic == "f32"
+
+
+def test_a_runtime_in_f16_holds_tensors_of_bf16_in_either_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = irexec.Builder("m")
+    x = b.parameter("f32", (2, 50), "x")
+    b.result(b.emit("Reshape", x, b.constant(np.array([100])), special_zero=False))
+    b.result(b.emit("Convert", x, destination_type="bf16"))
+    monkeypatch.setattr(Faulty, "precision", "f16")
+    given = {"x": np.random.default_rng(0).standard_normal((2, 50)).astype(np.float32)}
+    runtime = plant(monkeypatch, change=lambda value, array: array.astype(np.float16).astype(array.dtype))
+    found = judge(b.model(), given, runtime=runtime)
+    assert (found.verdict, found.arithmetic) == ("agrees", "bf16-f16"), found.sentence
 
 
 def test_a_fault_of_fused_layers(monkeypatch: pytest.MonkeyPatch) -> None:
