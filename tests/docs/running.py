@@ -26,14 +26,14 @@ from tests.docs.pages import Block, blocks, commands, output_of
 from tests.docs.terminal import show, terminal
 from tests.support.paths import ROOT
 
-_TREE = ("irexec", "converters", "tests", "samples", "pyproject.toml", "README.md")
+_TREE = ("irexec", "converters", "tests", "samples", "docs", "pyproject.toml", "README.md")
 _STARTED = 60
 """Seconds within which a process in the background has printed what the page shows."""
 
 _LONGEST = 300
 """Seconds that a command takes at most that needs optional software."""
 
-_LEFT_OUT = shutil.ignore_patterns("__pycache__", "networks", ".*")
+_LEFT_OUT = shutil.ignore_patterns("__pycache__", "_build", "generated", ".*")
 
 
 class NotAnExample(Exception):

@@ -221,6 +221,7 @@ _SHOWS = {
     "add-bound.md": ["python -m pytest", "irexec judge"],
     "add-finding.md": ["python -m pytest", "irexec validate", "irexec explain IR307"],
     "add-command.md": ["python -m pytest tests/cli/test_depth.py", "irexec depth"],
+    "add-fact.md": ["python -m tests.support.signatures", "python -m pytest tests/cli/test_json.py", "irexec compare"],
 }  # fmt: skip
 
 

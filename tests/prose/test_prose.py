@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.pages import blocks
 from tests.prose.rules import Text, chains, refused, texts
 from tests.support.paths import ROOT
 
@@ -23,6 +24,18 @@ def test_docstrings_and_comments() -> None:
         f"{_name(path)}:{text.line}: {objection}"
         for path in _SOURCES
         for text in texts(path.read_text("utf-8"))
+        for objection in text.objections()
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_sources_that_guides_write() -> None:
+    found = [
+        f"{_name(path)}:{block.start + text.line}: {objection}"
+        for path in _PAGES
+        for block in blocks(path.read_text("utf-8"))
+        if block.language == "python" and block.caption
+        for text in texts(block.text)
         for objection in text.objections()
     ]
     assert not found, "\n".join(found)
