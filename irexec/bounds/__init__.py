@@ -6,7 +6,7 @@ usual approximations, ties and edges decided either way where the input lies wit
 operation without a rule has no bound, and is never accused.
 """
 
-from irexec.bounds.evaluate import graph_bounds, operation_bounds, stored_in, unrounded
+from irexec.bounds.evaluate import caches_after, graph_bounds, operation_bounds, stored_in, unrounded
 from irexec.bounds.interval import ARITHMETICS, FUNCTIONS, Arithmetic, Bound, Interval, Unbounded, arithmetic
 from irexec.bounds.registry import EDGES, Layer
 
@@ -20,6 +20,7 @@ __all__ = [
     "Layer",
     "Unbounded",
     "arithmetic",
+    "caches_after",
     "graph_bounds",
     "operation_bounds",
     "stored_in",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from irexec.ir.dims import admits, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import topological
-from irexec.schema.attributes import ElementTypes
+from irexec.schema.attributes import Caches, ElementTypes
 from irexec.schema.registry import resolve
 from irexec.schema.shape_rules import MOVES
 
@@ -183,6 +184,30 @@ def _layer(node: Node, facts: Mapping[Value, Fact], arithmetic: Arithmetic) -> L
         elements = ElementTypes(None if fact is None else fact.element for fact in sources)
         attributes[definition.elements_parameter] = elements
     return Layer(definition, attributes, sources, outputs, arithmetic)
+
+
+class _Kept(Caches):
+    """Holds the intervals of what a rule writes to inputs."""
+
+    def __init__(self) -> None:
+        self.intervals: dict[str, Any] = {}
+
+    def keep(self, name: str, array: Any) -> None:
+        """See Caches."""
+        self.intervals[name] = array
+
+
+def caches_after(node: Node, given: Given, facts: Mapping[Value, Fact], arithmetic: Arithmetic) -> dict[str, Interval]:
+    """The intervals of the inputs that a layer writes, as it leaves them, by their names; those without an error are
+    left out."""
+    kept, layer = _Kept(), _layer(node, facts, arithmetic)
+    arrays = [
+        None if value is None else given[value] if value.node.constant is None else constant_value(value.node.constant)
+        for value in node.inputs
+    ]
+    inputs = [one if one is None or isinstance(one, Interval) else Interval.certain(one) for one in arrays]
+    operation_bounds(replace(layer, attributes={**layer.attributes, "caches": kept}), inputs)
+    return kept.intervals
 
 
 def operation_bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[Bound, ...]:

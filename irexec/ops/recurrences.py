@@ -6,7 +6,7 @@ K and V sizes of a head of keys and values, P rows of a table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated
 
 import numpy as np
@@ -129,28 +129,35 @@ def _selective_ssm_shapes(a: Fact, dt: Fact, b: Fact, x: Fact, c: Fact, recurren
     return _of(element, sizes, "NLHV"), _of(element, sizes, "NHVK")
 
 
-def _paged(
-    table: np.ndarray, out: np.ndarray, step: Step, runs: Sequence[Span], interval: np.ndarray, writes_without: bool
-) -> np.ndarray:
-    """Run the sequences in place: each begins with the row of its first block, and writes its state to the others.
+def rows_of(
+    runs: Sequence[Span], interval: np.ndarray, size: int, writes_without: bool
+) -> Iterator[tuple[Span, int, dict[int, int]]]:
+    """The sequences with tokens, the row that each begins with, of its first block, and its written rows by token.
 
-    It writes the next one after each token whose number, those of earlier runs counted, is a multiple of the interval,
-    and after the last. Without an interval it writes the second one at the end, or none.
+    A sequence writes the next row after each token whose number, those of earlier runs counted, is a multiple of the
+    interval, and after the last. Without an interval it writes the second one at the end, or none.
     """
     check(len(interval) == len(runs), f"cache_interval has {len(interval)} elements, expected {len(runs)}")
     for span, every in zip(runs, interval.tolist(), strict=True):
-        if not span.new:
-            continue
-        before = span.past % every if every > 0 else 0
-        written = (before + span.new - 1) // every + 1 if every > 0 else int(writes_without)
-        rows = span.rows(1 + written, len(table))
-        state, slot = table[rows[0]].copy(), 1
-        for t in range(span.new):
-            out[span.tokens.start + t], state = step(span.tokens.start + t, state)
-            is_last = t == span.new - 1
-            if (every > 0 and ((before + t + 1) % every == 0 or is_last)) or (is_last and written and every <= 0):
-                table[rows[slot]] = state
-                slot += 1
+        if span.new:
+            last = span.new - 1
+            ends = [last] if every > 0 or writes_without else []
+            if every > 0:
+                ends = [t for t in range(span.new) if t == last or (span.past + t + 1) % every == 0]
+            first, *others = span.rows(1 + len(ends), size).tolist()
+            yield span, first, {span.tokens.start + t: row for t, row in zip(ends, others, strict=True)}
+
+
+def _paged(
+    table: np.ndarray, out: np.ndarray, step: Step, runs: Sequence[Span], interval: np.ndarray, writes_without: bool
+) -> np.ndarray:
+    """Run the sequences in place, see ``rows_of``."""
+    for span, first, written in rows_of(runs, interval, len(table), writes_without):
+        state = table[first].copy()
+        for t in range(span.tokens.start, span.tokens.stop):
+            out[t], state = step(t, state)
+            if t in written:
+                table[written[t]] = state
     return out
 
 

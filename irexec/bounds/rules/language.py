@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +15,9 @@ from irexec.bounds.rules.elementwise import INCREASING
 from irexec.bounds.rules.normalization import constant, positive, root, squares
 from irexec.bounds.rules.products import attention
 from irexec.ops.paged import attention_bias, spans
-from irexec.ops.recurrences import delta_rule, l2_normalized
+from irexec.ops.recurrences import delta_rule, l2_normalized, rows_of
 from irexec.ops.rotary import arranged, rotary_factors
+from irexec.schema.attributes import NOT_KEPT
 
 
 @rule("RMS")
@@ -106,29 +109,42 @@ def _earlier(cache: Interval, rows: np.ndarray, slots: np.ndarray) -> Interval:
     return cache.moved(lambda array: array[rows, :, slots].swapaxes(0, 1))
 
 
+Steps = Callable[[int, Any], tuple[Interval, Any]]
+"""Token and state to the bounds of the output and of the next state."""
+
+
 @rule("SelectiveSSM")
 def selective_ssm(
     layer: Layer, a: Interval, dt: Interval, b: Interval, x: Interval, c: Interval, state: Interval
 ) -> tuple[Bound, ...]:
     """A decay by an exponential, a sum of two products and a sum in any order for each token: an element of the state
     has the error of the token before times its decay, and its own roundings."""
-    of, repeats = layer.algebra, x.exact.shape[2] // max(b.exact.shape[2], 1)
-    decay = of.increasing(np.exp, of.multiply(dt, a), INCREASING["Exp"])
-    outputs = []
+    by_token = (one.moved(lambda array: np.moveaxis(array, 1, 0)) for one in (dt, b, x, c))
+    step, outputs = _scan(layer.algebra, a, *by_token), []
     for t in range(x.exact.shape[1]):
-        kept, step, into, new, out = (_token(one, t) for one in (decay, dt, b, x, c))
-        into, out = (one.moved(lambda array: np.repeat(array, repeats, 1)[:, :, None]) for one in (into, out))
-        kept, step = (one.moved(lambda array: array[..., None, None]) for one in (kept, step))
-        new = new.moved(lambda array: array[..., None])
-        state = of.add(of.multiply(state, kept), of.multiply(new, of.multiply(step, into)))
-        outputs.append(of.total(of.multiply(state, out), (-1,), keepdims=False))
+        y, state = step(t, state)
+        outputs.append(y)
     if not outputs:
         return Interval.certain(np.zeros(x.exact.shape)), state
     return joined(lambda *parts: np.stack(parts, 1), *outputs), state
 
 
-def _token(x: Interval, t: int) -> Interval:
-    return x.moved(lambda array: array[:, t])
+def _scan(of: Algebra, a: Interval, dt: Interval, b: Interval, x: Interval, c: Interval) -> Steps:
+    """The step of a selective scan, of intervals with the tokens first."""
+    repeats = x.exact.shape[-2] // max(b.exact.shape[-2], 1)
+    decays = of.increasing(np.exp, of.multiply(dt, a), INCREASING["Exp"])
+
+    def step(t: int, state: Interval) -> tuple[Interval, Interval]:
+        kept, rate, into, new, out = (one.moved(lambda array: array[t]) for one in (decays, dt, b, x, c))
+        into, out = (
+            one.moved(lambda array: np.repeat(array, repeats, -2)[..., None, :]) for one in (into, out)
+        )  # fmt: skip
+        kept, rate = (one.moved(lambda array: array[..., None, None]) for one in (kept, rate))
+        new = new.moved(lambda array: array[..., None])
+        state = of.add(of.multiply(state, kept), of.multiply(new, of.multiply(rate, into)))
+        return of.total(of.multiply(state, out), (-1,), keepdims=False), state
+
+    return step
 
 
 @rule("GatedDeltaNet")
@@ -143,43 +159,63 @@ def gated_delta_net(
     * (value - key . column): a sum in any order, whose terms add up to at most norm(key) * norm(column), and three
     roundings. An output has the error of norm(query) times that of the column, and that of a sum in any order.
     """
+    by_token = [one.moved(lambda array: np.moveaxis(array, 1, 0)) for one in (query, key, value, gate, beta)]
+    step, column, outputs = _delta(layer, *by_token, norm="fuse_qk_l2norm"), _with_errors(state), []
+    for t in range(query.exact.shape[1]):
+        y, column = step(t, column)
+        outputs.append(y)
+    if not outputs:
+        return Interval.certain(np.zeros(value.exact.shape)), state
+    exact, error = column
+    final = layer.algebra.widened(settled(exact, exact, exact), np.broadcast_to(error[..., None, :], exact.shape))
+    return joined(lambda *parts: np.stack(parts, 1), *outputs), final
+
+
+Column = tuple[np.ndarray, np.ndarray]
+"""A state (..., keys, values), and the norm of the error of each of its columns, (..., values)."""
+
+
+def _with_errors(state: Interval) -> Column:
+    return floats(state.exact), np.sqrt((state.radius**2).sum(-2))
+
+
+def _delta(
+    layer: Layer, query: Interval, key: Interval, value: Interval, gate: Interval, beta: Interval, *, norm: str
+) -> Steps:
+    """The step of a gated delta rule on a Column, of intervals with the tokens first; see ``gated_delta_net``."""
     of, attributes = layer.algebra, layer.attributes
     unit, epsilons = of.arithmetic.unit, (attributes["q_l2_norm_eps"], attributes["k_l2_norm_eps"])
     decay = of.increasing(np.exp, gate, INCREASING["Exp"])
-    tokens, size = query.exact.shape[1], query.exact.shape[3]
+    size = query.exact.shape[-1]
     share = float(of.gamma(size + 2))
-    by_token = (np.moveaxis(floats(one.exact), 1, 0) for one in (query, key, value, gate, beta))
-    step = delta_rule(*by_token, epsilons=epsilons if attributes["fuse_qk_l2norm"] else ())
-    repeats = value.exact.shape[2] // max(key.exact.shape[2], 1)
-    q, dq = _norms(of, query, epsilons[0] if attributes["fuse_qk_l2norm"] else None, repeats)
-    k, dk = _norms(of, key, epsilons[1] if attributes["fuse_qk_l2norm"] else None, repeats)
+    arrays = (floats(one.exact) for one in (query, key, value, gate, beta))
+    plain = delta_rule(*arrays, epsilons=epsilons if attributes[norm] else ())
+    repeats = value.exact.shape[-2] // max(key.exact.shape[-2], 1)
+    q, dq = _norms(of, query, epsilons[0] if attributes[norm] else None, repeats)
+    k, dk = _norms(of, key, epsilons[1] if attributes[norm] else None, repeats)
     q, dq = q / np.sqrt(max(size, 1)), (dq + 2 * unit * q) / np.sqrt(max(size, 1))
     b, v = beta.magnitude[..., None], value.magnitude
     grows = np.where(floats(beta.low)[..., None] < 0, 1 + b * k * k, np.maximum(1, b * k * k - 1))
-    exact, error = floats(state.exact), np.sqrt((state.radius**2).sum(2))
-    outputs, errors = [], []
-    for t in range(tokens):
-        at = (slice(None), t)
-        column = np.sqrt((exact**2).sum(2)) + error
-        decayed = decay.magnitude[at][..., None] * column
-        error = decay.magnitude[at][..., None] * error + decay.radius[at][..., None] * column + unit * decayed
-        terms = v[at] + k[at] * decayed
-        change = b[at] * (share * k[at] * decayed + dk[at] * decayed + value.radius[at] + 3 * unit * terms)
-        change += beta.radius[at][..., None] * terms
-        error = grows[at] * error + k[at] * change + dk[at] * b[at] * terms
-        error += 2 * unit * (decayed + k[at] * b[at] * terms) + size * of.arithmetic.smallest
-        found, exact = step(t, exact)
-        outputs.append(found)
-        errors.append(q[at] * error + (share * q[at] + dq[at]) * (np.sqrt((exact**2).sum(2)) + error))
-    final = of.widened(settled(exact, exact, exact), np.broadcast_to(error[:, :, None], exact.shape))
-    if not tokens:
-        return Interval.certain(np.zeros(value.exact.shape)), state
-    y = np.stack(outputs, 1)
-    return of.rounded(of.widened(settled(y, y, y), np.stack(errors, 1))), final
+
+    def step(t: int, state: Column) -> tuple[Interval, Column]:
+        exact, error = state
+        column = np.sqrt((exact**2).sum(-2)) + error
+        decayed = decay.magnitude[t][..., None] * column
+        error = decay.magnitude[t][..., None] * error + decay.radius[t][..., None] * column + unit * decayed
+        terms = v[t] + k[t] * decayed
+        change = b[t] * (share * k[t] * decayed + dk[t] * decayed + value.radius[t] + 3 * unit * terms)
+        change += beta.radius[t][..., None] * terms
+        error = grows[t] * error + k[t] * change + dk[t] * b[t] * terms
+        error += 2 * unit * (decayed + k[t] * b[t] * terms) + size * of.arithmetic.smallest
+        y, exact = plain(t, exact)
+        far = q[t] * error + (share * q[t] + dq[t]) * (np.sqrt((exact**2).sum(-2)) + error)
+        return of.rounded(of.widened(settled(y, y, y), far)), (exact, error)
+
+    return step
 
 
 def _norms(of: Algebra, x: Interval, epsilon: float | None, repeats: int) -> tuple[np.ndarray, np.ndarray]:
-    """Upper bounds of the norm of each vector and of that of its error, (N, L, H, 1)."""
+    """Upper bounds of the norm of each vector and of that of its error, (..., H, 1)."""
     exact = floats(x.exact)
     norm, error = (np.sqrt((part**2).sum(-1, keepdims=True)) for part in (exact, x.radius))
     if epsilon is not None:
@@ -188,10 +224,92 @@ def _norms(of: Algebra, x: Interval, epsilon: float | None, repeats: int) -> tup
         norm = np.sqrt((l2_normalized(exact, epsilon) ** 2).sum(-1, keepdims=True))
         count = float(of.gamma(exact.shape[-1] + 2))
         error = 2 * error / scale + (count + 6 * of.arithmetic.unit) * norm
-    return np.repeat(norm + error, repeats, 2), np.repeat(error, repeats, 2)
+    return np.repeat(norm + error, repeats, -2), np.repeat(error, repeats, -2)
 
 
-@rule("PagedCausalConv1D", "PagedGatedDeltaNet", "PagedSelectiveSSM")
-def from_a_table(layer: Layer, *inputs: Interval | None) -> Bound:
-    """None: the runtime begins with a state of earlier runs, which is in its table."""
-    return Unbounded("the state of earlier runs is in the table of the runtime")
+@rule("PagedGatedDeltaNet")
+def paged_gated_delta_net(
+    layer: Layer, query: Interval, key: Interval, value: Interval, table: Interval, gate: Interval, beta: Interval,
+    *places: Interval,
+) -> Bound:  # fmt: skip
+    """That of GatedDeltaNet, from the state in the table on; in the tables of later runs the norm of the radii of a
+    column is that of its error."""
+    step = _delta(layer, query, key, value, gate, beta, norm="use_qk_l2norm")
+
+    def row(state: Column) -> Interval:
+        exact = state[0].swapaxes(-1, -2)
+        radius = np.broadcast_to(state[1][..., None] / np.sqrt(max(exact.shape[-1], 1)), exact.shape)
+        return settled(exact, exact - radius, exact + radius)
+
+    def begin(one: Interval) -> Column:
+        return _with_errors(one.moved(lambda array: array.swapaxes(-1, -2)))
+
+    return _in_blocks(layer, table, value.exact.shape, step, places, (begin, row, True))
+
+
+@rule("PagedSelectiveSSM")
+def paged_selective_ssm(
+    layer: Layer, a: Interval, dt: Interval, b: Interval, x: Interval, c: Interval, table: Interval, *places: Interval
+) -> Bound:
+    """That of SelectiveSSM, from the state in the table on."""
+    step = _scan(layer.algebra, a, dt, b, x, c)
+    return _in_blocks(layer, table, x.exact.shape, step, places, (_same, _same, False))
+
+
+def _same(state: Interval) -> Interval:
+    return state
+
+
+@rule("PagedCausalConv1D")
+def paged_causal_conv1d(
+    layer: Layer, x: Interval, table: Interval, weight: Interval, bias: Interval, *places: Interval
+) -> Bound:
+    """A sum in any order of products with the last tokens, which the table holds without an error, and a sum."""
+    of, (of_group, kernel) = layer.algebra, weight.exact.shape[1:]
+
+    def step(t: int, state: Interval) -> tuple[Interval, Interval]:
+        new = x.moved(lambda array: array[t][:, None])
+        state = joined(lambda old, one: np.concatenate([old[:, 1:], one], 1), state, new)
+        shared = state.moved(lambda array: np.repeat(array.reshape(-1, of_group, kernel), of_group, 0))
+        y = of.total(of.multiply(shared, weight), (1, 2), keepdims=False)
+        return of.add(y, bias) if bias.exact.size else y, state
+
+    return _in_blocks(layer, table, x.exact.shape, step, places, (_same, _same, True))
+
+
+def _in_blocks(
+    layer: Layer, table: Interval, shape: tuple[int, ...], step: Steps, places: Sequence[Interval],
+    state: tuple[Callable[[Interval], Any], Callable[[Any], Interval], bool],
+) -> Bound:  # fmt: skip
+    """The bound of sequences whose states are in the rows of a table, which is kept as the run leaves it.
+
+    Args:
+        layer, table, shape, step: the layer, its table, the shape of its output, and a step.
+        places: the integers that place the sequences.
+        state: from a row of the table to a state and back, and whether the last one is written without an interval.
+    """
+    if not all(one.is_certain for one in places):
+        return Unbounded("blocks or lengths that are not certain")
+    begins, blocks, block_begins, past, interval = (one.exact for one in places)
+    begin, row, writes_without = state
+    runs = [*spans(shape[0], past, begins, blocks, block_begins)]
+    plan = [*rows_of(runs, interval, len(table.exact), writes_without)]
+    outputs, left = [Interval.certain(np.zeros((0, *shape[1:])))], [table]
+    for span, first, written in plan:
+        # A runtime may run the sequences at once.
+        if any(first in other.values() for others, _, other in plan if others is not span):
+            return Unbounded("a sequence begins with a row that another one writes")
+        one = begin(table.moved(lambda array, first=first: array[first]))  # type: ignore[misc]
+        for t in range(span.tokens.start, span.tokens.stop):
+            y, one = step(t, one)
+            outputs.append(y.moved(lambda array: array[None]))
+            if t in written:
+                left.append(joined(functools.partial(_replaced, at=written[t]), left.pop(), row(one)))
+    layer.attributes.get("caches", NOT_KEPT).keep(layer.definition.caches[0], left[0])
+    return joined(lambda *parts: np.concatenate(parts), *outputs)
+
+
+def _replaced(table: np.ndarray, row: np.ndarray, at: int) -> np.ndarray:
+    found = floats(table).copy()
+    found[at] = row
+    return found

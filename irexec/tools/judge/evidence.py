@@ -129,6 +129,7 @@ class Evidence:
         readings: codes of known differences by layer, if the runtime is OpenVINO.
         stored: the type in which a recording holds all floating-point tensors; None for their own.
         groups: for products whose rows the runtime may quantise, the size of the groups.
+        written: the intervals of inputs that layers have written in earlier steps, and that nobody observes.
     """
 
     opponent: Opponent
@@ -138,6 +139,7 @@ class Evidence:
     readings: Mapping[Node, tuple[str, ...]] = field(default_factory=dict)
     stored: Element | None = None
     groups: Mapping[Node, int] = field(default_factory=dict)
+    written: Mapping[Value, Interval] = field(default_factory=dict)
 
     def region(self, value: Value, given: Container[Value]) -> list[Node]:
         """The layers from which a value is computed, up to observed tensors, in topological order."""
@@ -296,6 +298,8 @@ class Evidence:
 
     def _held(self, value: Value, array: np.ndarray, rough: bool) -> Interval:
         """The interval of an observed tensor: integers are exact, and so are inputs that are given."""
+        if value in self.written:
+            return self.written[value]
         element = self._stored(value, array)
         # An arithmetic of this type reads what it stores.
         if element is None or element.name == self.arithmetic.name:

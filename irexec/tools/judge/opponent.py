@@ -15,6 +15,7 @@ from irexec.analysis.model import Model, find_port
 from irexec.analysis.portability import DIFFERENCES
 from irexec.analysis.portability.findings import differences
 from irexec.analysis.shape_inference import Inference, infer_shapes
+from irexec.bounds import Arithmetic, Interval, caches_after
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.compile.passes.quantise_activations import quantised_products
 from irexec.dtypes.elements import BF16, F16, Element
@@ -23,6 +24,7 @@ from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import values_by_name
+from irexec.ops.paged import paged_attention_extension
 from irexec.schema.attributes import Caches, ElementTypes
 from irexec.schema.registry import resolve
 from irexec.tools.compare.inputs import recorded_inputs
@@ -239,6 +241,20 @@ class Runs:
                 else:
                     following |= {caches[name]: array for name, array in left.items()}
         return [*steps]
+
+    def written(self, index: int, held: Arithmetic) -> dict[Value, Interval]:
+        """The intervals of inputs, such as tables of states, that layers have computed in the steps before."""
+        if not index:
+            return {}
+        found, step = self.written(index - 1, held), self.seen[index - 1]
+        for node in self.side.order:
+            caches = _caches(node) if node not in self.unknown else {}
+            sources = [value for value in node.inputs if value is not None and value.node.constant is None]
+            # Attention copies keys and values, without an error.
+            if caches and node.type != paged_attention_extension.type and all(value in step for value in sources):
+                left = caches_after(node, {**step, **found}, self.facts, held)
+                found = found | {caches[name]: one for name, one in left.items()}
+        return found
 
     @cached_property
     def plain(self) -> list[Tensors]:

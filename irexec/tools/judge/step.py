@@ -100,8 +100,9 @@ class Step:
         """The evidence about the runtime."""
         runs = self.runs
         held = arithmetic(self.arithmetic, runs.opponent.functions)
+        written = runs.written(self.index, held)
         return Evidence(
-            runs.opponent, runs.side, runs.facts, held, runs.known, runs.opponent.stored, runs.groups
+            runs.opponent, runs.side, runs.facts, held, runs.known, runs.opponent.stored, runs.groups, written
         )  # fmt: skip
 
     @cached_property
