@@ -233,6 +233,8 @@ def _rotate(keys: np.ndarray, rows: np.ndarray, rotated: np.ndarray, deltas: np.
     if not rotated.size or not table.size:
         return
     half = keys.shape[3] // 2
+    wrong = rotated[(rotated < 0) | (rotated >= len(keys))]
+    check(not wrong.size, f"rotated_block_indices has {wrong[:1].tolist()}, expected 0 to {len(keys) - 1}")
     check(table.size % keys.shape[3] == 0, f"rotation_trig_lut has {table.size} elements for heads of {keys.shape[3]}")
     angles, deltas = table.reshape(-1, 2 * half), deltas.reshape(len(rotated), -1)
     check(

@@ -327,7 +327,17 @@ def _with_positions(found: _Rotation) -> _Rotation:
     if len(sources) != 2 or sources[0][1] is not sources[1][1]:
         return found
     cos, sin = sources[0][0], sources[1][0]
-    return found if cos is None or sin is None else replace(found, cos=cos, sin=sin, positions=sources[0][1])
+    places = _unchecked(sources[0][1])
+    return found if cos is None or sin is None else replace(found, cos=cos, sin=sin, positions=places)
+
+
+def _unchecked(value: Value | None) -> Value | None:
+    """Integers before the check of their range, which writes each to its own index or ends the run."""
+    node = producer_of(value, "ScatterElementsUpdate")
+    choice = None if node is None else producer_of(node.inputs[1], "Broadcast")
+    choice = None if choice is None else producer_of(choice.inputs[0], "Select")
+    is_check = choice is not None and producer_of(choice.inputs[1], "Range") is not None
+    return node.inputs[0] if node is not None and is_check and node.inputs[0] is node.inputs[2] else value
 
 
 def _without(value: Value | None, type: str, axis: int) -> Value | None:

@@ -107,6 +107,12 @@ def rotate(ctx: TranslationContext, x: Value, cos: Value, sin: Value, interleave
     return y if rest is None else ctx.emit("Concat", y, rest, axis=3)
 
 
+def angles(ctx: TranslationContext, places: Expression, *caches: Value) -> list[Value]:
+    """The rows of tables of cosines and sines at these positions; a position that they do not have is an error."""
+    inside = places.checked("positions in range", places >= 0, places < Expression(ctx, ctx.size(caches[0], 0)))
+    return [ctx.emit("Gather", cache, inside.value, ctx.constant(0)) for cache in caches]
+
+
 def rms_of_heads(ctx: TranslationContext, x: Value, weight: Value, epsilon: float) -> Value:
     """Each head divided by the root of its mean square, times the weight, (size)."""
     wide = Expression(ctx, ctx.convert(x, F32))

@@ -145,6 +145,26 @@ class Expression:
         """A vector as a matrix with one column."""
         return Expression(self.ctx, self.ctx.unsqueeze(self.value, [1]))
 
+    def checked(self, what: str, *conditions: Expression) -> Expression:
+        """The same integers. Where a condition, of their shape, is false, a run ends with an error that has ``what``.
+
+        IR has no assertion: each integer is written to its own index, or to one that does not exist.
+        """
+        ctx, is_sound = self.ctx, conditions[0]
+        for condition in conditions[1:]:
+            is_sound = is_sound & condition
+        known = ctx.known(is_sound.value)
+        if known is not None and known.all():
+            return self
+        axis = max(ctx.rank(self.value) - 1, 0)
+        whole = self if ctx.rank(self.value) else self.unsqueeze(0)
+        size = Expression(ctx, ctx.size(whole.value, axis))
+        index = is_sound.select(arange(ctx, 0, size, I64), size).value
+        name = f"{ctx.name}/{what}"
+        operands = whole.value, ctx.full(index, ctx.shape_of(whole.value)), whole.value, ctx.constant(axis)
+        found = ctx.builder.emit("ScatterElementsUpdate", *operands, version=3, name=name)
+        return Expression(ctx, found if whole is self else ctx.scalar(found))
+
     def __matmul__(self, other: Expression) -> Expression:
         return self._with("MatMul", self, other)
 

@@ -20,9 +20,15 @@ class Sequences:
     """
 
     def __init__(self, ctx: TranslationContext, tokens: Value, bounds: Value) -> None:
-        """``bounds`` is (batch + 1): the first token of each sequence, and the number of tokens."""
+        """``bounds`` is (batch + 1): the first token of each sequence, and the number of tokens; anything else is an
+        error."""
         self.ctx, self.tokens = ctx, tokens
-        wide = ctx.convert(bounds, I64)
+        given, count = Expression(ctx, ctx.convert(bounds, I64)), ctx.unsqueeze(ctx.size(tokens, 0), [0])
+        before = ctx.emit("Slice", given.value, [0], [-2], [1], [0])
+        low = Expression(ctx, ctx.emit("Concat", [0], before, count, axis=0))
+        first = positions(ctx, given.value, 0).equals(0)
+        high = first.select(0, Expression(ctx, count))
+        wide = given.checked("sequences in order", given >= low, given <= high).value
         self.starts = Expression(ctx, ctx.emit("Slice", wide, [0], [-1], [1], [0]))
         ends = Expression(ctx, ctx.emit("Slice", wide, [1], [1 << 31], [1], [0]))
         self.lengths = ends - self.starts

@@ -8,6 +8,7 @@ from converters.onnx.algorithms.attention import (
     Heads,
     Mask,
     Scores,
+    angles,
     attend,
     join_heads,
     repeat_heads,
@@ -110,9 +111,7 @@ def rotary_embedding(
 ) -> Value:  # fmt: skip
     """Source: ONNX RotaryEmbedding-23."""
     if position_ids is not None:
-        cos_cache, sin_cache = (
-            ctx.emit("Gather", cache, position_ids, ctx.constant(0)) for cache in (cos_cache, sin_cache)
-        )
+        cos_cache, sin_cache = angles(ctx, Expression(ctx, position_ids), cos_cache, sin_cache)
     if ctx.rank(x) == 4:
         return rotate(ctx, x, cos_cache, sin_cache, bool(interleaved), rotary_embedding_dim)
     if not num_heads:

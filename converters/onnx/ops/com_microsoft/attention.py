@@ -14,6 +14,7 @@ from converters.onnx.algorithms.attention import (
     Heads,
     Mask,
     Scores,
+    angles,
     attend,
     inserted,
     join_heads,
@@ -217,7 +218,8 @@ def multi_head_attention(
 
 
 def _scalar_length(ctx: TranslationContext, length: Value) -> Expression:
-    return Expression(ctx, ctx.scalar(ctx.convert(length, I64)))
+    found = Expression(ctx, ctx.scalar(ctx.convert(length, I64)))
+    return found.checked("past_sequence_length in range", found >= 0)
 
 
 def _appended(ctx: TranslationContext, past: Value | None, new: Value, start: Expression | None) -> tuple[Value, Value]:
@@ -329,7 +331,7 @@ def rotary_embedding(
     position = Expression(ctx, ctx.convert(position_ids, I64))
     if ctx.rank(position_ids) == 1:
         position = (positions(ctx, x, 2) + position).unsqueeze(0)
-    cos, sin = (ctx.emit("Gather", cache, position.value, ctx.constant(0)) for cache in (cos_cache, sin_cache))
+    cos, sin = angles(ctx, position, cos_cache, sin_cache)
     y = rotate(ctx, x, cos, sin, bool(interleaved), rotary_embedding_dim)
     y = y if scale == 1.0 else ctx.emit("Multiply", y, ctx.constant(scale, y))
     return join_heads(ctx, y) if flat else y

@@ -16,6 +16,7 @@ from converters.onnx.ops.com_microsoft.quantization import packed_bits
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import F32, element
 from irexec.errors import ConversionError, OpError
+from irexec.ir.dims import may_equal
 from irexec.ir.graph import Value
 from irexec.schema.opdef import Rank
 
@@ -115,6 +116,10 @@ def _mixed(
     count = ctx.sizes(logits)[1]
     if given.k < 1 or (isinstance(count, int) and given.k > count):
         raise OpError(f"k is {given.k}, expected 1 to the number of experts, {count}")
+    for projection in (*products, *(() if third is None else (third,))):
+        have = ctx.sizes(projection.weights, "the expert weights")[0]
+        if not may_equal(count, have):
+            raise OpError(f"the router has {count} experts, the weights of a layer have {have}")
     tokens = x if ctx.rank(x) == 2 else ctx.emit("Reshape", x, [-1, _width(ctx, x)], special_zero=False)
     # OpenVINO's CPU plugin does not broadcast one sample to constant weights of several.
     experts = ctx.unsqueeze(ctx.size(products[0].weights, 0), [0])

@@ -12,6 +12,7 @@ from converters.onnx.algorithms.attention import (
     Heads,
     Mask,
     Scores,
+    angles,
     attend,
     inserted,
     join_heads,
@@ -119,6 +120,9 @@ def group_query_attention(
         )
     )  # fmt: skip
     total = Expression(ctx, ctx.scalar(ctx.convert(total_sequence_length, I64)))
+    if past_key is not None and not given.sliding_window_cache:
+        most = Expression(ctx, ctx.size(past_key, 2)) + Expression(ctx, ctx.size(first, 2))
+        total = total.checked("total_sequence_length in range", total >= 1, total <= most)
     lengths = _lengths(ctx, first, seqlens_k, total, query_seqlens)
     if given.do_rotary:
         if cos_cache is None or sin_cache is None:
@@ -133,8 +137,8 @@ def group_query_attention(
             places = is_prompt.select((start + steps).unsqueeze(0), places)
         if query_seqlens is not None:
             # Rows after the last token may be beyond the table.
-            places = places.minimum(Expression(ctx, ctx.size(cos_cache, 0)) - 1)
-        cos, sin = (ctx.emit("Gather", cache, places.value, ctx.constant(0)) for cache in (cos_cache, sin_cache))
+            places = (steps < lengths.count.column()).select(places, Expression(ctx, ctx.constant(0)))
+        cos, sin = angles(ctx, places, cos_cache, sin_cache)
         width = ctx.sizes(cos_cache)[-1]
         if not isinstance(width, int):
             raise OpError(f"the width of {ctx.fact(cos_cache)} is not known")
@@ -208,8 +212,10 @@ def _lengths(
     length = Expression(ctx, ctx.size(query, 2))
     if query_seqlens is not None:
         count = Expression(ctx, ctx.convert(query_seqlens, I64))
-        return _Lengths(after - count, count, after)
-    return _Lengths(length.equals(total).select(0, after - length), length, after)
+        before = after - count
+    else:
+        count, before = length, length.equals(total).select(0, after - length)
+    return _Lengths(before.checked("seqlens_k in range", before >= 0), count, after)
 
 
 @dataclass(frozen=True)

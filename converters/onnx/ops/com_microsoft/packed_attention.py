@@ -12,6 +12,7 @@ from converters.onnx.algorithms.attention import (
     Heads,
     Mask,
     Scores,
+    angles,
     attend,
     join_heads,
     repeat_heads,
@@ -90,7 +91,8 @@ def _by_sequence(
 @translates("RemovePadding", domain=COM_MICROSOFT)
 def remove_padding(ctx: TranslationContext, x: Annotated[Value, Rank(3)], counts: Vector) -> tuple[Value, ...]:
     """The tokens before each end; their offsets, then those of the padding; the bounds; and the maximum length."""
-    wide = Expression(ctx, ctx.convert(counts, I64))
+    wide, length = Expression(ctx, ctx.convert(counts, I64)), Expression(ctx, ctx.size(x, 1))
+    wide = wide.checked("sequence_token_count in range", wide >= 0, wide <= length)
     used = positions(ctx, x, 1).unsqueeze(0) < wide.column()
     flags = ctx.emit("Reshape", used.value, [-1], special_zero=False)
     tokens, rest = (
@@ -164,7 +166,8 @@ def paged_attention(
     """Attention of packed tokens over pages (blocks, block size, heads, size), which the new keys and values enter.
 
     A token is at position past + local of its sequence, in page ``position // block size`` of its row of block_table.
-    Tokens of slot -1, or whose page is -1, are not stored; keys of such pages are hidden.
+    Tokens of slot -1, or whose page does not exist, are not stored; keys of such pages are hidden. Lengths beyond
+    block_table, and slots that do not exist, are errors, in place of the zeros of ONNX Runtime's CUDA kernel.
     """
     given.check()
     if value_cache is None:
@@ -174,7 +177,9 @@ def paged_attention(
         raise OpError("the queries are missing")
     heads = split_packed_heads(ctx, row[0], row[1], row[2], given.num_heads, given.kv_num_heads)
     sequences = Sequences(ctx, query, cumulative_sequence_length)
+    pages = _Pages(ctx, key_cache, Expression(ctx, ctx.convert(block_table, I64)))
     past = Expression(ctx, ctx.convert(past_seqlens, I64))
+    past = past.checked("past_seqlens in range", past >= 0, past + sequences.lengths <= pages.capacity())
     place = sequences.of_owner(past) + sequences.local
     first, second = heads.query, heads.key
     if q_norm_weight is not None and k_norm_weight is not None:
@@ -183,21 +188,22 @@ def paged_attention(
     if given.do_rotary:
         if cos_cache is None or sin_cache is None:
             raise OpError("do_rotary needs cos_cache and sin_cache")
-        cos, sin = (sequences.rows(cache, place).unsqueeze(0).value for cache in (cos_cache, sin_cache))
+        cos, sin = angles(ctx, place.unsqueeze(0), cos_cache, sin_cache)
         width = 2 * ctx.static(cos_cache, "cos_cache")[1]
         first, second = (rotate(ctx, x, cos, sin, bool(given.rotary_interleaved), width) for x in (first, second))
-    pages = _Pages(ctx, key_cache, Expression(ctx, ctx.convert(block_table, I64)))
     slots = pages.slot(sequences.owner, place)
     if slot_mapping is not None:
         slots = Expression(ctx, ctx.convert(slot_mapping, I64))
+        slots = slots.checked("slot_mapping in range", slots >= -1, slots < pages.count)
     caches = [pages.stored(cache, new, slots) for cache, new in ((key_cache, second), (value_cache, heads.value))]
     length = sequences.longest()
     queries = ctx.transpose(sequences.padded(_tokens(ctx, first), length), [0, 2, 1, 3])
-    keys, values = (repeat_heads(ctx, pages.read(cache), given.num_heads) for cache in caches)
+    used = pages.mapped() & (arange(ctx, 0, pages.capacity(), I64).unsqueeze(0) < (past + sequences.lengths).column())
+    keys, values = (repeat_heads(ctx, pages.read(cache, used), given.num_heads) for cache in caches)
     own = past.unsqueeze(1, 2, 3) + arange(ctx, 0, length, I64).column()
     columns = positions(ctx, keys, 2)
     limit = own if given.is_causal else (past + sequences.lengths - 1).unsqueeze(1, 2, 3)
-    seen = (columns <= limit) & pages.mapped().unsqueeze(1, 2)
+    seen = (columns <= limit) & used.unsqueeze(1, 2)
     if given.local_window_size > 0:
         seen = seen & (columns > own - given.local_window_size)
     mask = Mask()
@@ -228,6 +234,10 @@ class _Pages:
         self.block = Expression(ctx, ctx.size(cache, 1))
         self.count = Expression(ctx, ctx.size(cache, 0)) * self.block
 
+    def capacity(self) -> Expression:
+        """The number of entries of a row of the table."""
+        return Expression(self.ctx, self.ctx.size(self.table.value, 1)) * self.block
+
     def slot(self, owner: Expression, place: Expression) -> Expression:
         """The slot of each token; the number of slots or more if its page does not exist."""
         pages = Expression(self.ctx, self.ctx.size(self.table.value, 1))
@@ -250,14 +260,15 @@ class _Pages:
         kept = ctx.emit("Slice", updated, [0], [-1], [1], [0])
         return cast("Value", ctx.emit("Reshape", kept, ctx.shape_of(cache), special_zero=False))
 
-    def read(self, cache: Value) -> Value:
-        """The pages of each sequence, (batch, heads, pages * block size, size)."""
+    def read(self, cache: Value, used: Expression) -> Value:
+        """The pages of each sequence, (batch, heads, pages * block size, size); zeros for entries that are not used."""
         ctx = self.ctx
         blocks = Expression(ctx, ctx.size(cache, 0))
         index = self.table.maximum(0).minimum(blocks - 1)
         pages = ctx.emit("Gather", cache, index.value, ctx.constant(0))
         joined = ctx.emit("Reshape", pages, [0, -1, *self.sizes], special_zero=True)
-        return ctx.transpose(joined, [0, 2, 1, 3])
+        kept = used.unsqueeze(2, 3).select(Expression(ctx, joined), Expression(ctx, ctx.constant(0, cache)))
+        return ctx.transpose(kept.value, [0, 2, 1, 3])
 
     def mapped(self) -> Expression:
         """Whether the page of each entry exists, (batch, pages * block size)."""

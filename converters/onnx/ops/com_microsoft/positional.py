@@ -36,9 +36,11 @@ def m_rotary_embedding(
     else:
         axes = [axis for axis, count in enumerate(mrope_section) for _ in range(count)]
     # (batch, length, half): the position of each angle; then the angle of that row and column of the cache.
-    by_angle = ctx.transpose(ctx.emit("Gather", position_ids, axes, ctx.constant(0)), [1, 2, 0])
+    places, rows = Expression(ctx, ctx.convert(position_ids, I64)), Expression(ctx, ctx.size(cos_cache, 0))
+    places = places.checked("positions in range", places >= 0, places < rows)
+    by_angle = ctx.transpose(ctx.emit("Gather", places.value, axes, ctx.constant(0)), [1, 2, 0])
     columns = arange(ctx, 0, Expression(ctx, ctx.constant(half)), I64)
-    index = Expression(ctx, ctx.convert(by_angle, I64)) * half + columns
+    index = Expression(ctx, by_angle) * half + columns
     cos, sin = (
         ctx.emit("Gather", ctx.reshape(cache, [-1]), index.value, ctx.constant(0)) for cache in (cos_cache, sin_cache)
     )

@@ -10,6 +10,7 @@ from typing import Annotated
 from converters.onnx.algorithms.attention import (
     Heads,
     Mask,
+    angles,
     attend,
     inserted,
     join_heads,
@@ -48,13 +49,16 @@ def sparse_attention(
     length = Expression(ctx, ctx.size(heads.query, 2))
     total = Expression(ctx, ctx.scalar(ctx.convert(total_sequence_length, I64)))
     totals = Expression(ctx, ctx.convert(key_total_sequence_lengths, I64))
+    most = Expression(ctx, ctx.size(past_key, 2))
+    totals = totals.checked("key_total_sequence_lengths in range", totals >= 1, (totals <= total) & (total <= most))
     before = length.equals(total).select(0, totals - length)
+    before = before.checked("key_total_sequence_lengths in range", before >= 0)
     places = before.column() + positions(ctx, heads.query, 2)
     first, second = heads.query, heads.key
     if do_rotary:
         if cos_cache is None or sin_cache is None:
             raise OpError("do_rotary needs cos_cache and sin_cache")
-        cos, sin = (ctx.emit("Gather", cache, places.value, ctx.constant(0)) for cache in (cos_cache, sin_cache))
+        cos, sin = angles(ctx, places, cos_cache, sin_cache)
         width = 2 * ctx.static(cos_cache, "cos_cache")[1]
         first, second = (rotate(ctx, x, cos, sin, bool(rotary_interleaved), width) for x in (first, second))
     caches = [inserted(ctx, past, new, before) for past, new in ((past_key, second), (past_value, heads.value))]
@@ -74,13 +78,18 @@ def sparse_attention(
 def _block_mask(ctx: TranslationContext, rows: Value, columns: Value) -> Value:
     """1 for each block, (layouts, blocks, blocks), in compressed rows (layouts, blocks + 1) and (layouts, entries)."""
     bounds, index = (Expression(ctx, ctx.convert(part, I64)) for part in (rows, columns))
-    count = Expression(ctx, ctx.size(rows, 1)) - 1
+    count, most = Expression(ctx, ctx.size(rows, 1)) - 1, Expression(ctx, ctx.size(columns, 1))
+    before = Expression(ctx, ctx.emit("Pad", bounds.value, [0, 1], [0, -1], ctx.constant(0), pad_mode="constant"))
+    high = positions(ctx, rows, 1).equals(0).select(0, most)
+    bounds = bounds.checked("block_row_indices in order", bounds >= before, bounds <= high)
     entries = positions(ctx, columns, 1)
     ends = Expression(ctx, ctx.emit("Slice", bounds.value, [1], [1 << 31], [1], [1])).unsqueeze(1)
     passed = (ends <= entries.unsqueeze(0, 2)).to(I64)
     row = Expression(ctx, ctx.emit("ReduceSum", passed.value, [2], keep_dims=False))
-    # Entries after the last one, and padding of -1, go to a place that is cut off.
-    place = ((row < count) & (index >= 0)).select(row * count + index, count * count)
+    # Entries after the last one go to a place that is cut off.
+    used = row < count
+    index = index.checked("block_col_indices in range", ~used | ((index >= 0) & (index < count)))
+    place = used.select(row * count + index, count * count)
     layouts = ctx.unsqueeze(ctx.size(rows, 0), [0])
     area = (count * count + 1).unsqueeze(0).value
     zeros = ctx.full(ctx.constant(0), ctx.emit("Concat", layouts, area, axis=0))
