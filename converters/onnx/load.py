@@ -264,6 +264,17 @@ def declared_shape(tensor: onnx.TypeProto.Tensor) -> PartialShape:
     return tuple(_size(dim) for dim in tensor.shape.dim)
 
 
+def of_window(graph: onnx.GraphProto, name: str, shape: PartialShape) -> PartialShape:
+    """The shape of an input; a cache with the entries of a window is at least as long as the window."""
+    for node in graph.node:
+        if node.op_type == "GroupQueryAttention" and name in node.input[3:5] and len(shape or ()) == 4:
+            given = {one.name: one.i for one in node.attribute}
+            least = given.get("local_window_size", 0) if given.get("sliding_window_cache") else 0
+            if shape is not None and isinstance(shape[2], Dim) and shape[2].lo < least:
+                return (*shape[:2], Dim(least), shape[3])
+    return shape
+
+
 def declared_shapes(path: str | Path) -> dict[str, PartialShape]:
     """The shapes of the inputs of an .onnx file by name; dimensions with a name are symbols."""
     return {info.name: declared_shape(info.type.tensor_type) for info in parse(path)[0].graph.input}

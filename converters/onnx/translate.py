@@ -9,7 +9,7 @@ import onnx
 
 from converters.onnx.blocked_layout import without_blocks
 from converters.onnx.graphs import Objections, opsets_of
-from converters.onnx.load import Source, contradictions, declared_shape, external_files_of, load
+from converters.onnx.load import Source, contradictions, declared_shape, external_files_of, load, of_window
 from converters.onnx.operators import early_operators, refusal, unsupported
 from converters.onnx.scope import Scope
 from converters.onnx.tensors import ScoresByLabel, element_of
@@ -113,7 +113,7 @@ class MainGraph(Scope):
         name, tensor = info.name, info.type.tensor_type
         if not info.type.HasField("tensor_type"):
             raise ConversionError(f"input {name!r} of the graph is not a tensor", unsupported=True)
-        shape = self.inputs[name] if name in self.inputs else declared_shape(tensor)
+        shape = self.inputs[name] if name in self.inputs else of_window(self.graph, name, declared_shape(tensor))
         try:
             return self.builder.parameter(element_of(tensor.elem_type), shape, name, [name])
         except UnsupportedError as error:

@@ -12,7 +12,7 @@ import numpy as np
 from irexec.analysis.model import Model, Port
 from irexec.errors import InputError, ModelError
 from irexec.io.reading import read_json
-from irexec.ir.dims import ANY, PartialShape, Size
+from irexec.ir.dims import ANY, PartialShape, Size, low
 from irexec.ir.graph import Node, Value
 from irexec.ops.paged import paged_attention_extension
 from irexec.reading import read_model
@@ -96,7 +96,8 @@ class ExportedModel:
         self.logits = _logits(self.model)
 
     def _sizes(self, port: Port, returned: Port | None, written: tuple[Node, str] | None) -> tuple[int, ...]:
-        """The shape of a cache of one sequence without tokens; of one in blocks, without blocks.
+        """The shape of a cache of one sequence without tokens, or with the fewest that the model accepts, as one of a
+        window has; of one in blocks, without blocks.
 
         Raises:
             InputError: the rank, or the size of a head, is not known.
@@ -112,7 +113,7 @@ class ExportedModel:
             known[-1] = self._head_size(port)
         if len(known) == _HEADS and "block_table" in self._names and not isinstance(known[1], int):
             known[1] = _BLOCK
-        return tuple(size if isinstance(size, int) else int(i == 0) for i, size in enumerate(known))
+        return tuple(max(low(size), int(i == 0 and not isinstance(size, int))) for i, size in enumerate(known))
 
     def _head_size(self, port: Port) -> int:
         """The size of a head in genai_config.json or config.json, which the shape of a cache leaves open."""
