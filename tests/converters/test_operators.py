@@ -5,6 +5,7 @@ from __future__ import annotations
 import tracemalloc
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -431,3 +432,26 @@ def test_a_product_of_integers_times_infinity() -> None:
         helper.make_graph([node], "g", shaped[:1], shaped[1:]), opset_imports=[helper.make_opsetid("", 17)]
     )
     assert run(model, np.ones((2, 2), np.int32))[0].shape == (2, 2)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("zero", [False, True])
+def test_weights_in_blocks_have_an_axis_of_blocks(axis: int, zero: bool) -> None:
+    """OpenVINO's CPU plugin is wrong where each element of 4 bits has a scale of its own (IR989)."""
+    rng, kind = np.random.default_rng(axis), ml_dtypes.int4
+    shape, scales = ((4, 6), (2, 6)) if axis == 0 else ((6, 4), (6, 2))
+    constants: dict[str, np.ndarray] = {"w": rng.integers(-8, 8, shape).astype(kind)}
+    constants["s"] = rng.uniform(0.5, 1.5, scales).astype(np.float32)
+    if zero:
+        constants["z"] = rng.integers(-8, 8, scales).astype(kind)
+    step = f"d = DequantizeLinear <axis: int = {axis}, block_size: int = 2> ({', '.join(constants)})"
+    product = "MatMul (x, d)" if axis == 0 else "Gemm <transB: int = 1> (x, d)"
+    model = model_of(f"(float[3,4] x) => (float[3,6] y) {{ {step} y = {product} }}", 21, **constants)
+    x = rng.standard_normal((3, 4)).astype(np.float32)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_allclose(run(model, x)[0], expected, rtol=1e-5)
+    converted = converters.convert(model)
+    held = {node.constant.shape for node in converted.walk() if node.constant and node.constant.element.name == "i4"}
+    split, points = ((2, 2, 6), (2, 1, 6)) if axis == 0 else ((6, 2, 2), (6, 2, 1))
+    assert held == ({split, points} if zero else {split})
+    assert [one.code for one in irexec.validate(converted, portability=True)] == []

@@ -464,28 +464,34 @@ def _rounded_reciprocal(layer: ExaminedLayer) -> bool:
 @difference(
     "IR989", "weights in odd groups", ("MatMul",), "CPU plugin", "values", since="2024.6",
     does="the CPU plugin gives wrong products with weights in groups of some sizes: of i8 or u8 in groups of more than "
-    "4 that are not multiples of 4, of i4 or u4 in odd groups of more than 4, or in groups of more than 32 that are "
-    "not multiples of 32",
+    "4 that are not multiples of 4, of i4 or u4 in odd groups of more than 4, in groups of more than 32 that are "
+    "not multiples of 32, or with a scale for each element",
     example='<layer name="codes" type="Const" version="opset1">\n'
     '  <data element_type="i8" shape="64,16,6"/>\n</layer>\n'
     '<layer name="product" type="MatMul" version="opset1">\n  <data transpose_b="true"/>\n</layer>',
     repair="Compress in groups of 32, 64 or 128, or with one scale for each channel.",
 )  # fmt: skip
 def _odd_groups(layer: ExaminedLayer) -> bool:
-    """Weights of three axes, the last of which is a group, that a Reshape joins.
+    """Weights of three axes, one of which is a group, that a Reshape joins; or of two, with scales of their shape.
 
     2024.6 and 2026.4 were asked, without dynamic quantisation, beside the product in f32: i8 in groups of 6, u8 of 10,
     i4 of 7 and u4 of 48 are wrong; i8 of 12 and 16 and u4 of 32 are right. 2023.3 is right for i8 in groups of 6, wrong
     for u4 in groups of 48, and ends the process for u8 of 10 and i4 of 7.
     """
-    constant, is_grouped, _ = decompressed(layer.node.inputs[1])
-    if constant is None or not is_grouped or len(constant.shape) != 3 or constant.shape[1] == 1:
+    constant, is_grouped, shapes = decompressed(layer.node.inputs[1])
+    if constant is None or len(constant.shape) != 2 + is_grouped:
         return False
-    size = constant.shape[2]
+    is_packed = constant.element.name in ("i4", "u4")
+    row = constant.shape[1:] if layer["transpose_b"] else constant.shape[:-1]
+    if not is_grouped:
+        return is_packed and row[0] > 2 and constant.shape in shapes and constant.count > row[0]
+    groups, size = row
+    if groups == 1:
+        return False
     if constant.element.name in ("i8", "u8"):
         return size > 4 and size % 4 > 0
     wide = 32 if size % 2 == 0 else 4
-    return constant.element.name in ("i4", "u4") and size > wide and size % 32 > 0
+    return is_packed and size > wide and size % 32 > 0
 
 
 def decompressed(weights: Value | None) -> tuple[Constant | None, bool, list[tuple[int, ...]]]:

@@ -186,16 +186,21 @@ def divided(by: float) -> Model:
     return builder.model()
 
 
-def in_groups(size: int, element: str = "i8") -> Model:
-    """A product with weights in four groups of a size."""
+def in_groups(size: int, element: str = "i8", *, by_column: bool = False) -> Model:
+    """A product with weights in four groups of a size, or, for a size of 1, with a scale for each element."""
     rng, builder = np.random.default_rng(size), Builder("groups")
-    levels = rng.integers(0, 8, (32, 4, size))
+    order, flat_shape = ((1, 2, 0), (4 * size, 34)) if by_column else ((0, 1, 2), (34, 4 * size))
+    levels = rng.integers(0, 8, (34, 4, size)).transpose(order)
+    scales = rng.uniform(0.01, 0.1, (34, 4, 1)).astype(np.float16).transpose(order)
+    if size == 1:
+        levels, scales = levels.reshape(flat_shape), scales.reshape(flat_shape)
     held = builder.emit("Convert", builder.constant(levels, element), destination_type="f16")
-    scaled = builder.emit("Multiply", held, builder.constant(rng.uniform(0.01, 0.1, (32, 4, 1)).astype(np.float16)))
-    flat = builder.emit("Reshape", scaled, builder.constant(np.array([32, 4 * size])), special_zero=False)
+    flat = builder.emit("Multiply", held, builder.constant(scales))
+    if size > 1:
+        flat = builder.emit("Reshape", flat, builder.constant(np.array(flat_shape)), special_zero=False)
     x = builder.parameter("f32", (1, 4 * size), "x")
     weights = builder.emit("Convert", flat, destination_type="f32")
-    builder.result(builder.emit("MatMul", x, weights, transpose_b=True, name="product"))
+    builder.result(builder.emit("MatMul", x, weights, transpose_b=not by_column, name="product"))
     return builder.model()
 
 
@@ -257,7 +262,11 @@ SEVERAL_LAYERS = {
         extreme("TopK", "Log"),
     ),
     "IR983": (compressed(part="Split"), compressed(part="VariadicSplit")),
-    "IR989": (in_groups(12), in_groups(6), in_groups(10), in_groups(7, "i4"), in_groups(48, "u4")),
+    "IR989": (
+        in_groups(12, by_column=True), in_groups(6), in_groups(10), in_groups(7, "i4"), in_groups(48, "u4"),
+        in_groups(6, by_column=True), in_groups(48, "u4", by_column=True),
+        in_groups(1, "i4"), in_groups(1, "u4", by_column=True),
+    ),
     "IR995": (shared("Softmax", readers=2), shared("Softmax"), shared("Sigmoid")),
     "IR996": (transposed("Tanh", back=(1, 0, 2)), transposed("Tanh"), transposed("Relu", "Exp")),
     "IR997": (padded(1), padded(2), padded(2, group=True)),

@@ -97,6 +97,17 @@ def dequantize_linear(
     output_dtype: int = 0,
 ) -> Value:  # fmt: skip
     kind = element_of(output_dtype) if output_dtype else ctx.element(scale)
+    shape = ctx.shape_if_known(x)
+    if x.node.constant is not None and ctx.element(x).bits < 8 and block_size > 0 and shape:
+        split = ctx.axis(axis, x)
+        held = (*shape[:split], shape[split] // block_size, block_size, *shape[split + 1 :])
+        expected = (*held[: split + 1], *held[split + 2 :])
+        parts = [part for part in (scale, zero) if part is not None]
+        if shape[split] % block_size == 0 and all(ctx.shape_if_known(part) == expected for part in parts):
+            # An axis of blocks: OpenVINO's CPU plugin is wrong where each element of 4 bits has a scale of its own.
+            step, *points = (ctx.unsqueeze(part, [split + 1]) for part in parts)
+            values = dequantized(ctx, ctx.reshape(x, held), step, points[0] if points else None, kind=kind)
+            return ctx.reshape(values, shape)
     zero_point = None if zero is None else _broadcastable(ctx, zero, x, axis, block_size)
     return dequantized(ctx, x, _broadcastable(ctx, scale, x, axis, block_size), zero_point, kind=kind)
 
