@@ -52,6 +52,26 @@ def test_case_of_unknown_sizes(key: tuple[str, int, str]) -> None:
     assert difference(case, results, _ANSWERS[key]) == ""
 
 
+def test_a_cache_of_a_window_is_at_least_as_long() -> None:
+    """ONNX Runtime refuses a shorter one: the input of the IR says so."""
+    windowed = {"sliding_window_cache": 1, "local_window_size": 3}
+    model = node("GroupQueryAttention", _GROUPED, 3, **_HEADS, **windowed).model()
+    for info in model.graph.input[3:5]:
+        info.type.tensor_type.shape.dim[2].dim_param = "past"
+    converted = converters.convert(model)
+    assert [str(port.shape[2]) for port in converted.inputs[3:5] if port.shape] == ["3..", "3.."]
+    with pytest.raises(irexec.InputError, match="x3"):
+        irexec.compile_model(converted)(
+            dict(
+                zip(
+                    (port.name for port in converted.inputs),
+                    [*_GROUPED[:3], _f(1, 1, 0, 16), *_GROUPED[4:]],
+                    strict=True,
+                )
+            )
+        )
+
+
 # Attributes that nobody defines or that are not converted: one sentence, which names the node and the attribute.
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
 
+import converters
 import irexec
 from converters.ir_to_onnx.export import export
 from converters.ir_to_onnx.graph_writer import ExportError
 from irexec import Builder
+from tests.judge_sweep.language import MODELS
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
@@ -46,3 +51,16 @@ def test_an_initial_value_that_is_computed_is_the_callers() -> None:
     np.testing.assert_array_equal(session.run(["y"], {"x": x, "sum": x * x})[0], [2, 6])
     with pytest.raises(ExportError, match="has to be passed"):
         export(_model(constant=False), strict=True)
+
+
+def test_a_hybrid_runs_step_by_step(tmp_path: Path) -> None:
+    """Gated delta nets are LinearAttention of com.microsoft, whose states pass from run to run as those of attention."""
+    model, steps = MODELS["hybrid"](tmp_path)
+    proto = converters.to_onnx(model)
+    assert Counter(node.op_type for node in proto.graph.node if node.domain) == {"LinearAttention": 2}
+    runtime, session = onnxruntime.InferenceSession(proto.SerializeToString()), irexec.compile_model(model)
+    names, state = [port.name for port in runtime.get_outputs()], dict[str, np.ndarray]()
+    for step in steps:
+        given = dict(zip(names, runtime.run(None, step | state), strict=True))
+        np.testing.assert_allclose(given["logits"], session(step)[0], rtol=1e-4, atol=1e-5)
+        state = {name.removesuffix("/next"): array for name, array in given.items() if name.endswith("/next")}
