@@ -5,7 +5,16 @@ from __future__ import annotations
 import click
 
 from irexec.cli import render
-from irexec.cli.option_groups import Option, OptionGroup, command, flag, option, settings
+from irexec.cli.option_groups import (
+    Option,
+    OptionGroup,
+    command,
+    flag,
+    is_node_data,
+    node_data_option,
+    option,
+    settings,
+)
 from irexec.cli.options import LIMITS, LOAD_STATE, MEASURING, STEPS, InputOptions, LimitOptions
 from irexec.cli.render import after_compare, as_given, progress_bar, reads_stdin
 from irexec.cli.run_options import COMPUTE, ComputeOptions, precision_as
@@ -121,6 +130,7 @@ _COMPARISON = OptionGroup(
 )
 @option("-o", "--output", "Draw the comparison too: .html, a page with both graphs, or .svg.", type=FilePath())
 @flag("--all", "shows_all", "Show every tensor, not only those around the first that differs.")
+@node_data_option
 @flag("--json", "as_json", "Versioned JSON, with every tensor.")
 def compare(
     a: str | None,
@@ -135,6 +145,7 @@ def compare(
     is_inside: bool,
     output: str | None,
     shows_all: bool,
+    form: str | None,
     as_json: bool,
 ) -> int:
     """Find where two models diverge: every tensor of B against the same tensor of A, and the first layer that differs.
@@ -169,7 +180,10 @@ def compare(
         from irexec.tools.graph.beside import check_picture
 
         check_picture(output, files_read(a, sides.a_weights, inputs.sources) | ({} if b is None else {b: "B"}))
+    is_data = is_node_data(form, as_json)
     if is_inside:
+        if is_data:
+            raise click.UsageError("--inside is about the whole model: no --format")
         if b is not None:
             raise click.UsageError("--inside compares A with what OpenVINO makes of it: no B")
         from irexec.cli.inside import checked_inside
@@ -180,6 +194,11 @@ def compare(
         found = compare_models(
             a, b, None, request, sources=inputs.sources, notify=render.note_line, advance=advance, output=output
         )
+    if is_data:
+        from irexec.tools.node_data import of_comparison
+
+        render.json_document(of_comparison(found))
+        return 0 if found.agrees else 1
     render.result(as_json, found.as_dict, comparison_sections(found, shows_all), found.notes)
     if not as_json and _is_reducible(found, request) and not reads_stdin(inputs.given):
         same = list(as_given(inputs.given, request.shapes, request.seed, request.runs, request.load_state))

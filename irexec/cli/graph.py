@@ -71,7 +71,12 @@ _DRAWN = OptionGroup(
 
 @command()
 @click.argument("model", type=FilePath())
-@option("-o", "--output", "The file: .svg, .html, .png, .mmd (Mermaid) or .dot (Graphviz).", type=FilePath())
+@option(
+    "-o",
+    "--output",
+    "The file: .svg, .html, .png, .mmd (Mermaid), .dot (Graphviz) or .json (Model Explorer).",
+    type=FilePath(),
+)
 @option("--format", "form", "What is printed without -o.", choices=_TEXT_FORMATS, show_default="mmd")
 @option(
     "--columns",
@@ -118,7 +123,9 @@ def graph(
     for name, needed in (("scale", ["png"]), ("statistics", ["html"]), ("columns", ["svg", "png"])):
         if format not in needed and is_given(name):
             raise click.UsageError(f"--{'no-' if name == 'statistics' else ''}{name} is for .{' and .'.join(needed)}")
-    cluster = False if drawn.cluster is None and format in ("mmd", "dot") else drawn.cluster
+    cluster = drawn.cluster
+    if cluster is None and format in ("mmd", "dot", "model-explorer"):
+        cluster = format == "model-explorer"
     if output is None:
         check_format(format)
     else:

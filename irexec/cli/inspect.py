@@ -12,7 +12,16 @@ from irexec.analysis.execution_graph import executed_layers, is_execution_graph,
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.cli import render
-from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, refuse_without
+from irexec.cli.option_groups import (
+    OptionGroup,
+    command,
+    flag,
+    is_node_data,
+    json_option,
+    node_data_option,
+    option,
+    refuse_without,
+)
 from irexec.cli.options import DYNAMIC_QUANTIZATION, LIMITS, SHAPES, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.render import progress_bar
 from irexec.cli.values import FilePath
@@ -106,9 +115,16 @@ _REPORTS = OptionGroup(
     threads="number of threads of a step.",
     max_memory="refuse a model that takes more memory, such as 2G; default: all available.",
 )
+@node_data_option
 @json_option
 def inspect(
-    model: str, asked: _Asked, inputs: InputOptions, files: WeightsOptions, limits: LimitOptions, as_json: bool
+    model: str,
+    asked: _Asked,
+    inputs: InputOptions,
+    files: WeightsOptions,
+    limits: LimitOptions,
+    form: str | None,
+    as_json: bool,
 ) -> None:
     """Show what MODEL (an .xml or .onnx) consists of.
 
@@ -122,6 +138,8 @@ def inspect(
     MODEL may also be an execution graph of OpenVINO; then --layers shows the time, type, kernel and original layers of
     each layer.
     """
+    if is_node_data(form, as_json) and not asked.show_cost:
+        raise click.UsageError("--format model-explorer needs --cost, whose MACs it has")
     with progress_bar(f"reading {model}", 1) as advance:
         read = read_with_shapes(model, files.weights, inputs.shapes, mmap=files.mmap, progress=advance)
     if is_execution_graph(read):
@@ -138,6 +156,11 @@ def inspect(
     errors = [problem for problem in problems if problem.severity == "error"]
     if errors:
         render.warning_line(f"{errors[0].at(model)}: {errors[0].message}; irexec validate lists all that is wrong")
+    if form is not None:
+        from irexec.tools.node_data import of_cost
+
+        render.json_document(of_cost(cost(read, inference))[0])
+        return
     _show(summary, parts, asked, as_json)
 
 

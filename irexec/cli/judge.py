@@ -9,7 +9,18 @@ from typing import Any
 import click
 
 from irexec.cli import render
-from irexec.cli.option_groups import Option, OptionGroup, command, flag, given_flags, option, refuse_without, settings
+from irexec.cli.option_groups import (
+    Option,
+    OptionGroup,
+    command,
+    flag,
+    given_flags,
+    is_node_data,
+    node_data_option,
+    option,
+    refuse_without,
+    settings,
+)
 from irexec.cli.options import (
     DYNAMIC_QUANTIZATION,
     INPUTS,
@@ -83,6 +94,7 @@ class _Shown:
     output: str | None
     is_inside: bool
     shows_all: bool
+    form: str | None
     as_json: bool
 
 
@@ -95,6 +107,7 @@ _OUTPUT = OptionGroup(
         ),
         "is_inside": flag("--inside", "Also tell a wrong transformation of OpenVINO from a wrong kernel."),
         "shows_all": flag("--verbose", "Show every tensor or layer."),
+        "form": Option(("--format",), node_data_option.settings),
         "as_json": flag("--json", "Versioned JSON instead of text."),
     },
 )
@@ -177,6 +190,7 @@ def judge(
         if target is not None:
             changed["target"] = target
         return _sensitivity(model, request, inputs.sources, changed, shown.shows_all, shown.as_json)
+    is_data = is_node_data(shown.form, shown.as_json)
     if target is not None:
         raise click.UsageError("--target needs --sensitivity or --against")
     if bundle is None:
@@ -187,6 +201,7 @@ def judge(
         check_picture(shown.output, files_read(model, files.weights, inputs.sources))
     if shown.is_inside:
         _refuse("--inside writes no bundle", ("bundle", "strip_weights"))
+        _refuse("--inside is about the whole model", ("form",))
         from irexec.cli.inside import checked_inside
 
         checked = checked_inside(model, runtime.runtime, request, inputs.sources, shown.output, shown.as_json)
@@ -198,7 +213,12 @@ def judge(
         )
     with progress_bar(f"judging {runtime.runtime}", 1.0):
         found = _judged(model, request, inputs.sources, bundle, strip_weights, shown.output)
-    render.result(shown.as_json, found.as_dict, judgement_sections(found, shown.shows_all), found.notes)
+    if is_data:
+        from irexec.tools.node_data import of_judgement
+
+        render.json_document(of_judgement(found))
+    else:
+        render.result(shown.as_json, found.as_dict, judgement_sections(found, shown.shows_all), found.notes)
     return EXIT_CODES[found.verdict]
 
 
@@ -238,6 +258,7 @@ def _sensitivity(
         "timeout",
         "is_inside",
         "output",
+        "form",
     )
     _refuse(f"--{'against' if 'against' in changed else 'sensitivity'} judges no runtime", names)
     from irexec.tools.sensitivity import SensitivityOptions, sensitivity_sections
@@ -258,7 +279,7 @@ def _refuse(reason: str, names: Sequence[str]) -> None:
 def _recorded_script(model: str, script: str, request: JudgeOptions, sources: Sequence[InputSource]) -> int:
     names = (
         "runtime", "arithmetic", "environments", "steps", "load_state", "bundle", "strip_weights", "sensitivity",
-        "against", "target", "timeout", "is_inside", "output", "shows_all", "as_json",
+        "against", "target", "timeout", "is_inside", "output", "shows_all", "form", "as_json",
     )  # fmt: skip
     _refuse("--record-script judges nothing", names)
     from irexec.tools.judge.record_script import record_script

@@ -185,6 +185,19 @@ OVERWRITE = flag(
     "--overwrite", "Replace a file beside the output, such as its .bin, that belongs to no model; default: refuse."
 )
 json_option = flag("--json", "as_json", "Versioned JSON instead of text.")
+node_data_option = option(
+    "--format",
+    "form",
+    "model-explorer: node data of Google's Model Explorer instead of text.",
+    choices=["model-explorer"],
+)
+
+
+def is_node_data(form: str | None, as_json: bool) -> bool:
+    """True if node data is asked for, and not JSON as well."""
+    if form is not None and as_json:
+        raise click.UsageError(f"--format {form} and --json both say what is printed")
+    return form is not None
 
 
 class GroupedOption(click.Option):

@@ -5,7 +5,16 @@ from __future__ import annotations
 import click
 
 from irexec.cli import render
-from irexec.cli.option_groups import command, flag, given_flags, json_option, option, settings
+from irexec.cli.option_groups import (
+    command,
+    flag,
+    given_flags,
+    is_node_data,
+    json_option,
+    node_data_option,
+    option,
+    settings,
+)
 from irexec.cli.options import LIMITS, MEASURING, WEIGHTS, InputOptions, LimitOptions, WeightsOptions
 from irexec.cli.render import spinner_then_bar
 from irexec.cli.run_options import COMPUTE, ComputeOptions
@@ -19,7 +28,7 @@ from irexec.tools.sections.plans import grouped
 
 _FOR_RUNNING = (
     "given", "mmap", "seed", "runs", "show_all", "threads", "precision", "optimize", "native", "dynamic_quantization",
-    "trace", "max_memory", "timeout", "by", "sort",
+    "trace", "max_memory", "timeout", "by", "sort", "form",
 )  # fmt: skip
 
 
@@ -40,6 +49,7 @@ _FOR_RUNNING = (
 @flag("--all", "show_all", "Every row; default: the twenty largest.")
 @option("--trace", "Write every time to this .json in Chrome's trace event format.", type=FilePath())
 @flag("--static", "is_static", "Deprecated: irexec inspect MODEL --cost shows the same table.")
+@node_data_option
 @json_option
 def profile(
     model: str,
@@ -52,6 +62,7 @@ def profile(
     show_all: bool,
     trace: str | None,
     is_static: bool,
+    form: str | None,
     as_json: bool,
 ) -> None:
     """Run MODEL (an .xml or .onnx) several times and show the time and the cost of every step.
@@ -71,9 +82,15 @@ def profile(
             raise click.UsageError(f"{given} is about running the model, which --static does not")
         _show_costs(model, files.weights, inputs.shapes, as_json)
         return
+    is_data = is_node_data(form, as_json)
     options = settings(ProfileOptions, inputs, files, compute, limits, trace=trace)
     with spinner_then_bar(f"running {model}", 1) as advance:
         found = measure(model, inputs.sources, options, render.note_line, advance)
+    if is_data:
+        from irexec.tools.node_data import of_profile
+
+        render.json_document(of_profile(found))
+        return
     _show(model, found, by or "step", sort, None if show_all else _SHOWN, as_json)
 
 

@@ -31,7 +31,7 @@ from irexec.tools.validation import (
 
 _FILES_A_JOB = 8
 """Files whose validation takes as long as the start of a process."""
-FORMATS = ("table", "json", "sarif", "github", "junit")
+FORMATS = ("table", "json", "sarif", "github", "junit", "model-explorer")
 _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
 
 
@@ -101,7 +101,8 @@ def _form(form: str, as_json: bool, explains: bool) -> str:
 @option(
     "--format",
     "form",
-    "A table; or for programs: versioned JSON, SARIF 2.1.0, workflow commands of GitHub, JUnit XML.",
+    "A table; or for programs: versioned JSON, SARIF 2.1.0, workflow commands of GitHub, JUnit XML, node data of "
+    "Google's Model Explorer.",
     choices=FORMATS,
     default="table",
 )
@@ -234,10 +235,19 @@ def _junit(found: Sequence[FileReport]) -> None:
     render.verbatim(junit_xml(found))
 
 
+def _node_data(found: Sequence[FileReport]) -> None:
+    from irexec.tools.node_data import of_findings
+
+    if len(found) != 1:
+        raise click.UsageError(f"--format model-explorer is for a single model, here are {len(found)}")
+    render.json_document(of_findings(found[0].findings))
+
+
 _WRITERS: dict[str, Callable[[Sequence[FileReport]], None]] = {
     "table": lambda found: render.show(reports_sections(found)),
     "json": lambda found: render.as_json(_document(found)),
     "sarif": _sarif,
     "github": _github,
     "junit": _junit,
+    "model-explorer": _node_data,
 }

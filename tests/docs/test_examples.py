@@ -84,7 +84,7 @@ def test_shell_lines(page: str, line: str) -> None:
         name, *words = part.split()
         assert name in (
             "eval", "export", "pip", "python", "pytest", "irexec", "git", "sphinx-build", ".ci/release", ".ci/run",
-            "pre-commit", "ruff", "mypy", "cd", "curl",
+            "pre-commit", "ruff", "mypy", "cd", "curl", "model-explorer",
         ), part  # fmt: skip
         if name == "python" and words[0] == "-m":
             assert importlib.util.find_spec(words[1]) is not None or words[1] in _INSTALLED_BY_PAGES, part

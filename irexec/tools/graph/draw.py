@@ -5,6 +5,7 @@ An image of pixels is the SVG, rasterised by resvg with the fonts of the system.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ from irexec.records import Record
 from irexec.runtime.profile import Profile
 from irexec.tools.graph.content import Content, FrameBuilder, content_of, drawn_in, neighbours, select
 from irexec.tools.graph.drawing import FONTS, PNG_SIDE, Drawing, DrawnEdge, DrawnLayer, family_of
+from irexec.tools.graph.explorer import explorer_collection
 from irexec.tools.graph.svg import graph_page, svg_and_size
 from irexec.tools.graph.text_formats import MAX_EDGES, MAX_TEXT, dot, mermaid
 from irexec.tools.images import Notify
@@ -285,7 +287,7 @@ def create(
     )  # fmt: skip
 
 
-Format = Literal["svg", "html", "png", "mmd", "dot"]
+Format = Literal["svg", "html", "png", "mmd", "dot", "model-explorer"]
 
 FORMATS: dict[Format, str] = {
     "svg": "an image that can be enlarged",
@@ -293,10 +295,11 @@ FORMATS: dict[Format, str] = {
     "png": "an image of pixels",
     "mmd": "Mermaid, for Markdown",
     "dot": "Graphviz",
+    "model-explorer": "Google's Model Explorer",
 }
 _SUFFIXES: dict[str, Format] = {
     ".svg": "svg", ".html": "html", ".htm": "html", ".png": "png", ".mmd": "mmd", ".mermaid": "mmd", ".dot": "dot",
-    ".gv": "dot",
+    ".gv": "dot", ".json": "model-explorer",
 }  # fmt: skip
 
 
@@ -369,6 +372,8 @@ def rendered(
         return graph_page(drawing).encode()
     if format == "dot":
         return dot(drawing).encode()
+    if format == "model-explorer":
+        return json.dumps(explorer_collection(drawing)).encode()
     if format == "mmd":
         return _mermaid(drawing, notify).encode()
     text, size = svg_and_size(drawing, columns)

@@ -1,0 +1,1 @@
+"""Extensions of Google's Model Explorer: ``model-explorer --extensions=irexec.integrations.model_explorer``."""
