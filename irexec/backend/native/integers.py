@@ -410,13 +410,9 @@ class DynamicLinear(NativeKernel):
         start = -_LEVEL * np.add.reduceat(matrix, first, axis=0, dtype=np.int32)
         # A group of a row lies in one of the weights.
         own = first * scale.shape[1] // g.inner
-        zeros = _by_column(zero.T[own], np.int32) if zero.any() else None
-        return (
-            packed_words(matrix[None], self.panel),
-            _by_column(start, np.int32),
-            _by_column(scale.T[own], np.float32),
-            zeros,
-        )
+        zeros = _by_panel(zero.T[own], np.int32, self.panel) if zero.any() else None
+        scales = _by_panel(scale.T[own], np.float32, self.panel)
+        return packed_words(matrix[None], self.panel), _by_panel(start, np.int32, self.panel), scales, zeros
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
@@ -440,11 +436,13 @@ class DynamicLinear(NativeKernel):
         binding.call("irx_dynamic_product", product, g.sheets * self.cut.rows * self.cut.panels)
 
 
-def _by_column(values: np.ndarray, kind: type) -> np.ndarray:
-    """Values (groups, columns), each group padded to whole vectors."""
+def _by_panel(values: np.ndarray, kind: type, vectors: int) -> np.ndarray:
+    """Values (groups, columns) as they are read: the groups of a panel of columns after each other, in whole vectors."""
     made: np.ndarray = np.zeros((len(values), padded(values.shape[1])), kind)
     made[:, : values.shape[1]] = values
-    return made
+    width = vectors * padded(1)
+    panels = np.split(made, range(width, made.shape[1], width), axis=1)
+    return np.concatenate([panel.reshape(-1) for panel in panels])
 
 
 @kernels("DynamicMatMul", since="irexec")

@@ -287,7 +287,7 @@ typedef struct {
     const float *row_scales;
     const int32_t *row_sums;
     const char *weights;   /* panels */
-    const int32_t *start;  /* (groups, padded columns): what takes the 128 of the rows off */
+    const int32_t *start;  /* (panels, groups, columns of a panel): what takes the 128 of the rows off */
     const float *scales;   /* likewise */
     const int32_t *zeros;  /* likewise, or null */
     const float *bias;     /* for each column, or null */
@@ -298,39 +298,81 @@ typedef struct {
     double low, high;
 } dynamic_product;
 
-/* A tile of rows from `at` on: the integers of each group are added exactly, the scaled sums one group after another. */
+/* R rows of V vectors from a row on, by the panel at a column: the integers of each group are added exactly, the scaled
+ * sums one group after another. A zero point times the sum of a group is a product of pairs where both have 16 bits.
+ */
+#define DYNAMIC(NAME, SUM, ITEM, R, V)                                                                                \
+    static void NAME##_dynamic_##R##_##V(const dynamic_product *p, const i64 rows[], i64 column, float *to)           \
+    {                                                                                                                 \
+        const i64 groups = (p->pitch + p->group - 1) / p->group;                                                      \
+        const char *b = p->weights + column * p->pitch * ITEM;                                                        \
+        vf total[R * V];                                                                                              \
+        EACH_SUM(R, V) total[i] = load(to + i % V * VECTOR);                                                          \
+        for (i64 g = 0, done = 0; g < groups; g++, done += p->group) {                                                \
+            const i64 lane = column * groups + g * V * VECTOR, depth = smaller(p->group, p->pitch - done);            \
+            const char *row[R];                                                                                       \
+            vi sum[R * V];                                                                                            \
+            for (int r = 0; r < R; r++) row[r] = p->x + (rows[r] * p->pitch + done) * ITEM;                           \
+            EACH_SUM(R, V) sum[i] = load_words((const char *)(p->start + lane + i % V * VECTOR));                     \
+            if (p->zeros)                                                                                             \
+                EACH_SUM(R, V)                                                                                        \
+                sum[i] = less_product(sum[i], load_words((const char *)(p->zeros + lane + i % V * VECTOR)),           \
+                                      p->row_sums[rows[i / V] * groups + g], p->group);                               \
+            for (i64 k = 0; k < depth * ITEM; k += 4, b += V * VECTOR * 4)                                            \
+                EACH_SUM(R, V) sum[i] = SUM(sum[i], spread_word(row[i / V] + k), load_words(b + i % V * VECTOR * 4)); \
+            EACH_SUM(R, V)                                                                                            \
+            total[i] += rounded(rounded(floats(sum[i]) * load(p->scales + lane + i % V * VECTOR)) *                   \
+                                p->row_scales[rows[i / V] * groups + g]);                                             \
+        }                                                                                                             \
+        EACH_SUM(R, V) store(to + i * VECTOR, clamped(total[i], spread((float)p->low), spread((float)p->high)));      \
+    }
+#define DYNAMICS(NAME, SUM, ITEM, R1, R2, R3)                                                                         \
+    DYNAMIC(NAME, SUM, ITEM, 1, 1)                                                                                    \
+    DYNAMIC(NAME, SUM, ITEM, 1, 2)                                                                                    \
+    DYNAMIC(NAME, SUM, ITEM, 1, 3)                                                                                    \
+    DYNAMIC(NAME, SUM, ITEM, R1, 1)                                                                                   \
+    DYNAMIC(NAME, SUM, ITEM, R2, 2)                                                                                   \
+    DYNAMIC(NAME, SUM, ITEM, R3, 3)                                                                                   \
+    static dynamic_micro *const NAME##_dynamic[2][3] = {                                                              \
+        {NAME##_dynamic_1_1, NAME##_dynamic_1_2, NAME##_dynamic_1_3},                                                 \
+        {NAME##_dynamic_##R1##_1, NAME##_dynamic_##R2##_2, NAME##_dynamic_##R3##_3}};
+
+#define floats(x) __builtin_convertvector(x, vf)
+typedef void dynamic_micro(const dynamic_product *p, const i64 rows[], i64 column, float *to);
+
+/* sum - a * b for the values b of a group of some size, each of which is at most 127. */
+INLINE vi less_product(vi sum, vi a, int32_t b, i64 group)
+{
+    return group <= 256 ? pairs(sum, a, (-b & 0xffff) - (vi){0}) : sum - a * b;
+}
+
+#if VECTOR == 16
+enum { DYNAMIC_1 = 8, DYNAMIC_2 = 8, DYNAMIC_3 = 8 };
+DYNAMICS(of_pairs, pairs, 2, 8, 8, 8)
+DYNAMICS(of_quads, quads, 1, 8, 8, 8)
+#else
+enum { DYNAMIC_1 = 4, DYNAMIC_2 = 4, DYNAMIC_3 = 2 };
+DYNAMICS(of_pairs, pairs, 2, 4, 4, 2)
+#ifdef QUADS
+DYNAMICS(of_quads, quads, 1, 4, 4, 2)
+#endif
+#endif
+static const i64 dynamic_rows[] = {DYNAMIC_1, DYNAMIC_2, DYNAMIC_3};
+
+/* A tile of rows from `at` on. */
 static void multiply_groups(const dynamic_product *p, place at, i64 vectors)
 {
-    int32_t sums[8 * 3 * VECTOR] __attribute__((aligned(64)));
-    float total[8 * 3 * VECTOR] __attribute__((aligned(64)));
-    float bias[3 * VECTOR] = {0.0f};
-    const char *table[8];
-    const i64 width = vectors * VECTOR, padded = (p->columns + VECTOR - 1) / VECTOR * VECTOR, item = 4 / p->unit;
-    const i64 groups = (p->pitch + p->group - 1) / p->group, row = at.image * p->rows + at.row;
-    const char *b = p->weights + at.column * p->pitch * item;
-    const int several = at.rows > 1;
-    if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));
-    for (i64 r = 0; r < at.rows; r++) memcpy(total + r * width, bias, (size_t)width * sizeof(float));
-    for (i64 g = 0; g < groups; g++) {
-        const i64 first = g * p->group, depth = smaller(p->group, p->pitch - first), lane = g * padded + at.column;
-        for (i64 r = 0; r < 8; r++) table[r] = p->x + ((row + smaller(r, at.rows - 1)) * p->pitch + first) * item;
-        irx_integer_micro(p->unit, vectors, several)(1, depth, table, 8, b, p->start + lane, sums);
-        b += depth * item * width;
-        for (i64 r = 0; r < at.rows; r++) {
-            const float scale = p->row_scales[(row + r) * groups + g];
-            const int32_t sum = p->row_sums[(row + r) * groups + g];
-            for (i64 c = 0; c < width; c += VECTOR) {
-                vi whole = load_words((const char *)(sums + r * width + c));
-                if (p->zeros) whole -= load_words((const char *)(p->zeros + lane + c)) * sum;
-                const vf scaled = rounded(__builtin_convertvector(whole, vf) * load(p->scales + lane + c));
-                store(total + r * width + c, load(total + r * width + c) + rounded(scaled * scale));
-            }
-        }
-    }
-    for (i64 i = 0; i < at.rows * width; i += VECTOR)
-        store(total + i, clamped(load(total + i), spread((float)p->low), spread((float)p->high)));
+    float tile[8 * 3 * VECTOR] __attribute__((aligned(64))) = {0.0f};
+    i64 rows[8];
+    for (i64 r = 0; r < 8; r++) rows[r] = at.image * p->rows + at.row + smaller(r, at.rows - 1);
+    if (p->bias) memcpy(tile, p->bias + at.column, (size_t)at.columns * sizeof(float));
+    dynamic_micro *const(*micros)[3] = of_pairs_dynamic;
+#ifdef QUADS
+    if (p->unit == 4) micros = of_quads_dynamic;
+#endif
+    micros[at.rows > 1][vectors - 1](p, rows, at.column, tile);
     float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column * p->out_column;
-    end_tile(p->after, &at, width, total, out, p->out_row, p->out_column);
+    end_tile(p->after, &at, vectors * VECTOR, tile, out, p->out_row, p->out_column);
 }
 
 /* Block: image, rows, panels, the last one changing fastest. */
@@ -345,7 +387,7 @@ EXPORT void irx_dynamic_product(const void *parameters, i64 block, char *scratch
     const i64 end = smaller(start_of(row_part + 1, p->row_parts, tiles) * tile, p->rows);
     for (i64 i = start_of(panel_part, p->panel_parts, panels); i < start_of(panel_part + 1, p->panel_parts, panels); i++) {
         const i64 start = i * width, columns = smaller(width, p->columns - start);
-        const i64 vectors = (columns + VECTOR - 1) / VECTOR, most = irx_rows_of_tile[vectors - 1];
+        const i64 vectors = (columns + VECTOR - 1) / VECTOR, most = dynamic_rows[vectors - 1];
         for (i64 row = start_of(row_part, p->row_parts, tiles) * tile; row < end; row += most)
             multiply_groups(p, (place){image, row, start, smaller(most, end - row), columns}, vectors);
     }
