@@ -9,7 +9,7 @@
 #include "levels.h"
 #include "micro.h"
 #include "windows.h"
-#if defined(QUADS) && VECTOR == 8
+#if defined(VNNI) && VECTOR == 8
 #include <cpuid.h>
 #endif
 
@@ -55,7 +55,7 @@ MICROS(of_pairs, pairs, 2, 8, 8)
 MICROS(of_quads, quads, 1, 8, 8)
 #elif VECTOR == 8
 MICROS(of_pairs, pairs, 2, 6, 4)
-#ifdef QUADS
+#ifdef VNNI
 MICROS(of_quads, quads, 1, 6, 4)
 #endif
 #else
@@ -68,7 +68,7 @@ EXPORT i64 irx_integer_unit(void)
 #if VECTOR == 16
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512vnni")) return 4;
-#elif defined(QUADS)
+#elif defined(VNNI)
     /* AVX-VNNI. Not every compiler knows its name. */
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1)) return 4;
@@ -82,7 +82,7 @@ EXPORT i64 irx_integer_tiles(void) { return irx_has_tiles(); }
 integer_micro *irx_integer_micro(i64 unit, i64 vectors, int several)
 {
     (void)unit;
-#ifdef QUADS
+#ifdef VNNI
     if (unit == 4) return several ? of_quads_several[vectors - 1] : of_quads_one[vectors - 1];
 #endif
     return several ? of_pairs_several[vectors - 1] : of_pairs_one[vectors - 1];
@@ -317,7 +317,7 @@ typedef struct {
             if (p->zeros)                                                                                             \
                 EACH_SUM(R, V)                                                                                        \
                 sum[i] = less_product(sum[i], load_words((const char *)(p->zeros + lane + i % V * VECTOR)),           \
-                                      p->row_sums[rows[i / V] * groups + g], p->group);                               \
+                                      p->row_sums[rows[i / V] * groups + g], p->group, ITEM);                         \
             for (i64 k = 0; k < depth * ITEM; k += 4, b += V * VECTOR * 4)                                            \
                 EACH_SUM(R, V) sum[i] = SUM(sum[i], spread_word(row[i / V] + k), load_words(b + i % V * VECTOR * 4)); \
             EACH_SUM(R, V)                                                                                            \
@@ -340,10 +340,19 @@ typedef struct {
 #define floats(x) __builtin_convertvector(x, vf)
 typedef void dynamic_micro(const dynamic_product *p, const i64 rows[], i64 column, float *to);
 
-/* sum - a * b for the values b of a group of some size, each of which is at most 127. */
-INLINE vi less_product(vi sum, vi a, int32_t b, i64 group)
+/* sum - a * b, for the sum b of a group whose values are at most 127. */
+INLINE vi less_product(vi sum, vi a, int32_t b, i64 group, const i64 item)
 {
-    return group <= 256 ? pairs(sum, a, (-b & 0xffff) - (vi){0}) : sum - a * b;
+    if (group > 256) return sum - a * b;
+    const vi low = (-b & 0xffff) - (vi){0};
+#ifdef VNNI
+    if (item == 1) {
+        __asm__(VNNI("vpdpwssd") : "+v"(sum) : "v"(a), "v"(low));
+        return sum;
+    }
+#endif
+    (void)item;
+    return pairs(sum, a, low);
 }
 
 #if VECTOR == 16
@@ -353,7 +362,7 @@ DYNAMICS(of_quads, quads, 1, 8, 8, 8)
 #else
 enum { DYNAMIC_1 = 4, DYNAMIC_2 = 4, DYNAMIC_3 = 2 };
 DYNAMICS(of_pairs, pairs, 2, 4, 4, 2)
-#ifdef QUADS
+#ifdef VNNI
 DYNAMICS(of_quads, quads, 1, 4, 4, 2)
 #endif
 #endif
@@ -367,7 +376,7 @@ static void multiply_groups(const dynamic_product *p, place at, i64 vectors)
     for (i64 r = 0; r < 8; r++) rows[r] = at.image * p->rows + at.row + smaller(r, at.rows - 1);
     if (p->bias) memcpy(tile, p->bias + at.column, (size_t)at.columns * sizeof(float));
     dynamic_micro *const(*micros)[3] = of_pairs_dynamic;
-#ifdef QUADS
+#ifdef VNNI
     if (p->unit == 4) micros = of_quads_dynamic;
 #endif
     micros[at.rows > 1][vectors - 1](p, rows, at.column, tile);

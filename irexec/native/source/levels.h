@@ -61,14 +61,14 @@ INLINE vi pairs(vi sum, vi a, vi b)
  * older assemblers do not know. GCC 12 copies registers around the intrinsic.
  */
 #if VECTOR == 16
-#define QUADS "vpdpbusd %2, %1, %0"
+#define VNNI(NAME) NAME " %2, %1, %0"
 #elif VECTOR == 8 && defined(__AVX2__) && (__GNUC__ >= 11 || __clang_major__ >= 12)
-#define QUADS "%{vex%} vpdpbusd %2, %1, %0"
+#define VNNI(NAME) "%{vex%} " NAME " %2, %1, %0"
 #endif
-#ifdef QUADS
+#ifdef VNNI
 INLINE vi quads(vi sum, vi a, vi b)
 {
-    __asm__(QUADS : "+v"(sum) : "v"(a), "v"(b));
+    __asm__(VNNI("vpdpbusd") : "+v"(sum) : "v"(a), "v"(b));
     return sum;
 }
 #endif
