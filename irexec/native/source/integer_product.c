@@ -333,40 +333,46 @@ typedef struct {
     DYNAMIC(NAME, SUM, ITEM, R1, 1)                                                                                   \
     DYNAMIC(NAME, SUM, ITEM, R2, 2)                                                                                   \
     DYNAMIC(NAME, SUM, ITEM, R3, 3)                                                                                   \
-    static dynamic_micro *const NAME##_dynamic[2][3] = {                                                              \
+    static const dynamic_micros NAME##_dynamic = {                                                                    \
+        {R1, R2, R3},                                                                                                 \
         {NAME##_dynamic_1_1, NAME##_dynamic_1_2, NAME##_dynamic_1_3},                                                 \
         {NAME##_dynamic_##R1##_1, NAME##_dynamic_##R2##_2, NAME##_dynamic_##R3##_3}};
 
 #define floats(x) __builtin_convertvector(x, vf)
 typedef void dynamic_micro(const dynamic_product *p, const i64 rows[], i64 column, float *to);
+typedef struct {
+    i64 rows[3];
+    dynamic_micro *one[3], *several[3];
+} dynamic_micros;
 
 /* sum - a * b, for the sum b of a group whose values are at most 127. */
 INLINE vi less_product(vi sum, vi a, int32_t b, i64 group, const i64 item)
 {
-    if (group > 256) return sum - a * b;
-    const vi low = (-b & 0xffff) - (vi){0};
 #ifdef VNNI
-    if (item == 1) {
-        __asm__(VNNI("vpdpwssd") : "+v"(sum) : "v"(a), "v"(low));
+    if (item == 1 && group <= 256) {
+        __asm__(VNNI("vpdpwssd") : "+v"(sum) : "v"(a), "v"((-b & 0xffff) - (vi){0}));
         return sum;
     }
 #endif
-    (void)item;
-    return pairs(sum, a, low);
+    (void)group, (void)item;
+    return sum - a * b;
 }
 
+DYNAMICS(of_pairs, pairs, 2, 4, 2, 2)
 #if VECTOR == 16
-enum { DYNAMIC_1 = 8, DYNAMIC_2 = 8, DYNAMIC_3 = 8 };
-DYNAMICS(of_pairs, pairs, 2, 8, 8, 8)
-DYNAMICS(of_quads, quads, 1, 8, 8, 8)
-#else
-enum { DYNAMIC_1 = 4, DYNAMIC_2 = 4, DYNAMIC_3 = 2 };
-DYNAMICS(of_pairs, pairs, 2, 4, 4, 2)
+DYNAMICS(of_quads, quads, 1, 4, 4, 8)
+#elif defined(VNNI)
+DYNAMICS(of_quads, quads, 1, 4, 2, 2)
+#endif
+
+static const dynamic_micros *dynamic_micros_of(i64 unit)
+{
+    (void)unit;
 #ifdef VNNI
-DYNAMICS(of_quads, quads, 1, 4, 4, 2)
+    if (unit == 4) return &of_quads_dynamic;
 #endif
-#endif
-static const i64 dynamic_rows[] = {DYNAMIC_1, DYNAMIC_2, DYNAMIC_3};
+    return &of_pairs_dynamic;
+}
 
 /* A tile of rows from `at` on. */
 static void multiply_groups(const dynamic_product *p, place at, i64 vectors)
@@ -375,11 +381,8 @@ static void multiply_groups(const dynamic_product *p, place at, i64 vectors)
     i64 rows[8];
     for (i64 r = 0; r < 8; r++) rows[r] = at.image * p->rows + at.row + smaller(r, at.rows - 1);
     if (p->bias) memcpy(tile, p->bias + at.column, (size_t)at.columns * sizeof(float));
-    dynamic_micro *const(*micros)[3] = of_pairs_dynamic;
-#ifdef VNNI
-    if (p->unit == 4) micros = of_quads_dynamic;
-#endif
-    micros[at.rows > 1][vectors - 1](p, rows, at.column, tile);
+    const dynamic_micros *micros = dynamic_micros_of(p->unit);
+    (at.rows > 1 ? micros->several : micros->one)[vectors - 1](p, rows, at.column, tile);
     float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column * p->out_column;
     end_tile(p->after, &at, vectors * VECTOR, tile, out, p->out_row, p->out_column);
 }
@@ -396,7 +399,7 @@ EXPORT void irx_dynamic_product(const void *parameters, i64 block, char *scratch
     const i64 end = smaller(start_of(row_part + 1, p->row_parts, tiles) * tile, p->rows);
     for (i64 i = start_of(panel_part, p->panel_parts, panels); i < start_of(panel_part + 1, p->panel_parts, panels); i++) {
         const i64 start = i * width, columns = smaller(width, p->columns - start);
-        const i64 vectors = (columns + VECTOR - 1) / VECTOR, most = dynamic_rows[vectors - 1];
+        const i64 vectors = (columns + VECTOR - 1) / VECTOR, most = dynamic_micros_of(p->unit)->rows[vectors - 1];
         for (i64 row = start_of(row_part, p->row_parts, tiles) * tile; row < end; row += most)
             multiply_groups(p, (place){image, row, start, smaller(most, end - row), columns}, vectors);
     }
