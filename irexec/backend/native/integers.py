@@ -437,7 +437,7 @@ class DynamicLinear(NativeKernel):
 
 
 def _by_panel(values: np.ndarray, kind: type, vectors: int) -> np.ndarray:
-    """Values (groups, columns) as they are read: the groups of a panel of columns after each other, in whole vectors."""
+    """Values (groups, columns) as they are read: panel by panel the groups of its columns, in whole vectors."""
     made: np.ndarray = np.zeros((len(values), padded(values.shape[1])), kind)
     made[:, : values.shape[1]] = values
     width = vectors * padded(1)

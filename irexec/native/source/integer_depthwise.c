@@ -88,7 +88,7 @@ static void compute_pairs(const integer_depthwise *p, place at, i64 taps, const 
         const char *weights = p->weights + c / PART * words;
         if (at.columns == PART) sums_of_pairs(table, pitch, taps, c, PART, weights, p->start + c, sums, 1);
         else sums_of_pairs(table, pitch, taps, c, at.columns, weights, p->start + c, sums, 0);
-        end_sums(&p->end, &at, PART, sums);
+        irx_end_sums(&p->end, &at, PART, sums);
     }
 }
 
@@ -208,7 +208,7 @@ static void compute_quads(const integer_depthwise *p, i64 image, i64 row, i64 co
             if (wide == 64) strip_64(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
             else if (wide == 32) strip_32(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
             else strip_16(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
-            end_sums(&p->end, &at, wide, sums);
+            irx_end_sums(&p->end, &at, wide, sums);
         }
     }
 }

@@ -99,7 +99,7 @@ static void multiply_panel(const integer_product *p, place at, i64 vectors, cons
         at.row = first + r;
         at.rows = several ? smaller(rows, count - r) : 1;
         irx_integer_micro(p->unit, vectors, several)(taps, p->depth, table + r, pitch, b, start, sums);
-        end_sums(&p->end, &at, vectors * VECTOR, sums);
+        irx_end_sums(&p->end, &at, vectors * VECTOR, sums);
     }
 }
 
@@ -124,7 +124,7 @@ static void end_tiles(const integer_product *p, const tile_sums *s, i64 count)
         const i64 r = (s->tile + i) * TILE_ROWS, skipped = r - first_row(s->tile + i, count);
         at.row = s->at.row + r;
         at.rows = smaller(TILE_ROWS, count - r);
-        end_sums(&p->end, &at, s->width, s->sums + (i * TILE_ROWS + skipped) * s->width);
+        irx_end_sums(&p->end, &at, s->width, s->sums + (i * TILE_ROWS + skipped) * s->width);
     }
 }
 

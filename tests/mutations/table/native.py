@@ -12,7 +12,7 @@ _INTEGERS = ("tests/backend/test_native_integers.py -k random_networks",)
 NATIVE = (
     Mutation(
         "the zero of levels that are added stays",
-        f"{_SOURCE}/levels.h",
+        f"{_SOURCE}/levels.c",
         "(floats_of(addend) - n->addend_zero) * n->addend_factor",
         "floats_of(addend) * n->addend_factor",
         _INTEGERS,
@@ -26,7 +26,7 @@ NATIVE = (
     ),
     Mutation(
         "levels before a residual are not rounded",
-        f"{_SOURCE}/levels.h",
+        f"{_SOURCE}/levels.c",
         "(rounded(x + 12582912.0f) - 12582912.0f) * n->first_factor",
         "x * n->first_factor",
         _INTEGERS,
@@ -491,8 +491,8 @@ NATIVE = (
     Mutation(
         "the zero points of a group are multiplied by the sum of the group of the first row",
         f"{_SOURCE}/integer_product.c",
-        "p->row_sums[(row + r) * groups + g]",
-        "p->row_sums[row * groups + g]",
+        "p->row_sums[rows[i / V] * groups + g]",
+        "p->row_sums[rows[0] * groups + g]",
         ("tests/backend/test_dynamic_quantization.py",),
     ),
     Mutation(
