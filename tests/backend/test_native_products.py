@@ -15,7 +15,7 @@ from irexec.backend.chain import Chain
 from irexec.backend.kernel import KernelContext, Order, Task
 from irexec.backend.native import convolution
 from irexec.backend.native.convolution import NativeConvolution, NativeWinograd
-from irexec.backend.native.matmul import NativeFeatures, NativeLinear, NativeMatrices
+from irexec.backend.native.matmul import NativeConstantMatrices, NativeFeatures, NativeLinear, NativeMatrices
 from irexec.backend.native.panels import Cut, blocks_for, imbalance
 from irexec.backend.pool import Pool
 from irexec.native.library import library
@@ -48,6 +48,14 @@ def test_products(images: int, sizes: tuple[int, int, int]) -> None:
     assert any(isinstance(kernel, NativeFeatures) for kernel in found)
     found = check_kernels("MatMul", "opset1", [inputs[0], _random(images, depth, columns)], PRODUCT)
     assert any(isinstance(kernel, NativeMatrices) for kernel in found)
+    if images > 1:
+        # Matrices of experts: tokens that are the same for all, or those of each.
+        for tokens in (inputs[0], inputs[0][:1]):
+            for matrices, attributes in (((depth, columns), PRODUCT), ((columns, depth), TRANSPOSED)):
+                stack = [tokens, _random(images, *matrices)]
+                found = check_kernels("MatMul", "opset1", stack, attributes, constants=[1])
+                packed = [kernel for kernel in found if isinstance(kernel, NativeConstantMatrices)]
+                assert packed and all(kernel.shared_workspace == 0 for kernel in packed)
 
 
 @pytest.mark.parametrize("kernel", [1, 3])

@@ -108,6 +108,8 @@ def with_builder(name: str, precision: str, folder: Path, **options: Any) -> Pat
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("onnxruntime_genai")
     module_of(name).save_pretrained(folder / "hf")
+    if name == "gptoss":
+        _add_blocks(folder / "hf" / "model.safetensors")
     beside = str(Path(spec.origin).parent / "models")
     if beside not in sys.path:
         sys.path.insert(0, beside)
@@ -180,6 +182,20 @@ def exported(name: str, folder: Path, dynamo: bool, half: bool = False) -> Path:
             output_names=["logits", *(f"present.{one}" for one in names)], dynamo=dynamo, **settings,
         )  # fmt: skip
     return path
+
+
+def _add_blocks(path: Path) -> None:
+    """Add random weights of experts in MXFP4, which the builder takes the weights of int4 from."""
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(path)
+    width, inner = _SIZES["hidden_size"], _SIZES["intermediate_size"]
+    for layer in range(_SIZES["num_hidden_layers"]):
+        for projection, shape in (("gate_up", (2 * inner, width // 32)), ("down", (width, inner // 32))):
+            name = f"model.layers.{layer}.mlp.experts.{projection}_proj"
+            tensors[f"{name}_blocks"] = torch.randint(0, 256, (4, *shape, 16), dtype=torch.uint8)
+            tensors[f"{name}_scales"] = torch.randint(123, 126, (4, *shape), dtype=torch.uint8)
+    save_file(tensors, path, metadata={"format": "pt"})
 
 
 def four_bits(path: Path) -> Path:

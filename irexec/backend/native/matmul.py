@@ -181,15 +181,17 @@ class NativeMatrices(_Matrices):
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
-        a, b = (self._stack(inputs[i], i) for i in (0, 1))
-        # The whole stack is copied, and not what it repeats: a second copy would be made of memory that is not filled.
-        a = binding.with_stride(a, a.ndim - 1)
-        left, right = self._strides(a, binding), self._strides(b, binding)
+        left, right = self._left(inputs[0], binding), self._strides(self._stack(inputs[1], 1), binding)
         matrix = right[0], right[1] if self.packed > 1 else 0, *right[2:]
         packing = packing_of(matrix, binding.shared, self.depth, self.columns, self.panel)
         binding.call("irx_pack", packing, self.packed * packing.panels_each)
         each = padded(self.columns) * self.depth if self.packed > 1 else 0
-        self._multiply(left[:3], (binding.shared, each), inputs, outputs[0], binding)
+        self._multiply(left, (binding.shared, each), inputs, outputs[0], binding)
+
+    def _left(self, x: np.ndarray, binding: Binding) -> tuple[int, int, int]:
+        a = self._stack(x, 0)
+        # The whole stack is copied, and not what it repeats: a second copy would be made of memory that is not filled.
+        return self._strides(binding.with_stride(a, a.ndim - 1), binding)[:3]
 
     def _stack(self, x: np.ndarray, index: int) -> np.ndarray:
         x = x.swapaxes(-1, -2) if self.swapped[index] else x
@@ -205,6 +207,31 @@ class NativeMatrices(_Matrices):
             assert strides is not None, "it is in order"
         image, row, column = strides
         return binding.address(x), image, row, column
+
+
+class NativeConstantMatrices(NativeMatrices):
+    """A stack of activations by one of constant matrices, such as those of experts, which are packed once."""
+
+    def __init__(self, task: Task, sizes: MatrixSizes) -> None:
+        super().__init__(task, sizes)
+        self.source = task.constants[1]
+        self.reads = (0,)
+        self.algorithm = "C, product with packed matrices"
+        self.shared_workspace = 0
+
+    def pack(self, store: ConstantStore) -> None:
+        assert self.source is not None, "the matrices are constant"
+        shape = self.images, self.depth, self.columns
+
+        def make(matrices: np.ndarray) -> np.ndarray:
+            return pack(self._stack(matrices, 1).reshape(shape))
+
+        self.weights = store.get([self.source], ("native matrices", *shape, self.swapped[1]), make)
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        weights = binding.address(self.weights), padded(self.columns) * self.depth
+        self._multiply(self._left(inputs[0], binding), weights, inputs, outputs[0], binding)
 
 
 @kernels("MatMul", since=1)
@@ -274,16 +301,19 @@ def _stacks(task: Task) -> Iterator[Candidate]:
     is_fused = fits(task, (tuple(range(last)), (last,), (last + 1,)))
     if task.output_orders[0] is not None or not (is_fused or can_follow(task)):
         return
-    images = math.prod(sizes.leading)
-    packed = images * sizes.columns * sizes.inner
+    images, source = math.prod(sizes.leading), task.constants[1]
+    is_constant = source is not None and math.prod(task.shape(1)[:-2]) == images
+    is_constant = is_constant and sizes.columns * sizes.inner <= _LARGEST and not hasattr(source, "has_rows")
+    kind = NativeConstantMatrices if is_constant else NativeMatrices
+    packed = 0 if is_constant else images * sizes.columns * sizes.inner
     cost = 2 * STEP + _PACK * packed + images * product_cost(sizes.rows, sizes.inner, sizes.columns)
     if math.prod(task.shape(0)[:-2]) not in (1, images) or math.prod(task.shape(1)[:-2]) not in (1, images):
         cost += _REORDERED * (packed + images * sizes.rows * sizes.inner)
     if sizes.inner > 1 and not _is_innermost(task, 0, 2 if task.attributes["transpose_a"] else 1):
         cost += STEP + _COPIED * images * sizes.rows * sizes.inner
     if is_fused:
-        yield Candidate(cost, functools.partial(NativeMatrices, task, sizes))
+        yield Candidate(cost, functools.partial(kind, task, sizes))
         return
     # A mask that is the same for some heads is repeated along a part of the images.
     alone = replace(task, chain=None, operands=(), input_orders=task.input_orders[:2])
-    yield Candidate(cost + STEP, lambda: followed(NativeMatrices(alone, sizes), task))
+    yield Candidate(cost + STEP, lambda: followed(kind(alone, sizes), task))
