@@ -35,17 +35,19 @@ void irx_shape_tiles(i64 bytes)
 
 /* T tiles of rows by V vectors. */
 #define MULTIPLY(T, V)                                                                                                \
-    static void multiply_##T##_##V(const tile_rows *rows, i64 taps, i64 depth, i64 bytes, const char *b,              \
-                                   const int32_t *start, int32_t *to)                                                 \
+    static void multiply_##T##_##V(const tile_product *p, int32_t *to)                                                \
     {                                                                                                                 \
-        READ(0, start, 0);                                                                                            \
-        if (V == 2) READ(1, start + 16, 0);                                                                           \
-        if (T == 2) READ(2, start, 0);                                                                                \
-        if (T == 2 && V == 2) READ(3, start + 16, 0);                                                                 \
+        const i64 taps = p->taps, depth = p->depth, bytes = p->bytes, lines = p->lines;                               \
+        const char *b = p->b, *later = p->later;                                                                      \
+        READ(0, p->start, 0);                                                                                         \
+        if (V == 2) READ(1, p->start + 16, 0);                                                                        \
+        if (T == 2) READ(2, p->start, 0);                                                                             \
+        if (T == 2 && V == 2) READ(3, p->start + 16, 0);                                                              \
         for (i64 tap = 0; tap < taps; tap++) {                                                                        \
-            const tile_rows x = rows[tap], y = rows[(T - 1) * taps + tap];                                            \
+            const tile_rows x = p->rows[tap], y = p->rows[(T - 1) * taps + tap];                                      \
             for (i64 k = 0; k < depth; k += bytes, b += bytes * V * 16) {                                             \
                 const i64 at = smaller(k, depth - bytes);                                                             \
+                for (i64 i = 0; i < lines; i++, later += 64) __builtin_prefetch(later, 0, 2);                         \
                 READ(4, x.from + at, x.step);                                                                         \
                 READ(6, b, V * 64);                                                                                   \
                 DOT(0, 4, 6);                                                                                         \
@@ -66,13 +68,12 @@ MULTIPLY(1, 2)
 MULTIPLY(2, 1)
 MULTIPLY(2, 2)
 
-void irx_multiply_tiles(const tile_rows *rows, i64 tiles, i64 vectors, i64 taps, i64 depth, i64 bytes, const char *b,
-                        const int32_t *start, int32_t *to)
+void irx_multiply_tiles(const tile_product *p, int32_t *to)
 {
-    if (tiles == 2 && vectors == 2) multiply_2_2(rows, taps, depth, bytes, b, start, to);
-    else if (tiles == 2) multiply_2_1(rows, taps, depth, bytes, b, start, to);
-    else if (vectors == 2) multiply_1_2(rows, taps, depth, bytes, b, start, to);
-    else multiply_1_1(rows, taps, depth, bytes, b, start, to);
+    if (p->tiles == 2 && p->vectors == 2) multiply_2_2(p, to);
+    else if (p->tiles == 2) multiply_2_1(p, to);
+    else if (p->vectors == 2) multiply_1_2(p, to);
+    else multiply_1_1(p, to);
 }
 
 void irx_find_tiles(const char *const *table, i64 pitch, i64 taps, i64 depth, i64 count, tile_rows *found, char *room)

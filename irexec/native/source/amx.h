@@ -33,11 +33,18 @@ void irx_find_tiles(const char *const *table, i64 pitch, i64 taps, i64 depth, i6
 /* The first row of a tile. */
 INLINE i64 first_row(i64 tile, i64 count) { return larger(0, smaller(tile * TILE_ROWS, count - TILE_ROWS)); }
 
-/* Sums of one or two tiles of rows, of unsigned bytes, by a panel of one or two vectors of columns, of signed bytes. Each
- * tap has `depth` bytes, in steps of `bytes`, of which the last one ends with the depth: weights of what it has in common
- * with the one before are 0.
+/* One or two tiles of rows, of unsigned bytes, by a panel of one or two vectors of columns, of signed bytes. Each tap has
+ * `depth` bytes, in steps of `bytes`, of which the last one ends with the depth: weights of what it has in common with the
+ * one before are 0. Each step fetches `lines` of 64 bytes of what is multiplied later.
  */
-void irx_multiply_tiles(const tile_rows *rows, i64 tiles, i64 vectors, i64 taps, i64 depth, i64 bytes, const char *b,
-                        const int32_t *start, int32_t *to);
+typedef struct {
+    i64 tiles, vectors, taps, depth, bytes, lines;
+    const tile_rows *rows;
+    const char *b, *later;
+    const int32_t *start;
+} tile_product;
+
+/* Writes the sums of all rows, one after another. */
+void irx_multiply_tiles(const tile_product *p, int32_t *to);
 
 #endif

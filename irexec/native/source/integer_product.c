@@ -110,46 +110,40 @@ INLINE i64 packed_depth(const integer_product *p)
 }
 
 #ifdef TILES
-/* Sums of one or two tiles of rows and a panel, and the first of the rows in a block. */
-typedef struct {
-    int32_t sums[2 * TILE_ROWS * 2 * VECTOR] __attribute__((aligned(64)));
-    place at;
-    i64 tile, tiles, width;
-} tile_sums;
-
-static void end_tiles(const integer_product *p, const tile_sums *s, i64 count)
+/* Ends the sums of tiles that begin with the row `first` of a block of `count` rows. */
+static void end_tiles(const integer_product *p, place at, i64 first, i64 tiles, i64 width, const int32_t *sums, i64 count)
 {
-    place at = s->at;
-    for (i64 i = 0; i < s->tiles; i++) {
-        const i64 r = (s->tile + i) * TILE_ROWS, skipped = r - first_row(s->tile + i, count);
-        at.row = s->at.row + r;
+    const i64 row = at.row;
+    for (i64 r = first; r < smaller(count, first + tiles * TILE_ROWS); r += at.rows, sums += TILE_ROWS * width) {
+        at.row = row + r;
         at.rows = smaller(TILE_ROWS, count - r);
-        irx_end_sums(&p->end, &at, s->width, s->sums + (i * TILE_ROWS + skipped) * s->width);
+        irx_end_sums(&p->end, &at, width, sums + (r - first_row(r / TILE_ROWS, count)) * width);
     }
 }
 
-/* Panels from `at` to a last column, by tiles: `rows` are those that irx_find_tiles found. The processor multiplies tiles
- * while it ends those before.
- */
+/* Passes of tiles over a panel while the next one is fetched; over more, what is not in cache takes little of the time. */
+enum { FETCHING = 16 };
+
+/* Panels from `at` to a last column, by tiles: `rows` are those that irx_find_tiles found. */
 static void multiply_by_tiles(const integer_product *p, place at, i64 last, const char *weights, const int32_t *start,
                               const tile_rows *rows, i64 count)
 {
-    tile_sums both[2];
-    int done = 0;
-    const i64 taps = taps_of(&p->window), first = at.column;
-    for (i64 width; at.column < last; at.column += width, weights += packed_depth(p) * taps * width) {
+    int32_t sums[2 * TILE_ROWS * 2 * VECTOR] __attribute__((aligned(64)));
+    const i64 taps = taps_of(&p->window), pair = 2 * TILE_ROWS, passes = (count + pair - 1) / pair;
+    const i64 steps = packed_depth(p) / p->step * taps;
+    for (; at.column < last; at.column += at.columns) {
         at.columns = smaller(p->panel * VECTOR, last - at.column);
-        width = (at.columns + VECTOR - 1) / VECTOR * VECTOR;
-        for (i64 tile = 0, tiles; tile * TILE_ROWS < count; tile += tiles, done++) {
-            tile_sums *s = both + done % 2;
-            tiles = count - tile * TILE_ROWS > TILE_ROWS ? 2 : 1;
-            s->at = at, s->tile = tile, s->tiles = tiles, s->width = width;
-            irx_multiply_tiles(rows + tile * taps, tiles, width / VECTOR, taps, p->depth, p->step, weights,
-                               start + at.column - first, s->sums);
-            if (done) end_tiles(p, both + (done + 1) % 2, count);
+        const i64 vectors = (at.columns + VECTOR - 1) / VECTOR, size = steps * p->step * vectors * VECTOR;
+        const i64 lines = passes < FETCHING ? (p->step / 4 * vectors + passes - 1) / passes : 0;
+        tile_product one = {0, vectors, taps, p->depth, p->step, lines, rows, weights, weights + size, start};
+        for (i64 r = 0; r < count; r += pair, one.rows += 2 * taps, one.later += steps * lines * 64) {
+            one.tiles = count - r > TILE_ROWS ? 2 : 1;
+            irx_multiply_tiles(&one, sums);
+            end_tiles(p, at, r, one.tiles, vectors * VECTOR, sums, count);
         }
+        weights += size;
+        start += vectors * VECTOR;
     }
-    if (done) end_tiles(p, both + (done + 1) % 2, count);
 }
 #endif
 
