@@ -3,6 +3,7 @@
 
 #ifdef TILES
 #include <cpuid.h>
+#include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -76,20 +77,30 @@ void irx_multiply_tiles(const tile_product *p, int32_t *to)
     else multiply_1_1(p, to);
 }
 
+/* Whether 16 pointers are evenly spaced. */
+INLINE int is_even(const char *const *from)
+{
+    const __m512i step = _mm512_set1_epi64(from[1] - from[0]);
+    const __m512i low = _mm512_sub_epi64(_mm512_loadu_si512(from + 1), _mm512_loadu_si512(from));
+    const __m512i high = _mm512_sub_epi64(_mm512_loadu_si512(from + 8), _mm512_loadu_si512(from + 7));
+    return (_mm512_cmpneq_epi64_mask(low, step) | _mm512_cmpneq_epi64_mask(high, step)) == 0;
+}
+
 void irx_find_tiles(const char *const *table, i64 pitch, i64 taps, i64 depth, i64 count, tile_rows *found, char *room)
 {
     const i64 step = (depth + 63) / 64 * 64;
+    const __mmask64 rest = ~(__mmask64)0 >> (step - depth);
     for (i64 tile = 0; tile * TILE_ROWS < count; tile++)
         for (i64 tap = 0; tap < taps; tap++, found++) {
-            const i64 first = first_row(tile, count);
-            const char *const *from = table + tap * pitch + first;
-            const i64 rows = smaller(TILE_ROWS, count - first), each = rows > 1 ? from[1] - from[0] : 0;
-            int is_even = rows == TILE_ROWS;
-            for (i64 r = 1; r < rows; r++) is_even &= from[r] - from[r - 1] == each;
-            *found = (tile_rows){from[0], each};
-            if (is_even) continue;
+            const char *const *from = table + tap * pitch + first_row(tile, count);
+            *found = (tile_rows){from[0], from[1] - from[0]};
+            if (count >= TILE_ROWS && is_even(from)) continue;
             *found = (tile_rows){room, step};
-            for (i64 r = 0; r < TILE_ROWS; r++, room += step) memcpy(room, from[smaller(r, rows - 1)], (size_t)depth);
+            for (i64 r = 0; r < TILE_ROWS; r++, room += step) {
+                const char *row = from[smaller(r, count - 1)];
+                for (i64 k = 0; k < step; k += 64)
+                    _mm512_storeu_si512(room + k, _mm512_maskz_loadu_epi8(k + 64 < step ? ~(__mmask64)0 : rest, row + k));
+            }
         }
 }
 #else

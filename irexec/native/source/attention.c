@@ -286,8 +286,12 @@ static void multiply_group(const attention *p, const room *m, const part *at, i6
 static void write_group(const attention *p, const part *at, const float *products, const float *totals)
 {
     float *out = (float *)matrix_of(&p->out, at->outer, at->inner) + at->row * p->out.row;
-    for (i64 r = 0; r < at->rows; r++, out += p->out.row, products += padded(p->values))
-        for (i64 c = 0; c < p->values; c++) out[c * p->out.column] = products[c] / totals[r];
+    for (i64 r = 0; r < at->rows; r++, out += p->out.row, products += padded(p->values)) {
+        i64 c = 0;
+        if (p->out.column == 1)
+            for (; c + VECTOR <= p->values; c += VECTOR) store(out + c, load(products + c) / totals[r]);
+        for (; c < p->values; c++) out[c * p->out.column] = products[c] / totals[r];
+    }
 }
 
 static void attend(const attention *p, const room *m, const part *at, i64 columns)

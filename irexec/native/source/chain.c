@@ -24,19 +24,23 @@ INLINE i64 begin_of(const operand *o, const place *at)
 void irx_load(const operand *o, const place *at, i64 pitch, float *out)
 {
     const float *from = o->base + begin_of(o, at);
-    for (i64 r = 0; r < at->rows; r++, from += o->row, out += pitch) {
-        if (r && !o->row) {
-            memcpy(out, out - pitch, (size_t)pitch * sizeof(float));
-        } else if (o->column == 1) {
+    for (i64 r = 0; r < (o->row ? at->rows : 1); r++, from += o->row) {
+        float *to = out + r * pitch;
+        if (o->column == 1) {
             if (at->columns == pitch)
-                for (i64 c = 0; c < pitch; c += VECTOR) store(out + c, load(from + c));
+                for (i64 c = 0; c < pitch; c += VECTOR) store(to + c, load(from + c));
             else
-                for (i64 c = 0; c < at->columns; c++) out[c] = from[c];
+                for (i64 c = 0; c < at->columns; c++) to[c] = from[c];
         } else if (!o->column) {
-            for (i64 c = 0; c < pitch; c += VECTOR) store(out + c, spread(*from));
+            for (i64 c = 0; c < pitch; c += VECTOR) store(to + c, spread(*from));
         } else {
-            for (i64 c = 0; c < at->columns; c++) out[c] = from[c * o->column];
+            for (i64 c = 0; c < at->columns; c++) to[c] = from[c * o->column];
         }
+    }
+    if (o->row) return;
+    for (i64 c = 0; c < pitch; c += VECTOR) {
+        const vf same = load(out + c);
+        for (i64 r = 1; r < at->rows; r++) store(out + r * pitch + c, same);
     }
 }
 

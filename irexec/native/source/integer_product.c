@@ -35,8 +35,10 @@ typedef struct {
         for (i64 tap = 0; tap < taps; tap++, table += pitch) {                                                        \
             const char *row[R];                                                                                       \
             for (int r = 0; r < R; r++) row[r] = table[r];                                                            \
-            for (i64 k = 0; k < depth * ITEM; k += 4, b += V * VECTOR * 4)                                            \
+            for (i64 k = 0; k < depth * ITEM; k += 4, b += V * VECTOR * 4) {                                          \
+                if (R == 1) EACH_SUM(R, V) __builtin_prefetch(b + 8192 + i * VECTOR * 4, 0, 2);                       \
                 EACH_SUM(R, V) sum[i] = SUM(sum[i], spread_word(row[i / V] + k), load_words(b + i % V * VECTOR * 4)); \
+            }                                                                                                         \
         }                                                                                                             \
         EACH_SUM(R, V) memcpy(to + i * VECTOR, &sum[i], sizeof(vi));                                                  \
     }

@@ -116,13 +116,13 @@ INLINE void store_levels(uint8_t *out, vf x, float zero, i64 count)
 /* Whether a tile has a NaN. Columns behind those of the tile are anything. */
 INLINE int has_nan_in(const float *tile, const place *at, i64 pitch)
 {
-    int found = 0;
+    vi found = {0};
     for (i64 r = 0; r < at->rows; r++, tile += pitch) {
         const i64 whole = at->columns / VECTOR * VECTOR;
-        for (i64 c = 0; c < whole; c += VECTOR) found |= !all_of((vi)(load(tile + c) == load(tile + c)));
-        for (i64 c = whole; c < at->columns; c++) found |= tile[c] != tile[c];
+        for (i64 c = 0; c < whole; c += VECTOR) found |= (vi)(load(tile + c) != load(tile + c));
+        for (i64 c = whole; c < at->columns; c++) found[0] |= -(tile[c] != tile[c]);
     }
-    return found;
+    return !all_of(~found);
 }
 
 /* Ends a tile of rows of `width` sums, a multiple of VECTOR; at->column counts the columns of all groups. */
