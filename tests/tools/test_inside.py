@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from irexec.errors import ModelError, UnsupportedError
 from irexec.tools.inside import parts
 from irexec.tools.inside.published import published
 from tests.support.networks import difference, feeds, unpacked
-from tests.support.paths import DIGITS
+from tests.support.paths import DIGITS, ROOT
 
 _XML = b'<?xml version="1.0"?>\n<net name="n" version="11"/>'
 
@@ -145,6 +146,7 @@ def test_the_layers_that_a_layer_was_made_of(tmp_path: Path) -> None:
     names = {node.name for node in irexec.read_model(path).nodes}
     layer = next(name for name in found.fused if len(found.fused[name]) > 1)
     assert set(found.fused[layer]) & names
+    assert [one for made in found.fused.values() for one in made if one != one.strip()] == []
     for node in found.model.nodes:
         if node.constant is not None and node.constant.element is irexec.f32 and node.constant.count == 10:
             # Not the same for every class, which Softmax would not show.
@@ -183,3 +185,17 @@ def test_real_differences(
     sources = [InputSource(None, str(tmp_path / "x.npz"))]
     for options, expected in ((CompareOptions(), compared), (JudgeOptions(), judged)):
         assert str(check(tmp_path / "m.xml", found, options, sources=sources).sections()[0]).startswith(expected)
+
+
+@pytest.mark.slow
+def test_the_page_of_ten_networks_shows_this_release(tmp_path: Path) -> None:
+    """One row of docs/inside-openvino.md, where the release is that of the page."""
+    from tests.networks.inside import NETWORKS, row
+
+    page = (ROOT / "docs" / "inside-openvino.md").read_text("utf-8")
+    found = irexec.inside(unpacked("resnet50", tmp_path))
+    if f"OpenVINO {found.version.partition('-')[0]} " not in page:
+        pytest.skip("the page is of another release")
+    assert row("resnet50", found) in page
+    assert all((ROOT / "docs" / path).exists() for path in re.findall(r"\((_static/inside/[^)]+)\)", page))
+    assert len(re.findall(r"^\| ", page, re.MULTILINE)) > len(NETWORKS)

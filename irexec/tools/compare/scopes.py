@@ -3,7 +3,8 @@
 A recording has the keys ``module:SCOPE#CALL[INDEX]`` in the order in which modules end, ``source:SCOPE#CALL`` with
 the keys of the tensors that the module was given, and ``input:NAME[INDEX]``. OpenVINO's frontend names layers
 ``__module.SCOPE/aten::op/Type``, the ONNX exporter by torch.jit ``/a/a.0/conv/Conv`` for the scope ``a.0.conv``, with
-``_1`` behind a part for a second call; the one by torch.export writes the scope beside the name.
+``_1`` behind a part for a second call; the one by torch.export writes the scope beside the name. Layers of other
+frameworks have their names in a path, such as ``model/dense/BiasAdd`` of TensorFlow for the scope ``dense``.
 """
 
 from __future__ import annotations
@@ -260,6 +261,11 @@ def _scope(node: Node, scopes: Mapping[str, object]) -> str:
             parts.append(own if ".".join([*parts, own]) in scopes else _REPEATED.sub("", own))
             before = _REPEATED.sub("", part) if part not in (own, parts[-1]) else part
         scope = ".".join(parts)
+    elif not scope:
+        # Other frameworks: the longest part of the path, from any folder on, or the name itself.
+        path = name.split("/")
+        tails = (".".join(path[i:end]) for end in (len(path), len(path) - 1) for i in range(end))
+        return next((tail for tail in tails if tail in scopes), "")
     while scope and scope not in scopes:
         scope = scope.rpartition(".")[0]
     return scope

@@ -166,7 +166,7 @@ def _fused(graph: Graph) -> dict[str, tuple[str, ...]]:
     for node in graph.walk():
         names = (info_entry(node, "fused_names") or {}).get("value", "")
         if names not in ("", node.name):
-            found[node.name] = tuple(names.split(","))
+            found[node.name] = tuple(name.strip() for name in names.split(","))
     return found
 
 
