@@ -1,10 +1,11 @@
 """The twelve networks of the benchmark: built once from their published configurations, with random weights, into a folder.
 
-    python -m tests.benchmarks.models [names] [--folder DIR] [--primitives]      needs openvino and onnx
+    python -m tests.benchmarks.models [names] [--folder DIR] [--primitives] [--quantised]      needs openvino and onnx
 
 ``NAME.onnx`` is the network as an exporter writes it; ``NAME.xml`` and ``NAME.bin`` are what OpenVINO's converter makes of it, which
 is layer by layer what it makes of the same network in PyTorch: attention is one operation, MatMul has its weights as transpose_b.
 ``--primitives`` also writes the transformers with attention as two MatMul and a Softmax, as converters did before.
+``--quantised`` also writes INT8 of all but the language models by NNCF, which it needs.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.benchmarks import convolutional, transformers
+from tests.benchmarks.engines import random_feeds
 from tests.benchmarks.onnx_graph import Graph, Input
 
 
@@ -58,7 +60,7 @@ NETWORKS = {
     "gpt2": Published("GPT-2 64", transformers.gpt2, 124.440, 7.98, "Hugging Face; multiply-accumulates by hand", True),
     "whisper_tiny_encoder": Published("Whisper-tiny encoder", transformers.whisper_tiny_encoder, 8.208, 18.47, "by hand from the configuration", True),
 }  # fmt: skip
-PRIMITIVES = "_primitives"
+PRIMITIVES, QUANTISED = "_primitives", "_int8"
 # To be raised when a network changes: models that were built before are not found then.
 EDITION = 1
 
@@ -77,17 +79,26 @@ def default_folder() -> Path:
     return Path(base) / f"irexec-benchmarks-{EDITION}"
 
 
-def ensure(name: str, folder: Path, primitives: bool = False) -> Path:
+def variants(name: str) -> list[str]:
+    """The names of a network and of what else is made of it."""
+    made = [name, *([name + PRIMITIVES] if NETWORKS[name].attention else [])]
+    return [*made, *([name + QUANTISED] if name not in ("bert_base", "gpt2") else [])]
+
+
+def ensure(name: str, folder: Path, variant: str = "") -> Path:
     """The .xml of a network, built unless it exists already; written last, so that what exists is complete."""
-    path = folder / f"{name}{PRIMITIVES if primitives else ''}.xml"
+    path = folder / f"{name}{variant}.xml"
     if path.exists():
+        return path
+    if variant == QUANTISED:
+        save_quantised(ensure(name, folder), path, NETWORKS[name].attention)
         return path
     folder.mkdir(parents=True, exist_ok=True)
     made = graph(name)
     written = made.model().SerializeToString()
     save(folder / f"{name}.onnx", written)
     save(path.with_suffix(".json"), json.dumps({"runs": [[random_input(spec) for spec in made.inputs]]}).encode())
-    save_ir(written, path, primitives)
+    save_ir(written, path, variant == PRIMITIVES)
     return path
 
 
@@ -115,6 +126,27 @@ def save_ir(onnx_model: bytes, path: Path, primitives: bool) -> None:
     model = ov.convert_model(io.BytesIO(onnx_model))
     if primitives:
         split_attention(model)
+    save_model(model, path)
+
+
+def save_quantised(source: Path, path: Path, attention: bool) -> None:
+    """Quantise with NNCF, whose ranges are those of three random inputs, and write the files."""
+    import nncf
+    import openvino as ov
+
+    model = ov.Core().read_model(source)
+    feeds = [random_feeds(source, seed) for seed in range(3)]
+    rows = [[feed[next(iter(port.names & feed.keys()))] for port in model.inputs] for feed in feeds]
+    kind = nncf.ModelType.TRANSFORMER if attention else None
+    made = nncf.quantize(model, nncf.Dataset(rows), subset_size=len(rows), model_type=kind)
+    save(path.with_suffix(".json"), source.with_suffix(".json").read_bytes())
+    save_model(made, path)
+
+
+def save_model(model: Any, path: Path) -> None:
+    """Write the .bin, then the .xml."""
+    import openvino as ov
+
     part = path.with_name(f"{path.stem}.part.xml")
     ov.save_model(model, part, compress_to_fp16=False)
     part.with_suffix(".bin").replace(path.with_suffix(".bin"))
@@ -142,14 +174,15 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NETWORKS)}; all unless given")
     parser.add_argument("--folder", type=Path, default=default_folder())
     parser.add_argument("--primitives", action="store_true", help="transformers also without ScaledDotProductAttention")
+    parser.add_argument("--quantised", action="store_true", help="also in INT8, by NNCF")
     arguments = parser.parse_args()
     if unknown := set(arguments.names) - set(NETWORKS):
         parser.error(f"unknown networks: {', '.join(sorted(unknown))}")
     for name in arguments.names or NETWORKS:
         start = time.perf_counter()
-        ensure(name, arguments.folder)
-        if arguments.primitives and NETWORKS[name].attention:
-            ensure(name, arguments.folder, primitives=True)
+        wanted = {"", *([PRIMITIVES] * arguments.primitives), *([QUANTISED] * arguments.quantised)}
+        for variant in sorted(wanted & {one.removeprefix(name) for one in variants(name)}):
+            ensure(name, arguments.folder, variant)
         made = graph(name)
         print(
             f"{name}: {made.parameters / 1e6:.3f} M parameters, {made.macs / 1e9:.3f} GMAC, {time.perf_counter() - start:.1f} s",

@@ -1,11 +1,11 @@
 """How long the twelve published networks take in irexec and in the C++ engines.
 
-    python -m tests.benchmarks.networks [NAMES...] [--threads 1 2] [--load busy] [--quota] [--json FILE] [--markdown]
+    python -m tests.benchmarks.networks [NAMES...] [--threads 1 2] [--load busy] [--quota] [--json FILE] [--markdown] [--quantised]
 
 Every engine has a process of its own, new in each round, and within a round the engines run in turns (irexec, OpenVINO, ONNX Runtime,
 irexec, ...), so that what else the machine does falls on all of them. Medians over all runs, unless --statistic says otherwise.
 Before timing, the outputs are compared.
-``--threads default`` leaves the number of threads to the engine. Needs the extra ``oracle``; models are built once into ``--folder``.
+``--quantised`` measures INT8 by NNCF, which it needs. ``--threads default`` leaves the number of threads to the engine. Needs the extra ``oracle``; models are built once into ``--folder``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ import numpy as np
 from irexec.tools.engines.engine import LOADERS
 from tests.benchmarks.conditions import QuotaUnavailable, busy_cores, cpu_quota
 from tests.benchmarks.machine import describe_machine
-from tests.benchmarks.models import NETWORKS, PRIMITIVES, default_folder, ensure
+from tests.benchmarks.models import NETWORKS, PRIMITIVES, QUANTISED, default_folder, ensure, variants
 from tests.benchmarks.table import STATISTICS, Result, Statistic, markdown, mean_ratio, ratio
 from tests.benchmarks.workers import Worker, take_turns
 from tests.support.networks import difference
 
-# Of the largest value of an output; more means that the engines do not compute the same.
-TOLERANCE = 1e-4
+# Of the largest value of an output; more means that the engines do not compute the same. OpenVINO moves the levels of INT8.
+TOLERANCE = {"": 1e-4, PRIMITIVES: 1e-4, QUANTISED: 0.2}
 
 
 def measure_round(
@@ -85,7 +85,7 @@ def arguments_of(argv: Sequence[str] | None) -> argparse.Namespace:
         "names",
         nargs="*",
         metavar="NAME",
-        help=f"of {', '.join(NETWORKS)}, or one of its transformers with {PRIMITIVES}",
+        help=f"of {', '.join(NETWORKS)}; with {PRIMITIVES} one of its transformers, with {QUANTISED} in INT8",
     )
     parser.add_argument(
         "--folder", type=Path, default=default_folder(), help="where the models are kept (default: %(default)s)"
@@ -111,28 +111,32 @@ def arguments_of(argv: Sequence[str] | None) -> argparse.Namespace:
         default="median",
         help="minimum: for a machine that does other things meanwhile",
     )
+    parser.add_argument("--quantised", action="store_true", help="all that NNCF quantises here, in INT8")
     parser.add_argument("--unchecked", action="store_true", help="do not compare the outputs first")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
     parser.add_argument("--markdown", action="store_true", help="print the table in Markdown at the end")
     arguments = parser.parse_args(argv)
     # Modules are compiled once, as where irexec is installed.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    known = {*NETWORKS, *(name + PRIMITIVES for name, network in NETWORKS.items() if network.attention)}
-    if unknown := set(arguments.names) - known:
+    known = [variant for name in NETWORKS for variant in variants(name)]
+    if arguments.quantised and not arguments.names:
+        arguments.names = [name for name in known if name.endswith(QUANTISED)]
+    if unknown := set(arguments.names) - set(known):
         parser.error(f"unknown networks: {', '.join(sorted(unknown))}")
     return arguments
 
 
 def measure_network(name: str, arguments: argparse.Namespace, group: Path | None) -> list[Result]:
     """All engines and numbers of threads on one network, printed as they come."""
-    base = name.removesuffix(PRIMITIVES)
-    model = ensure(base, arguments.folder, primitives=name != base)
-    title = NETWORKS[base].title + (" (primitives)" if name != base else "")
+    base = name.removesuffix(PRIMITIVES).removesuffix(QUANTISED)
+    variant = name.removeprefix(base)
+    model = ensure(base, arguments.folder, variant)
+    title = NETWORKS[base].title + {"": "", PRIMITIVES: " (primitives)", QUANTISED: " INT8"}[variant]
     agreement = None
     if not arguments.unchecked and {"irexec", "openvino"} <= set(arguments.engines):
         agreement = largest_difference(model, arguments.engines)
         print(f"{name}: outputs differ by {agreement:.1e} of the largest value", file=sys.stderr)
-        if not agreement < TOLERANCE:
+        if not agreement < TOLERANCE[variant]:
             raise SystemExit(f"{name}: the engines do not agree")
     results = []
     for threads in arguments.threads:

@@ -65,7 +65,8 @@ def describe(threads: int | None, load: str, quota: float | None) -> str:
 
 def markdown(report: dict[str, Any], statistic: str = "median") -> str:
     """One table for each condition, under a line that names the machine."""
-    parts = [machine_line(report["machine"], statistic)]
+    is_quantised = all(r["title"].endswith("INT8") for r in report["results"])
+    parts = [machine_line(report["machine"], statistic, "INT8" if is_quantised else "float32")]
     for condition in conditions(report["results"]):
         chosen = [r for r in report["results"] if (r["threads"], r["load"], r["quota"]) == condition]
         parts.append(f"**{describe(*condition)}**\n\n{markdown_table(chosen, STATISTICS[statistic])}")
@@ -83,11 +84,11 @@ def mean_table(report: dict[str, Any], statistic: str = "median") -> str:
     return "\n".join([head, "| --- | ---: |", *rows])
 
 
-def machine_line(machine: dict[str, Any], statistic: str) -> str:
+def machine_line(machine: dict[str, Any], statistic: str, precision: str) -> str:
     flags = ", ".join(machine["flags"]) or "neither AVX2 nor AVX-512"
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     blas = f"; {machine['blas']}" if machine.get("blas") else ""
-    return f"Batch 1, float32, {statistic} of warm runs. {machine['cpu']}, {machine['cores']} cores, {flags}; {versions}{blas}."
+    return f"Batch 1, {precision}, {statistic} of warm runs. {machine['cpu']}, {machine['cores']} cores, {flags}; {versions}{blas}."
 
 
 def markdown_table(results: Sequence[Result], statistic: Statistic = median) -> str:
