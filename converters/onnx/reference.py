@@ -28,14 +28,16 @@ class FileTensors:
     """The names of the tensors of an ONNX model, each of which can become an output.
 
     Attributes:
-        outputs: outputs of the file, in order.
+        outputs: outputs of the file, in order; maps are one for each label, as a converted model has them.
         own: tensors of its graph.
         inlined: tensors that the graph has only with its functions inlined.
+        of_maps: the scores of maps among ``outputs``.
     """
 
     outputs: tuple[str, ...]
     own: frozenset[str]
     inlined: frozenset[str]
+    of_maps: frozenset[str]
 
 
 def tensors_of(path: str | Path) -> FileTensors:
@@ -45,8 +47,22 @@ def tensors_of(path: str | Path) -> FileTensors:
         ConversionError: the file cannot be read, or is not an ONNX model.
     """
     file, loaded = parse(path)[0].graph, load(path, lambda text: None)[0].graph
-    own = _names(file)
-    return FileTensors(tuple(one.name for one in file.output), own, _names(loaded) - own)
+    maps, own = _maps(file), _names(file)
+    outputs = [name for one in file.output for name in maps.get(one.name, {one.name: ()})]
+    of_maps = frozenset(name for columns in maps.values() for name in columns)
+    return FileTensors(tuple(outputs), own | of_maps, _names(loaded) - own, of_maps)
+
+
+def _maps(graph: onnx.GraphProto) -> dict[str, dict[str, tuple[str, int, int]]]:
+    """By output that is maps: the name of each score, with the tensor of all scores, its index and their number."""
+    given, found = {one.name for one in graph.output}, {}
+    for node in graph.node:
+        if node.op_type == "ZipMap" and node.output[0] in given:
+            held = (onnx.helper.get_attribute_value(one) for one in node.attribute if "classlabels" in one.name)
+            labels = [one.decode() if isinstance(one, bytes) else one for one in next(filter(None, held), [])]
+            columns = ((node.input[0], i, len(labels)) for i in range(len(labels)))
+            found[node.output[0]] = dict(zip((f"{node.output[0]}.{label}" for label in labels), columns, strict=True))
+    return found
 
 
 def _names(graph: onnx.GraphProto) -> frozenset[str]:
@@ -80,7 +96,20 @@ def write_observed(
     except Exception as error:
         # onnx raises OSError, ValueError and classes of its own.
         raise ConversionError(f"{path}: its external data cannot be read: {error}") from None
+    maps = {name: column for columns in _maps(copied.graph).values() for name, column in columns.items()}
     del copied.graph.output[:]
+    # A map is not a tensor, and onnx.reference does not make one.
+    kept = [node for node in copied.graph.node if node.op_type != "ZipMap"]
+    del copied.graph.node[:]
+    copied.graph.node.extend(kept)
+    for name in {*names} & maps.keys():
+        scores, index, count = maps[name]
+        whole, chosen = np.array([-1, count]), np.array(index)
+        for key, value in ((f"{name}.shape", whole), (f"{name}.index", chosen)):
+            copied.graph.initializer.append(onnx.numpy_helper.from_array(value, key))
+        rows = f"{name}.rows"
+        copied.graph.node.append(onnx.helper.make_node("Reshape", [scores, f"{name}.shape"], [rows]))
+        copied.graph.node.append(onnx.helper.make_node("Gather", [rows, f"{name}.index"], [name], axis=1))
     for i, (name, kind) in enumerate(zip(names, carried, strict=True)):
         given = name
         if kind is not None:

@@ -206,3 +206,20 @@ def test_an_open_axis_of_one_size_is_named(target: list[int], frozen: bool, tmp_
     if frozen:
         with pytest.raises(EngineError, match=outside[0]):
             verify(editor.model, runtime="onnx", seed=0, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("labels", ['classlabels_strings = ["cat", "dog"]', "classlabels_int64s = [7, 4]"])
+def test_the_scores_of_maps_are_compared_by_label(tmp_path: Path, oracle: str, labels: str) -> None:
+    """As a classifier of sklearn ends: the file gives a sequence of maps, the model one output for each label."""
+    nodes = f"{{ n = Neg (x) p = Softmax <axis = 1> (n) z = ai.onnx.ml.ZipMap <{labels}> (p) }}"
+    kind = "string" if "strings" in labels else "int64"
+    opsets = '<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]>'
+    file = onnx.parser.parse_model(f"{opsets} g (float[N,2] x) => (seq(map({kind}, float)) z, float[N,2] n) {nodes}")
+    onnx.save(file, tmp_path / "m.onnx")
+    model = irexec.read_model(tmp_path / "m.onnx")
+    found = verify(model, runtime=oracle, seed=0, rtol=1e-4, atol=1e-5)
+    assert [one.name for one in found.agreements] == [*(port.name for port in model.outputs)]
+    assert found.agrees
+    file.graph.node[0].op_type = "Abs"
+    onnx.save(file, tmp_path / "m.onnx")
+    assert not verified(model, oracle)

@@ -258,7 +258,7 @@ class OnnxFileRuntime(Runtime):
             else ("FLOAT" if str(carried_type(one)) == "f32" else "INT32")
             for one in asked.values()
         ]
-        is_file = not inlined and asked.keys() <= set(self.outputs) and not any(carried)
+        is_file = not inlined and asked.keys() <= set(self.outputs) - self._tensors.of_maps and not any(carried)
         if is_file:
             return [dict(zip(asked, arrays, strict=True)) for arrays in self._run(self.path, feeds, list(asked))]
         with tempfile.TemporaryDirectory(prefix="irexec-onnx-") as folder:
