@@ -64,7 +64,7 @@ def unpack_strings(raw: np.ndarray, count: int) -> np.ndarray:
     if stored != count:
         raise OpError(f"holds {stored} strings, its shape has {count}")
     text = data[8 + 4 * count :].tobytes()
-    starts, ends = _offsets(data, count, len(text))
+    starts, ends = string_offsets(data, count, len(text))
     found = np.empty(count, object)
     try:
         found[:] = [text[start:end].decode() for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
@@ -73,8 +73,12 @@ def unpack_strings(raw: np.ndarray, count: int) -> np.ndarray:
     return found
 
 
-def _offsets(data: np.ndarray, count: int, length: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where each string starts and ends in ``length`` bytes of text."""
+def string_offsets(data: np.ndarray, count: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each of ``count`` strings of packed bytes starts and ends in its ``length`` bytes of text.
+
+    Raises:
+        OpError: the offsets do not ascend within the text.
+    """
     ends = data[8 : 8 + 4 * count].view("<i4").astype(np.int64)
     first = data[4:8].view("<i4").astype(np.int64)
     starts = np.concatenate([first, ends])[:count]

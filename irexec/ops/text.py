@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from irexec.dtypes.codecs import encoded
+from irexec.dtypes.codecs import encoded, string_offsets
 from irexec.dtypes.elements import BOOLEAN, I32, I64, STRING, U8, Element, lowest
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, PartialShape, Size, high, low, may_equal, meet_shapes, span
@@ -102,13 +102,31 @@ string_tensor_pack_extension.shape_rule(_string_tensor_pack_15_facts)
 
 @op("StringTensorUnpack", since="extension")
 def string_tensor_unpack_extension(
-    data: StringTensor, *, mode: Literal["begins_ends"] = "begins_ends"
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The offsets and the UTF-8 bytes of strings, as in StringTensorUnpack-15."""
-    return string_tensor_unpack_15(data)
+    data: Annotated[np.ndarray, element_set("string or u8", STRING, U8)], *,
+    mode: Literal["begins_ends"] = "begins_ends",
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """The offsets and the UTF-8 bytes of strings, as in StringTensorUnpack-15, or of a vector of u8.
+
+    That vector is the number of strings, 0, the offset of the end of each (i32) and the bytes of all.
+    """
+    if data.dtype != np.uint8:
+        return string_tensor_unpack_15(data)
+    check(data.ndim == 1 and data.size >= 4, f"packed strings of shape {list(data.shape)} have no number of strings")
+    packed = np.ascontiguousarray(data)
+    count = int(packed[:4].view("<i4")[0])
+    start = 8 + 4 * count
+    check(count >= 0 and (count == 0 or start <= data.size), f"{data.size} bytes do not hold {count} strings")
+    begins, ends = string_offsets(packed, count, data.size - start) if count else (np.zeros(0), np.zeros(0))
+    text = packed[start : start + int(ends[-1])] if count else packed[:0]
+    return begins.astype(np.int32), ends.astype(np.int32), text.copy()
 
 
-string_tensor_unpack_extension.shape_rule(_string_tensor_unpack_15_facts)
+@string_tensor_unpack_extension.shape_rule
+def _string_tensor_unpack_extension_facts(data: Fact) -> tuple[Fact, Fact, Fact]:
+    if data.element is not U8:
+        return _string_tensor_unpack_15_facts(data)
+    check(data.rank in (None, 1), f"packed strings are {data}, expected a vector")
+    return Fact(I32, (ANY,)), Fact(I32, (ANY,)), Fact(U8, (ANY,))
 
 
 Strings = Annotated[StringTensor, VECTOR]

@@ -376,6 +376,7 @@ ROWS += [
 ]  # fmt: skip
 
 # The string tensors of earlier converters.
+PACKED = typed("u8", np.frombuffer(np.array([3, 0, 2, 2, 4], "<i4").tobytes() + "abé".encode(), np.uint8))
 ROWS += [
     case("StringTensorPack", SINCE, *strings("ab", "", "é", "€", shape=(2, 2)), id="matrix"),
     case("StringTensorPack", SINCE, *strings("a", shape=()), mode="begins_ends", id="scalar"),
@@ -386,7 +387,18 @@ ROWS += [
     case("StringTensorUnpack", SINCE, typed("string", "a"), mode="begins_ends", id="scalar"),
     case("StringTensorUnpack", SINCE, typed("string", np.zeros((0, 2))), id="nothing"),
     facts_case("StringTensorUnpack", SINCE, "string[?,3]", id="dynamic"),
-    refuses("StringTensorUnpack", SINCE, "u8[3]", says="expected string", id="bytes"),
+    # The first tokenizers have vocabularies as bytes.
+    case(
+        "StringTensorUnpack",
+        SINCE,
+        PACKED,
+        gives=(i32(0, 2, 2), i32(2, 2, 4), typed("u8", [97, 98, 195, 169])),
+        id="packed",
+    ),
+    case("StringTensorUnpack", SINCE, typed("u8", [0] * 8), gives=(i32(), i32(), typed("u8", [])), id="packed nothing"),
+    facts_case("StringTensorUnpack", SINCE, "u8[?]", id="dynamic and packed"),
+    refuses("StringTensorUnpack", SINCE, "u8[3,3]", says="expected a vector", id="rows of bytes"),
+    refuses("StringTensorUnpack", SINCE, "i8[3]", says="expected string or u8", id="signed bytes"),
 ]
 
 
