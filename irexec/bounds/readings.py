@@ -71,7 +71,7 @@ def _saturated(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound,
     if known is None:
         return (Unbounded("sums of bytes that are not known"),)
     limits = np.iinfo(known[0].dtype)
-    made = layer.run(known[0].astype(np.int64), *known[1:])[0]
+    made = layer.run(*(one.astype(np.int64) for one in known))[0]
     if layer.definition.type == "ReduceMean":
         # The mean times the number of elements is the sum, up to the fraction that the division dropped.
         count = max(1, known[0].size // max(1, made.size))

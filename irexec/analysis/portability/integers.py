@@ -28,16 +28,17 @@ def _quotients_cut(layer: ExaminedLayer) -> bool:
 
 
 @difference(
-    "IR913", "saturated sums of bytes", ("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2"),
+    "IR913", "saturated sums of bytes",
+    ("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "Add", "Subtract", "Multiply", "Power", "MatMul"),
     "CPU plugin", "values",
     does="the CPU plugin saturates sums and products of i8 and u8, which wrap in the specification and in "
     "constant folding",
     example='<layer type="ReduceSum" version="opset1">\n  <input>\n    <port id="0" precision="U8"/>\n'
     '    <port id="1" precision="I64"/>\n  </input>\n</layer>',
-    repair="Convert to i32 before the sum.",
+    repair="Convert to i32 before the sum or product.",
 )  # fmt: skip
 def _saturated(layer: ExaminedLayer) -> bool:
-    return layer.is_of_bytes()
+    return layer.is_of_bytes() and (layer.is_computed(0) or layer.is_computed(1))
 
 
 @difference(
@@ -53,21 +54,31 @@ def _saturated_mean(layer: ExaminedLayer) -> bool:
     return layer.is_of_bytes() and sizes is not None and set(sizes) == {1}
 
 
+IN_F32 = frozenset({
+    "Divide", "FloorMod", "Mod", "PRelu", "Power", "ReduceL1", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
+    "ReduceSum", "Relu",
+})  # fmt: skip
+"""Operations that the CPU plugin computes in f32 for integers, measured with OpenVINO 2026.4."""
+
+
 @difference(
     "IR987", "integers of 64 bits computed in 32", (), "CPU plugin", "values",
-    does="the CPU plugin holds i64 and u64 in 32 bits: what they cannot hold wraps or saturates, where all other "
-    "implementations are exact",
+    does="the CPU plugin holds i64 and u64 in 32 bits, and computes quotients, remainders, powers and reductions of "
+    "integers in f32: what these cannot hold wraps, saturates or is rounded, where all other implementations are exact",
     example='<layer name="large" type="Const" version="opset1">\n  <data element_type="i64" shape=""/>\n</layer>\n'
     '<layer type="Add" version="opset1">\n  <input>\n    <port id="0" precision="I64"/>\n'
     '    <port id="1" precision="I64"/>\n  </input>\n</layer>',
-    repair="Make sure that values stay within 32 bits, or split them into two parts.",
+    repair="Make sure that values stay within 32 bits, 24 where f32 computes, or split them into two parts.",
 )  # fmt: skip
 def _in_32_bits(layer: ExaminedLayer) -> bool:
     """Values that are not known are not reported: those of tokens and masks are small."""
-    known = [layer.value(i) for i in range(min(2, len(layer.node.inputs))) if layer.element(i) in ("i64", "u64")]
-    is_wide = any(one is not None and bool(((one < -(2**31)) | (one >= 2**31)).any()) for one in known)
-    computes = layer.element() in ("i64", "u64") and layer.definition.type not in ("Constant", "Result", "Convert")
-    return computes and is_wide
+    if not layer.is_integer() or layer.definition.type in ("Constant", "Result", "Convert"):
+        return False
+    known = [value for i in range(min(2, len(layer.node.inputs))) if (value := layer.value(i)) is not None]
+    wide = [one for one in known if one.dtype.kind in "iu" and one.dtype.itemsize == 8]
+    if layer.element() in ("i64", "u64") and any(((one < -(2**31)) | (one >= 2**31)).any() for one in wide):
+        return True
+    return layer.definition.type in IN_F32 and any((one != one.astype("f4")).any() for one in known)
 
 
 difference(

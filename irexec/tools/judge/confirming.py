@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from irexec.analysis.portability.integers import IN_F32
 from irexec.bounds import Arithmetic, Interval, Unbounded
 from irexec.bounds.interval import floats
 from irexec.ir.graph import Value
@@ -362,7 +363,9 @@ def _read_as_known(evidence: Evidence, given: Tensors, value: Value, one: Judged
         bound = evidence.bound(value, given)[0]
         read = [given[source] for node in nodes for source in node.inputs if source is not None and source in given]
         wide = [*read, *([] if isinstance(bound, Unbounded) else [bound.exact])]
-        if any(one.dtype in (np.int64, np.uint64) and (one != one.astype(np.int32)).any() for one in wide):
+        integers = [one for one in wide if one.dtype.kind in "iu"]
+        in_f32 = value.node.type in IN_F32 and any((one != one.astype(np.float32)).any() for one in integers)
+        if in_f32 or any(one.itemsize == 8 and (one != one.astype(np.int32)).any() for one in integers):
             codes = (*codes, _IN_32_BITS)
     if not codes:
         return one

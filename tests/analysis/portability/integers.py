@@ -18,6 +18,9 @@ has_not("IR911", "by one", "Divide", 1, ints("i32", *NEGATIVE), ints("i32", 1, -
 
 for _name in ("Add", "Multiply", "Maximum"):
     has("IR987", _name, _name, 1, ints("i64", 7, 3), ints("i64", 2**40, 1), parameters=FIRST)
+has("IR987", "Divide", "Divide", 1, ints("i32", 123456789, 3), ints("i32", 3, 3), parameters=(1,))
+has("IR987", "FloorMod", "FloorMod", 1, ints("i32", 123456789, 3), ints("i32", 2**24 + 3, 7), parameters=FIRST)
+has_not("IR987", "24 bits", "FloorMod", 1, ints("i32", 7, 3), ints("i32", 2**24, 3), parameters=FIRST)
 has_not("IR987", "small", "Add", 1, ints("i64", 7, 3), ints("i64", 2**30, 1), parameters=FIRST)
 has_not("IR987", "i32", "Add", 1, ints("i32", 2**30, 3), ints("i32", 2, 1))
 
@@ -65,6 +68,21 @@ for _name, _since in (("ReduceSum", 1), ("ReduceMean", 1), ("ReduceProd", 1), ("
             parameters=FIRST,
         )
     has_not("IR913", "i32", _name, _since, random("i32", 2, 3, low=1, high=9), [1], keep_dims="true", parameters=FIRST)
+
+for _name, _of_i8, _of_u8 in (("Add", 100, 200), ("Subtract", -100, 10), ("Multiply", 10, 10)):
+    for _type, _first in (("i8", _of_i8), ("u8", _of_u8)):
+        has("IR913", _type, _name, 1, ints(_type, _first, 3), ints(_type, 101, 2), parameters=FIRST)
+    has_not("IR913", "i32", _name, 1, ints("i32", 100, 3), ints("i32", 101, 2), parameters=FIRST)
+has("IR913", "u8", "Power", 1, random("u8", 2, 9, low=17, high=50), ints("u8", 2), parameters=FIRST)
+has(
+    "IR913",
+    "i8",
+    "MatMul",
+    1,
+    random("i8", 2, 9, low=17, high=50),
+    random("i8", 9, 2, low=17, high=50),
+    parameters=FIRST,
+)
 
 has("IR914", "u8", "AdaptiveAvgPool", 8, random("u8", 1, 2, 3, 3, low=30, high=100), [1, 1], parameters=FIRST)
 has_not("IR914", "2 x 2", "AdaptiveAvgPool", 8, random("u8", 1, 2, 4, 4, low=30, high=100), [2, 2], parameters=FIRST)

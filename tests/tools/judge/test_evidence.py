@@ -206,6 +206,18 @@ def test_integers_of_64_bits_name_what_is_known_of_openvino(type: str, value: in
     assert judge(b.model(), {"x": np.array([-7, 3])}, runtime="openvino").verdict == "agrees"
 
 
+@pytest.mark.parametrize("type", ["FloorMod", "Divide", "ReduceMax", "Relu"])
+def test_integers_that_openvino_computes_in_f32_name_it(type: str) -> None:
+    pytest.importorskip("openvino")
+    b = irexec.Builder("wide")
+    operands = {"FloorMod": [b.constant(10, "i32")], "Divide": [b.constant(3, "i32")], "ReduceMax": [b.constant([0])]}
+    b.result(b.emit(type, b.parameter("i32", (2,), "x"), *operands.get(type, []), name="y"))
+    found = judge(b.model(), {"x": np.int32([2**24 + 3, 123456789])}, runtime="openvino")
+    assert found.verdict == "bug", found.sentence
+    assert "IR987" in found.at[0].codes
+    assert judge(b.model(), {"x": np.int32([2**24, 3])}, runtime="openvino").verdict == "agrees"
+
+
 @pytest.mark.parametrize("type", ["f16", "bf16"])
 def test_what_all_values_of_16_bits_have_in_common_is_no_rounding(type: str, tmp_path: Path) -> None:
     """A factor and an offset below the largest rounding of a value are seen in their mean; numbers that are cut have a
