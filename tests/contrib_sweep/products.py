@@ -7,8 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from converters.onnx.ops.com_microsoft.packed_weights import FORMATS
 from tests.contrib_sweep.case import Arrays, ContribCase, Draw, Input, chance, floats, node, one_of, runtime_answer
-from tests.onnx.rows import Fixed
+from tests.onnx.rows import Fixed, Row
 
 
 def _weights(rng: np.random.Generator, rows: int, columns: int, block: int, bits: int) -> tuple[Fixed, Fixed]:
@@ -202,7 +203,65 @@ def reduce_sum_integer(rng: np.random.Generator) -> ContribCase:
     )
 
 
+def _of_gguf(rng: np.random.Generator, kind: int, rows: int, columns: int) -> np.ndarray:
+    """Random bytes of a matrix, with finite factors."""
+    if kind not in FORMATS:
+        numbers = floats(rng, rows, columns)
+        array = numbers if kind == 0 else numbers.astype(np.float16 if kind == 1 else ml_dtypes.bfloat16)
+        return array.view(np.uint8).reshape(rows, -1)
+    count, size, _ = FORMATS[kind]
+    blocks = rng.integers(0, 256, (rows, columns // count, size)).astype(np.uint8)
+    for at in {13: (0, 2), 14: (208,)}.get(kind, (0,)):
+        blocks[..., at : at + 2] = floats(rng, rows, columns // count, 1, scale=0.01, dtype=np.float16).view(np.uint8)
+    return blocks.reshape(rows, -1)
+
+
+def _gathered(kind: int, data: np.ndarray, columns: int, index: np.ndarray) -> Row:
+    return node("GatherPacked", [Fixed(data), index], packed_type=kind, K=columns, output_dtype=1)
+
+
+def gather_packed(rng: np.random.Generator) -> ContribCase:
+    """Rows in each format of GGUF that the kernel and the converter have."""
+    kind, rows, columns = int(one_of(rng, 0, 1, 30, *FORMATS)), int(rng.integers(1, 6)), 256 * int(rng.integers(1, 3))
+    index = rng.integers(-1, rows + 1, tuple(rng.integers(1, 4, int(rng.integers(1, 3)))))
+    return ContribCase(_gathered(kind, _of_gguf(rng, kind, rows, columns), columns, index), tolerance=1e-6)
+
+
+def matmul_packed(rng: np.random.Generator) -> ContribCase:
+    """A product with the rows that GatherPacked gives."""
+    kind, rows, columns = int(one_of(rng, *FORMATS)), int(rng.integers(1, 6)), 256
+    data, x, form = _of_gguf(rng, kind, rows, columns), floats(rng, 3, columns), one_of(rng, None, "silu", "relu2")
+
+    def reference() -> Arrays:
+        (weights,) = runtime_answer(_gathered(kind, data, columns, np.arange(rows)))
+        y = x.astype(np.float64) @ weights.T.astype(np.float64)
+        done = {"silu": lambda: y / (1 + np.exp(-y)), "relu2": lambda: np.maximum(y, 0) ** 2}.get(form or "", lambda: y)
+        return [done().astype(np.float32)]
+
+    row = node("MatMulPacked", [x, Fixed(data)], packed_type=kind, K=columns, N=rows, activation_type=form)
+    return ContribCase(row, reference)
+
+
+def qlora(rng: np.random.Generator) -> ContribCase:
+    """ONNX Runtime's MatMulNBits of the weights and, in a row, of both parts of the adapter."""
+    depth, wide, rank, block, bits = 64, int(rng.integers(1, 6)), int(rng.integers(0, 20)), 16, int(one_of(rng, 4, 8))
+    x, base = floats(rng, 2, depth), _weights(rng, wide, depth, 32, 4)
+    down, up = _weights(rng, rank, depth, block, bits), _weights(rng, wide, max(rank, 1), block, bits)
+
+    def reference() -> Arrays:
+        def product(data: np.ndarray, of: tuple[Fixed, Fixed], size: int, count: int) -> np.ndarray:
+            sizes = {"K": data.shape[1], "N": len(of[1].array), "block_size": size, "bits": count}
+            return runtime_answer(node("MatMulNBits", [data, *of], **sizes))[0]
+
+        y = product(x, base, 32, 4)
+        return [y + product(product(x, down, block, bits), up, block, bits) if rank else y]
+
+    sizes = {"K": depth, "N": wide, "bits": 4, "block_size": 32, "lora_bits": bits, "lora_block_size": block}
+    return ContribCase(node("MatMulNBitsQLoRA", [x, *base, *down, *up], **sizes), reference, tolerance=1e-3)
+
+
 DRAWS: dict[str, Draw] = {
+    "GatherPacked": gather_packed, "MatMulPacked": matmul_packed, "MatMulNBitsQLoRA": qlora,
     "MatMulNBitsMlp": lambda rng: _n_bits(rng, "MatMulNBitsMlp"), "MatMulNBitsQkv": lambda rng: _n_bits(rng, "MatMulNBitsQkv"),
     "MatMulBlockQuantizedFp8Weight": fp8_weight, "MatMulBlockQuantizedFp4Weight": fp4_weight,
     "GemmFloat8": gemm_float8, "MatMulFpQ4": fp_q4,

@@ -14,6 +14,7 @@ from irexec.ir.dims import ANY
 from tests.contrib_sweep.case import Arrays, Input, node
 from tests.contrib_sweep.record import SAMPLE, recorded
 from tests.contrib_sweep.sweep import DRAWS, converted_answer, difference, digest, drawn
+from tests.onnx.rows import Fixed
 
 _ANSWERS = recorded()
 
@@ -110,6 +111,9 @@ _INVALID: list[tuple[str, list[Input], int, dict[str, Any], str]] = [
     ("GroupQueryAttention", _GROUPED, 3, _HEADS | {"sliding_window_cache": 1, "local_window_size": 9}, "smaller than local_window_size 9"),
     ("GroupQueryAttention", _GROUPED, 3, _HEADS | {"do_rotary": 1}, "do_rotary needs cos_cache"),
     ("MoE", _MOE, 1, {"k": 4}, "k is 4"),
+    ("GatherPacked", [Fixed(_u8(2, 17)), np.array([0])], 1, {"packed_type": 2, "K": 32}, "17 bytes of a row are not 32 numbers"),
+    ("GatherPacked", [_u8(2, 18), np.array([0])], 1, {"packed_type": 2, "K": 32}, "packed weights must be known"),
+    ("MatMulPacked", [_f(1, 32), Fixed(_u8(2, 18))], 1, {"packed_type": 2, "K": 32, "N": 3}, "N is 3, the weights have 2 rows"),
     ("MoE", _MOE, 1, {"activation_type": "swiglu"}, "swiglu_fusion is 0"),
     ("MoE", _MOE, 1, {"activation_type": "mish"}, "activation_type is 'mish'"),
     ("QMoE", _QMOE, 1, {"block_size": 24}, "block_size 24"),
@@ -133,6 +137,8 @@ _UNSUPPORTED: list[tuple[str, list[Input], int, dict[str, Any], str]] = [
     ("CausalConvWithState", _CONV, 2, {"state_length": 9}, "state_length 9"),
     ("PagedAttention", _PAGES, 3, {"num_heads": 1, "kv_num_heads": 1, "kv_cache_layout": "LATENT"}, "kv_cache_layout 'LATENT'"),
     ("MatMulFpQ4", [_f(1, 32), _u8(40), np.array([32, 2])], 1, {"blk_quant_type": 2}, "blk_quant_type 2"),
+    ("GatherPacked", [Fixed(_u8(2, 66)), np.array([0])], 1, {"packed_type": 16, "K": 256}, "packed_type 16"),
+    ("MatMulPacked", [_f(1, 32), Fixed(_u8(2, 18)), _f()], 1, {"packed_type": 2, "K": 32, "N": 2}, "global_scale"),
 ]
 # fmt: on
 _ROWS = [(*row, False) for row in _INVALID] + [(*row, True) for row in _UNSUPPORTED]
