@@ -111,8 +111,8 @@ def _matrix(ctx: TranslationContext, data: Value, packed_type: int, columns: int
         raise OpError(f"{packed.shape[1]} bytes of a row are not {columns} numbers in blocks of {numbers}")
     levels, factors, less = read(packed.reshape(rows, -1, size))
     groups = rows, -1, levels.shape[-1]
-    wide = Expression(ctx, ctx.convert(ctx.constant(levels.reshape(groups), I8), F32))
-    scaled = wide * Expression(ctx, ctx.constant(factors.reshape(rows, -1, 1).astype(np.float32)))
+    integers = Expression(ctx, ctx.convert(ctx.constant(levels.reshape(groups), I8), F32))
+    scaled = integers * Expression(ctx, ctx.constant(factors.reshape(rows, -1, 1).astype(np.float32)))
     if less is not None:
         scaled = scaled - Expression(ctx, ctx.constant(less.reshape(rows, -1, 1).astype(np.float32)))
     return ctx.reshape(scaled.value, [rows, columns])
