@@ -130,7 +130,7 @@ class ExportContext:
         """The element type of each type variable of an operator."""
         schema = schema_of(type, self.opset, domain)
         check(len(inputs) <= len(schema.inputs) or schema.inputs[-1].option == schema.inputs[-1].option.Variadic,
-              f"ONNX's {type} of opset {self.opset} takes {len(schema.inputs)} inputs")  # fmt: skip
+              f"ONNX's {type} of opset {self.opset} takes {len(schema.inputs)} inputs, not {len(inputs)}")  # fmt: skip
         found: dict[str, Element] = {}
         for i, tensor in enumerate(inputs):
             if tensor is None:

@@ -256,9 +256,9 @@ def _size(shape: PartialShape, axis: int) -> Size:
 
 
 def _with_mask(batch: PartialShape, mask: PartialShape, rows: Size, source: Size) -> tuple[PartialShape, Size]:
-    """The leading axes and rows of the scores broadcast with the mask; those of the scores if it is a scalar.
+    """Leading axes and rows of the scores, broadcast with those of the mask unless it is a scalar.
 
-    OpenVINO infers a shape, too, where the mask is longer than the only key, and refuses it when it compiles the model.
+    OpenVINO also infers a shape for a mask that is longer than the only key, but does not compile the model.
     """
     if mask == ():
         return batch, rows

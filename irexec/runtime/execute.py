@@ -88,7 +88,7 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """A run: the state of variables, its memory and limits, and who is told of its steps."""
+    """A run: the state of variables, its memory and limits, and the observers of its steps."""
 
     state: State
     arenas: Arenas

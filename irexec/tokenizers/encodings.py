@@ -271,7 +271,7 @@ def _special(
     A token of letters alone is found at the begin or end of a word only.
     """
     tokens = unpack(begins, ends, chars)
-    check(len(tokens) == ids.size, f"there are {len(tokens)} special tokens and {ids.size} ids of them")
+    check(len(tokens) == ids.size, f"{len(tokens)} special tokens have {ids.size} ids, expected one each")
     known = dict(zip(reversed(tokens), reversed(ids.ravel().tolist()), strict=True))
     quoted = [_META.sub(rb"\\\g<0>", token) for token in tokens]
     choices = [

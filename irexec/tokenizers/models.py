@@ -458,10 +458,10 @@ def bpe_tokenizer(
 ) -> Packed:
     """Token ids of words by byte pair encoding: pairs of tokens are merged in the order of the merges.
 
-    After the vocabulary come begins, ends and chars of the merges, as texts with a space or as left and right parts;
-    then begins, ends, chars and ids of added tokens, which are never split, if there are any. ``end_suffix`` is put
+    Inputs after the vocabulary: begins, ends and chars of the merges, as texts with a space or as left and right parts;
+    then begins, ends, chars and ids of the added tokens, if any, which are never split. ``end_suffix`` is put
     after each word. Bytes without a token become tokens such as "<0x0A>" with ``byte_fallback``, else ``unk_token``,
-    else nothing. OpenVINO does not read ``suffix_indicator``, and joins no unknown tokens for ``fuse_unk``.
+    else nothing. Like OpenVINO, it ignores ``suffix_indicator`` and ``fuse_unk``.
     """
     options = MergerOptions(unk_token.encode(), end_suffix.encode(), byte_fallback)
     arrays = (vocab_begins, vocab_ends, vocab_chars, *merges_and_added)

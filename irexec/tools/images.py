@@ -252,9 +252,9 @@ def read_image(
     path: str, port: Port, options: ImageOptions, notify: Notify, memory: MemoryLimit | None = None,
     content: bytes | np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """The image as the array that ``port`` expects; ``notify`` is called with what the user might not expect.
+    """The image as the array that ``port`` expects; ``notify`` gets sentences about what the user might not expect.
 
-    ``content`` has the bytes of the file, or its pixels as uint8, if they are not to be read.
+    ``content``, if given, is used in place of the file: its bytes, or its pixels as uint8.
 
     Raises:
         ModelError: the file is not a readable image.

@@ -185,7 +185,7 @@ def _compressed(task: Task) -> Iterator[Candidate]:
 
 
 def _is_packable(source: CompressedSource) -> bool:
-    """Whether the library has the type; it rounds no weight to f16."""
+    """True if the library computes with the type; it cannot round weights to f16."""
     return not source.in_f16 and source.has_rows and source.packed.element in (U2, U4, I4, U8, I8)
 
 

@@ -129,7 +129,7 @@ class ArrayFile:
             data = self._file.read(count)
         if len(data) < count:
             raise ModelError(
-                f"{self._label}: ends at byte {offset + len(data):,}, expected {offset + count:,} and more"
+                f"{self._label}: ends at byte {offset + len(data):,}, expected at least {offset + count:,}"
             )
         return data
 

@@ -135,7 +135,7 @@ class EarlierOutputs:
         self.found: set[str] = set()
 
     def has(self, path: str) -> bool:
-        """True if a file, with links resolved in its folder, is the output of a job or is in one."""
+        """True if a file is the output of a job, or lies in such a folder; links in its path are resolved."""
         while True:
             folder, name = os.path.split(path)
             if folder not in self._outputs:
