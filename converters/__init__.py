@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,8 @@ def convert(
             the message names; or the package onnx is not installed.
         InputError: there is no such input, or a shape is invalid.
     """
-    try:
+    with _needs_onnx():
         from converters.onnx.translate import translate
-    except ImportError as error:
-        raise ConversionError(
-            f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True
-        ) from None
     return translate(model, dict((inputs or {}).items()), strict, warn or _warn)
 
 
@@ -47,12 +44,8 @@ def examine(model: str | Path | bytes | Any, inputs: NamedShapes | None = None) 
         ConversionError: the model cannot be read at all, or the package onnx is not installed.
         InputError: there is no such input, or a shape is invalid.
     """
-    try:
+    with _needs_onnx():
         from converters.onnx import examine
-    except ImportError as error:
-        raise ConversionError(
-            f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True
-        ) from None
     return examine.examine(model, dict((inputs or {}).items()))
 
 
@@ -74,18 +67,24 @@ def to_onnx(model: Model, path: str | Path | None = None, *, opset: int | None =
         InputError: the opset is not one that is written, or the file would overwrite one of the model.
         ModelError: the graph has a cycle, weights cannot be read, or the file cannot be written.
     """
-    try:
+    with _needs_onnx():
         from converters.ir_to_onnx.export import check_onnx_target, export, save_onnx
-    except ImportError as error:
-        raise ConversionError(
-            f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True
-        ) from None
     if path is not None:
         check_onnx_target(model, Path(path), "path")
     proto = export(model, opset, strict).proto
     if path is not None:
         save_onnx(proto, Path(path))
     return proto
+
+
+@contextmanager
+def _needs_onnx() -> Iterator[None]:
+    """Say what to install where the import inside fails."""
+    try:
+        yield
+    except ImportError as error:
+        message = f"conversion needs the package onnx (pip install onnx): {error}"
+        raise ConversionError(message, unsupported=True) from None
 
 
 def _warn(text: str) -> None:
