@@ -11,7 +11,7 @@ import irexec.ir.legacy_codes
 import irexec.ir.onnx_codes  # noqa: F401 - these four fill the table
 from irexec.errors import InputError
 from irexec.ir import codes
-from irexec.ir.codes import Code
+from irexec.ir.codes import Code, by_number
 from irexec.schema.plugins import plugins
 
 CODES: Mapping[str, Code] = codes.CODES
@@ -21,7 +21,7 @@ CODES: Mapping[str, Code] = codes.CODES
 def findings() -> Mapping[str, Code]:
     """The table of all finding codes, those of plug-ins included."""
     plugins.load()
-    return dict(sorted(CODES.items()))
+    return {code: CODES[code] for code in sorted(CODES, key=by_number)}
 
 
 def find_code(code: str) -> Code | None:

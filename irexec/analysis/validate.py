@@ -34,7 +34,7 @@ from irexec.analysis.open_sizes import frozen_findings
 from irexec.analysis.shape_inference import Inference, ShapeInference
 from irexec.errors import PluginError
 from irexec.ir import codes
-from irexec.ir.codes import Severity
+from irexec.ir.codes import Severity, by_number
 from irexec.ir.findings import Finding, Findings, in_model
 from irexec.ir.graph import ModelGraph, Node, graphs
 from irexec.ir.process import collection_paused
@@ -162,7 +162,10 @@ def _of_plugins() -> tuple[FindingCheck, ...]:
 
 
 def _sorted(findings: Iterable[Finding]) -> Findings:
-    return Findings(sorted(dict.fromkeys(findings), key=lambda f: (f.line or 0, f.layer_id or 0, f.code, f.port or 0)))
+    def key(one: Finding) -> tuple[object, ...]:
+        return one.line or 0, one.layer_id or 0, by_number(one.code), one.port or 0
+
+    return Findings(sorted(dict.fromkeys(findings), key=key))
 
 
 def _of_other_implementations(

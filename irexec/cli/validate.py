@@ -17,6 +17,7 @@ from irexec.cli.option_groups import OptionGroup, command, flag, is_given, optio
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, Verify, WeightsOptions
 from irexec.cli.render import progress_bar
 from irexec.cli.values import FilePath
+from irexec.ir.codes import by_number
 from irexec.tools.sections import code_sections
 from irexec.tools.validation import (
     FileReport,
@@ -164,7 +165,7 @@ def validate(
         return _CLEAN
     _WRITERS[form](shown)
     if explains:
-        for code in sorted({finding.code for one in found for finding in one.findings}):
+        for code in sorted({finding.code for one in found for finding in one.findings}, key=by_number):
             render.show(["", code_sections(CODES[code])])
     return _UNREADABLE if any(r.error for r in found) else _CLEAN if all(r.is_clean for r in found) else _FINDINGS
 

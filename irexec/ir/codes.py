@@ -8,7 +8,7 @@ irexec.analysis.codes the table of all codes.
 
 Codes are stable: a code is never given another meaning. IR0xx is what the reader finds, IR1xx the layers themselves,
 IR2xx ports, IR3xx the graph, IR4xx weights, IR5xx bodies and variables, IR6xx files of version 2 to 7
-(irexec.ir.legacy_codes), IR9xx what other implementations do. To add a code, add a row here, report it with
+(irexec.ir.legacy_codes), IR9xx and IR1xxx what other implementations do. To add a code, add a row here, report it with
 ``irexec.ir.findings.at`` and give the tests a row that fires it.
 """
 
@@ -53,6 +53,12 @@ def add(code: str, severity: Severity, name: str, meaning: str, example: str, re
         raise ValueError(f"the code {code} or the name {name!r} is used twice")
     CODES[code] = Code(code, name, severity, meaning, example, repair)
     return code
+
+
+def by_number(code: str) -> tuple[str, int]:
+    """Sort key of a code: its letters, and its number: IR1000 comes after IR999."""
+    letters = code.rstrip("0123456789")
+    return letters, int(code[len(letters) :] or 0)
 
 
 def discard(code: str) -> None:

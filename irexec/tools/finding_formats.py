@@ -17,7 +17,7 @@ from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from irexec.analysis.codes import CODES
-from irexec.ir.codes import Code, Severity
+from irexec.ir.codes import Code, Severity, by_number
 from irexec.ir.findings import Finding, layer_text
 from irexec.messages import cut, visible
 from irexec.tools.validation import STDIN, FileReport
@@ -165,7 +165,7 @@ def sarif_log(reports: Sequence[FileReport], version: str) -> dict[str, Any]:
     Paths are relative to the working folder where the files are below it. A file that cannot be read is a result too,
     of the rule "unreadable", and a notification of the run. ``version`` is that of irexec.
     """
-    found = sorted({finding.code for report in reports for finding in report.findings})
+    found = sorted({finding.code for report in reports for finding in report.findings}, key=by_number)
     rules = [_rule(CODES[code]) for code in found] + ([_UNREADABLE_RULE] if any(r.error for r in reports) else [])
     index = {rule["id"]: i for i, rule in enumerate(rules)}
     results = [result | {"ruleIndex": index[result["ruleId"]]} for report in reports for result in _results(report)]

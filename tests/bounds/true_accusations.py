@@ -48,7 +48,6 @@ KNOWN: Mapping[str, tuple[str, Callable[[JudgedLayer], bool]]] = {
         lambda one: _is_shape(one) or one.outside > one.elements / 2,
     ),
     "ScaledDotProductAttention": ("of heads of one number, in one subgraph with its Transposes", lambda one: bool(one.region)),
-    "Swish": ("of GroupNormalization, in bf16: see there", lambda one: any(name.startswith("GroupNormalization") for name in one.region)),
     "Unique": ("equal slices along the last axis of several stay apart", lambda one: len(one.position) == 1 or _is_shape(one)),
     "Convert": ("a tensor of u4 holds numbers of 8 bits", lambda one: (one.high or 0) < 16 < (one.value or 0)),
     "Maximum": ("of u32 from 2^31 on: compared as i32", lambda one: (one.high or 0) >= 2**31),
@@ -58,5 +57,14 @@ KNOWN: Mapping[str, tuple[str, Callable[[JudgedLayer], bool]]] = {
 
 
 def is_known(found: Judgement) -> bool:
-    """Whether all layers that a judgement accuses have a row, or a code of the portability table."""
-    return all(one.codes or (one.layer.type in KNOWN and KNOWN[one.layer.type][1](one)) for one in found.at)
+    """Whether all layers that a judgement accuses have a row, or a code of the portability table.
+
+    A layer that is judged together with a GroupNormalization of bf16 in front of it shows the fault of that.
+    """
+    names = ("GroupNormalization",) if found.arithmetic.startswith("bf16") else ()
+    return all(
+        one.codes
+        or (one.layer.type in KNOWN and KNOWN[one.layer.type][1](one))
+        or any(name.startswith(names) for name in one.region)
+        for one in found.at
+    )

@@ -43,7 +43,7 @@ class Row:
     """One judgement.
 
     Attributes:
-        runtime: "irexec" and "openvino" are clean; else the fault.
+        runtime: "irexec" and "openvino" with its precision are clean; else the fault.
         outcome: "clean" or "accused"; for a fault "named", "missed" or "another": another layer is named.
     """
 
@@ -90,7 +90,7 @@ class Judged:
         start = time.perf_counter()
         found = judge(self.model, self.inputs, runtime=runtime, properties=properties or None)
         outcome = "accused" if found.verdict in ("bug", "fusion") else "clean"
-        return self._row(runtime, outcome, "", found, start), found
+        return self._row(" ".join([runtime, *properties.values()]), outcome, "", found, start), found
 
     def faulty(self, fault: Fault, bounded: set[str], unobserved: bool) -> Row | None:
         """A run with a fault in a random layer; None if no layer shows it."""
@@ -154,7 +154,8 @@ def _rows(sweep: Judged, plants: int, without: list[str], planted_kinds: Counter
     yield row
     if "openvino" not in without:
         yield sweep.clean("openvino")[0]
-        yield sweep.clean("openvino", INFERENCE_PRECISION_HINT="bf16")[0]
+        for hint in ("bf16", "f16"):
+            yield sweep.clean("openvino", INFERENCE_PRECISION_HINT=hint)[0]
     bounded, left = bounded_layers(sweep, found), plants
     for fault in sorted(FAULTS, key=lambda one: planted_kinds[one.kind]):
         total = planted_kinds.total()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from irexec.analysis.codes import CODES
-from irexec.ir.codes import Code
+from irexec.ir.codes import Code, by_number
 from irexec_reference.markdown import fence, prose, table
 
 _GROUPS = {
@@ -46,6 +46,12 @@ def _sentence(meaning: str) -> str:
     return prose(meaning[:1].upper() + meaning[1:]) + "."
 
 
+def _group(code: str) -> str:
+    # Four digits continue IR9xx.
+    letters, number = by_number(code)
+    return "IR9" if letters == "IR" and number > 999 else next(filter(code.startswith, _GROUPS))
+
+
 def _index() -> str:
     parts = [
         "# Finding codes\n",
@@ -54,7 +60,7 @@ def _index() -> str:
         "model can be run.\n",
     ]
     for prefix, title in _GROUPS.items():
-        rows = [row for row in CODES.values() if next(filter(row.code.startswith, _GROUPS)) == prefix]
+        rows = [row for row in CODES.values() if _group(row.code) == prefix]
         parts += [
             f"## {title}\n",
             table(

@@ -41,8 +41,8 @@ def _strides_moved(layer: ExaminedLayer) -> bool:
 @difference(
     "IR972", "one window along the last axis", ("Convolution", "GroupConvolution"), "CPU plugin", "values",
     does="the CPU plugin gives wrong values for a convolution of one channel that has one window and a stride along "
-    "the last axis, and a stride of 1 along the axis before it: of padded images without AVX-512, of some batches of "
-    "volumes with it",
+    "the last axis, and a stride of 1 along the axis before it: of padded images, and with AVX-512 of volumes, single "
+    "ones with one thread",
     example='<layer type="Convolution" version="opset1">\n'
     '  <data strides="1, 2" dilations="1, 1" pads_begin="1, 0" pads_end="1, 0"/>\n</layer>',
     repair="Write a stride of 1 along an axis with one window: the values are the same.",
@@ -53,7 +53,27 @@ def _one_window(layer: ExaminedLayer) -> bool:
         return False
     if data[1] > 1 or result[-1] != 1 or attributes.strides[-1] == 1 or attributes.strides[-2] > 1:
         return False
-    return kernel[-1] > 1 if len(data) == 4 else data[0] > 1
+    return len(data) == 5 or kernel[-1] > 1
+
+
+@difference(
+    "IR1000", "one window on tiles", ("Convolution", "GroupConvolution"), "CPU plugin", "values",
+    does="the CPU plugin on processors with AMX, in bf16, which is its default there, and in int8, gives wrong values "
+    "for a convolution of several channels that has one window and a stride along the last axis, unless nothing is "
+    "padded along it and the size of the kernel and the stride divide each other",
+    example='<layer type="Convolution" version="opset1">\n'
+    '  <data strides="2, 2" dilations="1, 1" pads_begin="1, 1" pads_end="1, 1"/>\n</layer>',
+    repair="Write a stride of 1 along an axis with one window: the values are the same.",
+)  # fmt: skip
+def _one_window_on_tiles(layer: ExaminedLayer) -> bool:
+    """2026.4 was asked on an Emerald Rapids beside the formula in f64, with kernels of 2 to 5 and strides of 2 to 6."""
+    data, kernel, result, attributes = layer.shape(0), layer.shape(1), layer.result(), layer.attributes
+    if data is None or kernel is None or result is None or attributes is None or len(data) not in (4, 5):
+        return False
+    size, stride, is_row = kernel[-1], attributes.strides[-1], math.prod(result[2:]) == 1
+    if kernel[-len(data) + 1] == 1 or result[-1] != 1 or stride == 1 or size == 1 or is_row:
+        return False
+    return data[-1] < (size - 1) * attributes.dilations[-1] + 1 or (size % stride > 0 and stride % size > 0)
 
 
 @difference(

@@ -212,6 +212,10 @@ def _blocks(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.
         yield start, a[start : start + _BLOCK], b[start : start + _BLOCK]
 
 
+_SMALLEST_F16 = 2.0**-24
+"""The smallest number of f16, of which smaller tensors are multiples."""
+
+
 def _measured(actual: np.ndarray, reference: np.ndarray, tolerance: Tolerance, *, exact: bool) -> _Sums:
     sums = _Sums()
     with np.errstate(all="ignore"):
@@ -219,6 +223,8 @@ def _measured(actual: np.ndarray, reference: np.ndarray, tolerance: Tolerance, *
         if tolerance.scaled and not exact:
             fill = _fill(reference)
             atol *= _root_mean_square(reference, fill)
+            if np.float16 in (actual.dtype, reference.dtype):
+                atol = max(atol, _SMALLEST_F16)
         rtol = 0.0 if exact else tolerance.rtol
         exactly = tolerance.metric != "max" and not exact
         for start, one, other in _blocks(actual, reference):

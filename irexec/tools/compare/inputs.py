@@ -141,7 +141,8 @@ class Ports:
             for port in self.b.model.inputs
             if names.get(port.name, port.name) in arrays
         }
-        return (_bound(self._of_a, own, "A") if self._of_a else {}), _bound(self.b.model.inputs, of_b, "B")
+        of_a = _bound(self._of_a, own, "A: ") if self._of_a else {}
+        return of_a, _bound(self.b.model.inputs, of_b, "B: " if self._of_a else "")
 
     def filled(
         self,
@@ -188,7 +189,7 @@ def _bound(ports: Sequence[Port], arrays: Given, side: str) -> dict[str, np.ndar
     try:
         bound = bind_inputs(ports, dict(arrays), allow_cast=True)
     except InputError as error:
-        raise InputError(f"{side}: {error}") from None
+        raise InputError(f"{side}{error}") from None
     return {port.name: array for port, array in zip(ports, bound, strict=True)}
 
 

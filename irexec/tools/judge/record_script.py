@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from irexec.errors import InputError
@@ -68,7 +68,7 @@ def record_script(
         raise InputError(f"--record-script {output} does not end in .py")
     if inputs.exists() and not script.exists():
         raise InputError(f"{inputs} exists, and is not the one of {output}: --record-script names another file")
-    fixed, arrays = with_inputs(read, {}, options, sources, notify)
+    fixed, (arrays,) = with_inputs(read, [], 1, replace(options, steps=None), sources, notify)
     properties = json.dumps(dict(options.properties or {}))
     text = _SCRIPT.format(
         model=json.dumps(Path(model).name),

@@ -6,24 +6,23 @@ Of several steps of a model with state it is about the first one with a fault.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from irexec.analysis.model import Model, find_port
-from irexec.analysis.open_sizes import sizes_for, what_hides
-from irexec.analysis.shape_inference import infer_shapes
+from irexec.analysis.model import Model
+from irexec.analysis.open_sizes import what_hides
 from irexec.analysis.submodel import with_shapes
 from irexec.api import ModelLike, as_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
-from irexec.ir.facts import Fact
 from irexec.ir.writable import refuse_damage
 from irexec.messages import counted, silent
-from irexec.runtime.inputs import bind_inputs
+from irexec.tools.compare.inputs import Ports, facts_of
+from irexec.tools.compare.options import CompareOptions
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.images import Notify
 from irexec.tools.judge.judgement import Judgement
@@ -31,14 +30,8 @@ from irexec.tools.judge.opponent import Opponent, Runs
 from irexec.tools.judge.options import JudgeOptions, StepOptions
 from irexec.tools.judge.step import Case
 from irexec.tools.judge.verdicts import case_of_step
-from irexec.tools.run.input_sources import (
-    STEP_SEED,
-    GivenInputs,
-    InputSource,
-    given_runs,
-    sample_inputs,
-    sources_of_step,
-)
+from irexec.tools.observing.sides import ModelSide
+from irexec.tools.run.input_sources import GivenInputs, InputSource, given_runs
 from irexec.tools.run.result_files import read_state, with_state
 from irexec.tools.run.shapes import read_with_shapes, reshape
 
@@ -117,7 +110,7 @@ def given_steps(
             raise InputError(f"inputs are given for {counted(len(runs), 'step')}, and steps is {options.steps}")
         has_state = any(node.type == "ReadValue" for node in read.nodes)
         steps = options.steps or (len(runs) if len(runs) > 1 else 2 if has_state else 1)
-    return StepInputs(runs or [{}], sources, steps, options, notify).fixed(read)
+    return with_inputs(read, runs, steps, options, sources, notify)
 
 
 def _recorded(
@@ -143,60 +136,32 @@ def _read(model: ModelLike, runs: Sequence[Arrays], options: StepOptions, source
 
 def with_inputs(
     read: Model,
-    inputs: Mapping[str, np.ndarray],
+    runs: Sequence[Arrays],
+    steps: int,
     options: StepOptions,
     sources: Sequence[InputSource],
     notify: Notify,
-) -> tuple[Model, dict[str, np.ndarray]]:
-    """The model in the shapes of its inputs, and an array for each input by name: the given ones, then the sources'."""
-    if options.shapes:
-        reshape(read, options.shapes)
-    known = {find_port(read.inputs, name).name: np.asarray(array) for name, array in inputs.items()}
-    left = [port for port in read.inputs if port.name not in known]
-    sizes = sizes_for(read, known={name: array.shape for name, array in known.items()})
-    sampled = sample_inputs(sources, left, options.seed, notify, sizes=sizes) if left else {}
-    bound = bind_inputs(read.inputs, {**sampled, **known}, allow_cast=True)
-    arrays = {port.name: array for port, array in zip(read.inputs, bound, strict=True)}
-    given = {port.node: Fact(port.element, arrays[port.name].shape) for port in read.inputs}
-    shapes = {name: array.shape for name, array in arrays.items()}
-    if hidden := what_hides(read, shapes, infer_shapes(read, given, tolerant=True).facts):
-        notify(f"the inputs have {hidden}")
-    return with_shapes(read, {port.node.id: arrays[port.name].shape for port in read.inputs}), arrays
+) -> tuple[Model, list[Arrays]]:
+    """The model in the shapes of its inputs unless these change from step to step, and the inputs of each step by name.
 
-
-@dataclass(frozen=True)
-class StepInputs:
-    """The inputs of steps.
-
-    Attributes:
-        arrays: of each step, or one mapping for all steps.
-        all_sources: sources of other inputs, see ``sources_of_step``.
+    Args:
+        read: the model.
+        runs: given arrays of each step, or one mapping for all.
         steps: number of steps.
-        options: options with the seed, and whether ``steps`` was given.
+        options: options with shapes and the seed, and whether steps were given.
+        sources: sources of other inputs, see ``sources_of_step``; random ones differ from step to step.
         notify: receives unexpected facts of the first step.
     """
-
-    arrays: Sequence[Arrays]
-    all_sources: Sequence[InputSource]
-    steps: int
-    options: StepOptions
-    notify: Notify
-
-    def fixed(self, model: Model) -> tuple[Model, list[Arrays]]:
-        """The model in the shapes of its inputs unless these change from step to step, and the inputs of each step."""
-        steps = [self._of_step(model, step) for step in range(1, self.steps + 1)]
-        shapes = [{name: array.shape for name, array in arrays.items()} for _, arrays in steps]
-        is_same = all(one == shapes[0] for one in shapes)
-        return (steps[0][0] if is_same else model), [arrays for _, arrays in steps]
-
-    def _of_step(self, model: Model, step: int) -> tuple[Model, dict[str, np.ndarray]]:
-        """A model in the shapes of the inputs of a step, and these inputs; random ones differ from step to step."""
-        seeded = replace(self.options, seed=self.options.seed + STEP_SEED * (step - 1))
-        notify = self.notify if step == 1 else lambda text: None
-        sources = self.all_sources
-        if self.options.steps is not None:
-            sources = sources_of_step(sources, step, self.steps)
-        return with_inputs(model, self.arrays[min(step, len(self.arrays)) - 1], seeded, sources, notify)
+    if options.shapes:
+        reshape(read, options.shapes)
+    settings = CompareOptions(seed=options.seed, runs=options.steps, max_memory=options.max_memory)
+    ports = Ports(None, ModelSide("", read, "irexec"), {})
+    made = list(ports.filled(runs or [{}], sources, settings, steps, notify).b)
+    shapes = [{name: array.shape for name, array in arrays.items()} for arrays in made]
+    if hidden := what_hides(read, shapes[0], facts_of(read, made)):
+        notify(f"the inputs have {hidden}")
+    is_same = all(one == shapes[0] for one in shapes)
+    return with_shapes(read, {port.node.id: shapes[0][port.name] for port in read.inputs}) if is_same else read, made
 
 
 def judged_steps(model: Model, steps: Sequence[Arrays], options: JudgeOptions) -> Case:

@@ -161,17 +161,35 @@ _VOLUME = {"pads_begin": "0,0,0", "pads_end": "0,0,0", "dilations": "1,1,1", "pa
 for _name, _data, _weights, _strides in (
     ("2x2x2", (3, 1, 3, 3, 3), (2, 1, 2, 2, 2), "2,1,2"),
     ("1x1x2", (2, 1, 3, 5, 3), (2, 1, 1, 1, 2), "1,1,2"),
-    ("one volume", (1, 1, 3, 3, 3), (2, 1, 2, 2, 2), "1,1,2"),
     ("equal strides", (3, 1, 3, 4, 3), (2, 1, 2, 2, 2), "1,2,2"),
 ):
     (has if _name.endswith("x2") else has_not)(
         "IR972", _name, "Convolution", 1, random("f32", *_data), random("f32", *_weights, seed=1), strides=_strides,
         **_VOLUME,
     )  # fmt: skip
+# With one thread.
+has(
+    "IR972", "one volume", "Convolution", 1, random("f32", 1, 1, 3, 3, 3), random("f32", 2, 1, 2, 2, 2, seed=1),
+    strides="1,1,2", **_VOLUME, asked=False,
+)  # fmt: skip
 has(
     "IR972", "padded", "GroupConvolution", 1, random("f32", 5, 1, 2, 3, 1), random("f32", 1, 2, 1, 2, 2, 2, seed=1),
     strides="1,1,2", **_VOLUME | {"pads_begin": "0,0,1", "pads_end": "0,0,1"},
 )  # fmt: skip
+
+# On tiles, in bf16 or int8: processors without AMX are right.
+for _name, _data, _weights, _strides, _pads, _fires in (
+    ("padded", (1, 64, 56, 2), (64, 64, 3, 3), "2,2", "1,1", True),
+    ("larger stride", (3, 6, 16, 2), (1, 6, 1, 2), "2,3", "0,0", True),
+    ("stride of the kernel", (3, 6, 16, 2), (8, 6, 1, 2), "2,2", "0,0", False),
+    ("one channel", (3, 1, 16, 2), (1, 1, 1, 2), "2,3", "0,0", False),
+    ("one row", (1, 6, 2, 2), (8, 6, 2, 2), "3,3", "0,0", False),
+    ("two windows", (1, 6, 32, 5), (8, 6, 1, 2), "2,3", "0,0", False),
+):
+    (has if _fires else has_not)(
+        "IR1000", _name, "Convolution", 1, random("f32", *_data), random("f32", *_weights, seed=1), strides=_strides,
+        pads_begin=_pads, pads_end=_pads, dilations="1,1", parameters=FIRST, asked=False,
+    )  # fmt: skip
 
 _EMPTY = typed("f32", np.zeros((1, 3, 0, 2)))
 _WINDOWS_POOL = {"kernel": "2,2", "strides": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}

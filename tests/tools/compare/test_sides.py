@@ -233,6 +233,18 @@ def test_recorded_halves_have_the_tolerance_of_halves(tmp_path: Path) -> None:
     assert not compare(tmp_path / "f32.npz", chain(), {"x": x}).agrees
 
 
+def test_tensors_below_the_smallest_number_of_f16_agree_as_stored(tmp_path: Path) -> None:
+    """A scale of a layer of 1e-6, as in ConvNeXt, leaves multiples of 6e-8 in f16."""
+    b = irexec.Builder("m")
+    x = b.parameter("f32", (64,), "x")
+    b.result(b.emit("Add", x, b.emit("Multiply", x, np.float32(1e-7), name="small"), name="sum"))
+    array = RNG.standard_normal(64).astype(np.float32)
+    np.savez(tmp_path / "f16.npz", small=(array * 1e-7).astype(np.float16), sum=array.astype(np.float16))
+    assert compare(tmp_path / "f16.npz", b.model(), {"x": array}).agrees
+    np.savez(tmp_path / "f16.npz", small=(array * 1e-6).astype(np.float16), sum=array.astype(np.float16))
+    assert not compare(tmp_path / "f16.npz", b.model(), {"x": array}).agrees
+
+
 def language(exchanged: bool = False) -> Model:
     """Attention over tokens of an open number, with queries and keys exchanged or not."""
     b = Builder("language")
