@@ -303,7 +303,8 @@ def _stacks(task: Task) -> Iterator[Candidate]:
         return
     images, source = math.prod(sizes.leading), task.constants[1]
     is_constant = source is not None and math.prod(task.shape(1)[:-2]) == images
-    is_constant = is_constant and sizes.columns * sizes.inner <= _LARGEST and not hasattr(source, "has_rows")
+    # Stacks of compressed weights are unpacked all the same: no kernel reads their bytes.
+    is_constant = is_constant and sizes.columns * sizes.inner <= _LARGEST
     kind = NativeConstantMatrices if is_constant else NativeMatrices
     packed = 0 if is_constant else images * sizes.columns * sizes.inner
     cost = 2 * STEP + _PACK * packed + images * product_cost(sizes.rows, sizes.inner, sizes.columns)
