@@ -18,6 +18,7 @@ import pytest
 
 import irexec
 from irexec.analysis.builder import Builder
+from irexec.backend.native import integer_products
 from irexec.dtypes.elements import F32
 from irexec.ir.graph import Value
 from irexec.native.library import library
@@ -229,6 +230,18 @@ def check(seed: int, threads: int = 2, smooth: bool = True) -> str:
 @pytest.mark.parametrize("seed", range(100))
 def test_random_networks(seed: int) -> None:
     assert check(seed, 1) == check(seed, 3)
+
+
+@pytest.mark.parametrize("seed", range(100, 220))
+def test_tiles_give_the_same_bits(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products that are too small for them, too."""
+    found = library()
+    if found is None or not found.has_tiles:
+        pytest.skip("this processor has no tiles, or the system does not let the process use them")
+    monkeypatch.setattr(integer_products, "uses_tiles", lambda rows, taps, depth: taps > 0)
+    tiled = check(seed, seed % 4 + 1)
+    monkeypatch.setattr(integer_products, "uses_tiles", lambda rows, taps, depth: False)
+    assert tiled == check(seed, 1)
 
 
 def test_all_instruction_sets_give_the_same_bits() -> None:

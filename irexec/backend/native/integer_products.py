@@ -171,10 +171,15 @@ def unit() -> int:
     return loaded().integer_unit
 
 
-def step_of(rows: int, depth: int) -> int:
-    """Bytes of a step of the depth in tiles of AMX; 0 where products are as fast without."""
+def uses_tiles(rows: int, taps: int, depth: int) -> bool:
+    """True if tiles of AMX are there, and pay: not for small products."""
+    return loaded().has_tiles and rows >= 16 and depth >= 16 and taps * depth >= 48 and rows * taps * depth >= 8192
+
+
+def _step_of(depth: int) -> int:
+    """Bytes of a step of the depth in tiles: equal parts, of at most 64."""
     words = -(-depth // 4)
-    return -(-words // -(-words // 16)) * 4 if loaded().has_tiles and rows >= 16 and depth >= 16 else 0
+    return -(-words // -(-words // 16)) * 4
 
 
 class IntegerKernel(NativeKernel):
@@ -190,10 +195,11 @@ class IntegerKernel(NativeKernel):
         self.images, self.groups, self.rows, self.columns = sizes
         self.axes, self.taps, self.depth, self.own = axes, taps, depth, len(task.inputs)
         self.grid: Grid = task.attributes["grid"]
-        self.step, self.shape = step_of(self.rows, depth), task.output_shape()
+        self.step = _step_of(depth) if uses_tiles(self.rows, taps, depth) else 0
+        self.shape = task.output_shape()
         self.panel = min(2, -(-self.columns // 16)) if self.step else panel_of(self.columns)
         words, images = -(-depth // unit()), self.images * self.groups
-        self.cut = Cut.of(images, self.rows, max(1, taps), words, self.columns, task.threads)
+        self.cut = Cut.of(images, self.rows, max(1, taps), words, self.columns, task.threads, 32 if self.step else 8)
         self.weights_source, self.scale_source = task.constants[1], task.constants[2]
         ranked = [(1,) * (len(self.shape) - len(fact.static_shape)) + fact.static_shape for fact in task.operands]
         is_column = [

@@ -81,15 +81,20 @@ class Cut:
 
     rows: int
     panels: int
+    unit: int = _LEAST_ROWS
 
     @staticmethod
-    def of(images: int, rows: int, taps: int, depth: int, columns: int, threads: int) -> Cut:
+    def of(images: int, rows: int, taps: int, depth: int, columns: int, threads: int, unit: int = _LEAST_ROWS) -> Cut:
         """The cut of ``images`` products (rows, taps * depth) by (taps * depth, columns): shares are equal, and blocks
-        read as little as possible."""
+        read as little as possible.
+
+        Args:
+            unit: rows that are not cut.
+        """
         inner = taps * depth
         work = product_cost(rows, inner, columns)
         wanted = -(-blocks_for(images * work, threads) // images)
-        tiles, panels = -(-rows // _LEAST_ROWS), -(-columns // (panel_of(columns) * loaded().vector))
+        tiles, panels = -(-rows // unit), -(-columns // (panel_of(columns) * loaded().vector))
         least = min(tiles, -(-rows // most_rows(taps, inner)))
 
         def cost(cut: Cut) -> float:
@@ -99,11 +104,11 @@ class Cut:
             return work * largest * imbalance(blocks, threads) + READ * read / threads
 
         row_parts = range(least, max(least, min(tiles, wanted)) + 1)
-        return min((Cut(parts, min(panels, -(-wanted // parts))) for parts in row_parts), key=cost)
+        return min((Cut(parts, min(panels, -(-wanted // parts)), unit) for parts in row_parts), key=cost)
 
     def block_rows(self, rows: int) -> int:
         """Rows of a block, at most: parts differ by a tile."""
-        return min(rows, -(-rows // self.rows) + 2 * _LEAST_ROWS)
+        return min(rows, -(-rows // self.rows) + 2 * self.unit)
 
 
 _Three = c_int64 * 3

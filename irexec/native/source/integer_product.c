@@ -156,7 +156,7 @@ EXPORT void irx_integer_product(const void *parameters, i64 block, char *scratch
 {
     const integer_product *p = parameters;
     const i64 width = p->panel * VECTOR, panels = (p->columns + width - 1) / width, item = 4 / p->unit;
-    const i64 tile = irx_rows_of_tile[p->panel - 1], tiles = (p->rows + tile - 1) / tile;
+    const i64 tile = p->step ? 2 * TILE_ROWS : irx_rows_of_tile[p->panel - 1], tiles = (p->rows + tile - 1) / tile;
     const i64 panel_part = block % p->panel_parts, row_part = block / p->panel_parts % p->row_parts;
     block /= p->panel_parts * p->row_parts;
     const i64 group = block % p->groups, image = block / p->groups;
