@@ -178,8 +178,9 @@ class Editing:
                 continue
             sinks = [assigned[name] for name in (node.attributes.get("variable_id"),) if name in assigned]
             shapes, given = [], []
-            for port in (port for each in (node, *sinks) for port in each.ports if port.source is not None):
-                old, new = before.get(port.source, port.fact), self.facts[port.source].shape
+            ports = [port for each in (node, *sinks) for port in each.ports]
+            for source, fact in ((port.source, port.fact) for port in ports if port.source is not None):
+                old, new = before.get(source, fact), self.facts[source].shape
                 shapes.append(new)
                 given += [] if old is not None and old.shape == new else [new]
             declared = parse_shape(node.attributes["variable_shape"])
