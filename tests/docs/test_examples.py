@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib.util
+import itertools
 import os
 import re
+import symtable
 import tomllib
 from pathlib import Path
 
@@ -223,6 +226,24 @@ _SHOWS = {
     "add-command.md": ["python -m pytest tests/cli/test_depth.py", "irexec depth"],
     "add-fact.md": ["python -m tests.support.signatures", "python -m pytest tests/cli/test_json.py", "irexec compare"],
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _SHOWS)
+def test_the_files_of_a_guide_fit_the_sources(name: str) -> None:
+    """The guides themselves run in the slow tier."""
+    found = [block for block in blocks((ROOT / "docs" / "development" / name).read_text("utf-8")) if block.caption]
+    for path, parts in itertools.groupby(sorted(found, key=lambda block: block.caption), lambda block: block.caption):
+        text = (ROOT / path).read_text("utf-8") if (ROOT / path).exists() else None
+        for block in parts:
+            assert (block.language == "diff") == (text is not None), path
+            text = block.text if text is None else apply(text, block.text)
+        if path.endswith(".py"):
+            assert text is not None
+            known = vars(builtins).keys() | {"__file__", "__name__", "__path__"}
+            symbols = symtable.symtable(text, path, "exec")
+            defined = {one.get_name() for one in symbols.get_symbols() if one.is_assigned() or one.is_imported()}
+            used = {one.get_name() for one in symbols.get_symbols() if one.is_referenced()}
+            assert used - defined - known == set(), path
 
 
 @pytest.mark.parametrize("name", _SHOWS)
