@@ -15,10 +15,12 @@ import numpy as np
 
 from irexec.analysis.model import Model
 from irexec.analysis.open_sizes import what_hides
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.submodel import with_shapes
 from irexec.api import ModelLike, as_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
+from irexec.ir.facts import Fact
 from irexec.ir.writable import refuse_damage
 from irexec.messages import counted, silent
 from irexec.tools.compare.inputs import Ports, facts_of
@@ -144,6 +146,8 @@ def with_inputs(
 ) -> tuple[Model, list[Arrays]]:
     """The model in the shapes of its inputs unless these change from step to step, and the inputs of each step by name.
 
+    It keeps its own shapes, too, where those of the inputs fit only the branches of an If that they take.
+
     Args:
         read: the model.
         runs: given arrays of each step, or one mapping for all.
@@ -160,8 +164,11 @@ def with_inputs(
     shapes = [{name: array.shape for name, array in arrays.items()} for arrays in made]
     if hidden := what_hides(read, shapes[0], facts_of(read, made)):
         notify(f"the inputs have {hidden}")
-    is_same = all(one == shapes[0] for one in shapes)
-    return with_shapes(read, {port.node.id: shapes[0][port.name] for port in read.inputs}) if is_same else read, made
+    given = {port.node: Fact(port.element, shapes[0][port.name]) for port in read.inputs}
+    inner = infer_shapes(read, given, tolerant=True).failures.keys() - set(read.nodes)
+    if any(one != shapes[0] for one in shapes) or (inner and not infer_shapes(read, tolerant=True).failures):
+        return read, made
+    return with_shapes(read, {port.node.id: shapes[0][port.name] for port in read.inputs}), made
 
 
 def judged_steps(model: Model, steps: Sequence[Arrays], options: JudgeOptions) -> Case:

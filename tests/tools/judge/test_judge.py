@@ -352,3 +352,18 @@ def test_a_result_that_only_the_runtime_computes_is_not_said_to_agree(monkeypatc
     found = judge(model, {"x": np.zeros((1, 1, 6), np.float32)}, runtime=name)
     assert found.verdict == "no-bound"
     assert "irexec does not run 'heads' (Reshape, layer 2) with these inputs, and the runtime does" in found.sentence
+
+
+def test_inputs_that_fit_only_the_branch_that_they_take(tmp_path: Path) -> None:
+    """As in Silero's VAD: one size of the input belongs to one rate, which is an input too."""
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    branches = [f"{name}_branch = b () => (float[A,B] r) {{ r = MatMul (x, {name}) }}" for name in ("then", "else")]
+    weights = "<float[4,2] then = {1, 2, 3, 4, 5, 6, 7, 8}, float[2,2] else = {1, 2, 3, 4}>"
+    text = f"g (float[N,M] x, bool c) => (float[N,K] y) {weights} {{ y = If (c) <{', '.join(branches)}> }}"
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}'), path)
+    for size, takes in ((4, True), (2, False)):
+        inputs = {"x": np.ones((1, size), np.float32), "c": np.array(takes)}
+        found = judge(path, inputs, runtime="onnxruntime")
+        assert (found.verdict, found.layers[0].state) == ("agrees", "inside"), found.sentence
