@@ -126,13 +126,13 @@ difference(
 
 
 @difference(
-    "IR960", "input of unknown rank", ("Parameter",), "CPU plugin", "fails",
-    does="the CPU plugin does not compile a model with an input of unknown rank",
+    "IR960", "tensor of unknown rank", (), "CPU plugin", "fails",
+    does="the CPU plugin does not compile a model with an input or a layer of unknown rank",
     example='<layer type="Parameter" version="opset1">\n  <data shape="..." element_type="f32"/>\n</layer>',
-    repair='Give it a rank, such as shape="?,?,?"; sizes may stay dynamic.',
+    repair='Give inputs a rank, such as shape="?,?,?", and layers shapes of known length; sizes may stay dynamic.',
 )  # fmt: skip
 def _unknown_rank(layer: ExaminedLayer) -> bool:
-    return layer.is_of_the_model and layer.facts[layer.node.outputs[0]].shape is None if layer.node.outputs else False
+    return layer.is_of_the_model and any(layer.facts[value].shape is None for value in layer.node.outputs)
 
 
 difference(

@@ -91,6 +91,27 @@ has("IR959", "image", "BGRtoNV12", 17, random("u8", 1, 4, 4, 3, low=0, high=255)
 has_not("IR959", "MatMul", "MatMul", 1, random("f32", 2, 3, 4), random("f32", 2, 4, 5))
 
 has("IR960", "any rank", "Relu", 1, random("f32", 2, 3), shapes={0: "..."})
+has(
+    "IR960",
+    "of any rank",
+    "Reshape",
+    1,
+    random("f32", 2, 3),
+    ints("i64", 3, 2),
+    special_zero="false",
+    parameters=(0, 1),
+    shapes={1: "?"},
+)
+has_not(
+    "IR960",
+    "of two axes",
+    "Reshape",
+    1,
+    random("f32", 2, 3),
+    ints("i64", 3, 2),
+    special_zero="false",
+    parameters=(0, 1),
+)
 has_not("IR960", "any sizes", "Relu", 1, random("f32", 2, 3), shapes={0: "?,?"})
 
 has("IR961", "input", "ReduceLogicalAnd", 1, random("boolean", 2, 3), [1], keep_dims="true")
