@@ -120,12 +120,24 @@ def softmax(*shape):
     return b.model()
 
 
+def quantised(channels, size, kernel):
+    b = irexec.Builder("m")
+    low, high = np.float32(-2), np.float32(127 / 64)
+    x = b.emit("FakeQuantize", b.parameter("f32", (2, channels, size, size), "x"), low, high, low, high, levels=256)
+    integers = b.constant(np.ones((40, channels, kernel, kernel), np.int8))
+    weights = b.emit("Multiply", b.emit("Convert", integers, destination_type="f32"), np.full((40, 1, 1, 1), 0.01, np.float32))
+    x = b.emit("Convolution", x, weights, strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1))
+    b.result(b.emit("FakeQuantize", x, low, high, low, high, levels=256))
+    return b.model()
+
+
 SIZES = (1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 33, 49, 63)
 models = [product(r, d, c) for r in (1, 3, 7, 13) for d in (1, 5, 17) for c in SIZES]
 models += [batched(r, 5, c) for r in (1, 7) for c in SIZES]
 models += [convolution(c, s, k) for c in (1, 3, 16, 17) for s in (1, 5, 9) for k in (1, 3)]
 models += [convolution(c, s, k, c, n) for c in (1, 3, 16, 17, 33) for s in (1, 5, 9) for n in (1, 2) for k in (3, 5)]
 models += [chain(3, s) for s in SIZES] + [chain(2, s, 600) for s in (1, 3)] + [softmax(3, s) for s in SIZES]
+models += [quantised(c, s, k) for c in (3, 20, 68, 100) for s in (5, 13) for k in (1, 3)]
 rng = np.random.default_rng(1)
 for at_end in (False, True):
     with bound(at_end), mock.patch.object(arenas, "segments_of", lambda *_: {}):
