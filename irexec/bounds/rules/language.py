@@ -264,15 +264,17 @@ def _same(state: Interval) -> Interval:
 def paged_causal_conv1d(
     layer: Layer, x: Interval, table: Interval, weight: Interval, bias: Interval, *places: Interval
 ) -> Bound:
-    """A sum in any order of products with the last tokens, which the table holds without an error, and a sum."""
+    """A sum in any order of the bias and of products with the last tokens, which the table holds without an error."""
     of, (of_group, kernel) = layer.algebra, weight.exact.shape[1:]
 
     def step(t: int, state: Interval) -> tuple[Interval, Interval]:
         new = x.moved(lambda array: array[t][:, None])
         state = joined(lambda old, one: np.concatenate([old[:, 1:], one], 1), state, new)
         shared = state.moved(lambda array: np.repeat(array.reshape(-1, of_group, kernel), of_group, 0))
-        y = of.total(of.multiply(shared, weight), (1, 2), keepdims=False)
-        return of.add(y, bias) if bias.exact.size else y, state
+        terms = [of.multiply(shared, weight).moved(lambda array: array.reshape(len(array), -1))]
+        if bias.exact.size:
+            terms.append(bias.moved(lambda array: array[:, None]))
+        return of.total(joined(lambda *parts: np.concatenate(parts, 1), *terms), (1,), keepdims=False), state
 
     return _in_blocks(layer, table, x.exact.shape, step, places, (_same, _same, True))
 
