@@ -48,8 +48,8 @@ _COARSE = ("f16", "bf16")
 _ERRORS, _DEVIATIONS, _CELLS = 8, 6.0, 32
 """Number of runs with errors, standard deviations that are too many, and different numbers that a mean needs."""
 _ROUNDED_ONCE = frozenset({
-    "Add", "Subtract", "Multiply", "MatMul", "Convolution", "GroupConvolution", "Relu", "Clamp", "Maximum", "Minimum",
-    "MaxPool", *MOVES,
+    "Add", "Subtract", "Multiply", "MatMul", "Convolution", "GroupConvolution", "ConvolutionBackpropData",
+    "GroupConvolutionBackpropData", "Relu", "PRelu", "Clamp", "Maximum", "Minimum", "MaxPool", *MOVES,
 })  # fmt: skip
 """Layers without inner steps, whose errors could be common to all elements."""
 _SLACK = 8.0
