@@ -96,6 +96,17 @@ def pairs_by_module(
     return found, same
 
 
+def folded(keys: Mapping[Value, str], names: Sequence[str], read: Callable[[str], np.ndarray]) -> set[Value]:
+    """The paired tensors of which a module in front has none: both are one layer of the model, with other weights."""
+    paired, found = set(keys.values()), set()
+    for value, key in keys.items():
+        source = f"source:{key.removeprefix('module:').rpartition('[')[0]}"
+        given = read(source).tolist() if source in names else ()
+        if any(one.startswith("module:") and one not in paired for one in given):
+            found.add(value)
+    return found
+
+
 class _Pairing:
     """The pairs of a recording and a model while they are found."""
 

@@ -28,7 +28,7 @@ from irexec.ops.paged import paged_attention_extension
 from irexec.schema.attributes import Caches, ElementTypes
 from irexec.schema.registry import resolve
 from irexec.tools.compare.inputs import recorded_inputs
-from irexec.tools.compare.scopes import pairs_by_module
+from irexec.tools.compare.scopes import folded, pairs_by_module
 from irexec.tools.engines.runtimes import (
     Arrays,
     Runtime,
@@ -59,6 +59,7 @@ class Opponent:
     Attributes:
         runtime: None for recorded tensors.
         keys: the names of the recorded tensors, by the tensors of the model; see ``paired``.
+        folded: recorded tensors of which the model computes several modules with the weights of one.
         failures: reasons for tensors that the runtime does not give.
         errors: errors of its runs.
     """
@@ -68,6 +69,7 @@ class Opponent:
         self.runtime: Runtime | None = None
         self.recorded: RecordedSide | None = None
         self.keys: dict[Value, str] = {}
+        self.folded: set[Value] = set()
         self.failures: dict[Value, str] = {}
         self.errors: list[IrexecError] = []
         if options.is_recorded:
@@ -92,6 +94,7 @@ class Opponent:
         names, named = self.recorded.names, values_by_name(self.model)
         of_modules, _ = pairs_by_module(names, self.recorded.read, side, facts)
         self.keys = of_modules | {named[name]: name for name in reversed(names) if name in named}
+        self.folded = folded(of_modules, names, self.recorded.read)
         self.recorded, texts = self.recorded.arranged([(name, value) for value, name in self.keys.items()], facts)
         return [text.replace("A's tensors are B's", "the recorded tensors are the model's") for text in texts]
 

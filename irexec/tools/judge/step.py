@@ -28,6 +28,8 @@ _RADII = (0, 1, 2, 4)
 """Numbers of edges around a layer that are left unobserved."""
 _COARSE = 1 / 64
 """Relative difference of a state that a runtime may keep in 8 bits, which no verdict is about."""
+_FOLDED = 8
+"""Units of the largest value by which a layer with folded modules may be off."""
 Observe = Callable[[Sequence[Value]], Tensors]
 
 
@@ -120,8 +122,18 @@ class Step:
                     layer = of_tensor[value.name].layer
                     reason = "what earlier steps wrote to its caches is not known"
                     of_tensor[value.name] = JudgedLayer(layer, "no bound", reason=reason)
+        for value in self.runs.opponent.folded:
+            if value.name in of_tensor:
+                of_tensor[value.name] = self._of_folded(of_tensor[value.name])
         keys = {value.name: key for value, key in self.runs.opponent.keys.items()}
         return tuple(replace(self._of_the_copy(one), recorded=keys.get(name, "")) for name, one in of_tensor.items())
+
+    def _of_folded(self, one: JudgedLayer) -> JudgedLayer:
+        """The judgement of a layer into which a normalization is folded; no accusation of a few units of its largest
+        value, since a mean that the folded bias has taken away is rounded in the runtime."""
+        if one.state != "outside" or one.relative is None or one.relative > _FOLDED * self.evidence.arithmetic.unit:
+            return one
+        return replace(one, state="unconfirmed", reason="the model computes several modules as one layer")
 
     def _of_the_copy(self, one: JudgedLayer) -> JudgedLayer:
         """The judgement of a tensor; no accusation where only the copy with observed tensors is known to be wrong.

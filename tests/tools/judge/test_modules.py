@@ -128,6 +128,25 @@ def test_a_folded_normalization_is_named(tmp_path: Path) -> None:
     assert [one.recorded for one in found.at] == ["module:1.norm#1[0]"]
 
 
+@_TYPES
+def test_a_mean_that_cancels_out_is_no_fault(arithmetic: str, tmp_path: Path) -> None:
+    """The runtime rounds it; in the model the folded bias is the small difference."""
+    torch.manual_seed(0)
+    model, x = _convolutional()
+    settle(model)
+    with torch.no_grad():
+        for one in model.modules():
+            if isinstance(one, nn.BatchNorm2d):
+                one.running_mean.fill_(3.0)
+                one.bias.copy_(3.0 * one.weight / (one.running_var + one.eps).sqrt())
+    ov.save_model(
+        ov.convert_model(copy.deepcopy(model), example_input=x), tmp_path / "model.xml", compress_to_fp16=False
+    )
+    exported = tmp_path, model, x
+    found = _judged(exported, _recorded(exported, arithmetic, tmp_path))
+    assert found.verdict == "agrees", found.sentence
+
+
 def test_compare_takes_the_tolerance_of_the_stated_arithmetic(
     exported: tuple[Path, nn.Module, Any], tmp_path: Path
 ) -> None:
