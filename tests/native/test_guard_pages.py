@@ -121,12 +121,15 @@ def softmax(*shape):
 
 
 def quantised(channels, size, kernel):
+    # The second convolution reads the levels of the first one as they lie.
     b = irexec.Builder("m")
     low, high = np.float32(-2), np.float32(127 / 64)
-    x = b.emit("FakeQuantize", b.parameter("f32", (2, channels, size, size), "x"), low, high, low, high, levels=256)
-    integers = b.constant(np.ones((40, channels, kernel, kernel), np.int8))
-    weights = b.emit("Multiply", b.emit("Convert", integers, destination_type="f32"), np.full((40, 1, 1, 1), 0.01, np.float32))
-    x = b.emit("Convolution", x, weights, strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1))
+    x = b.parameter("f32", (2, 4, size, size), "x")
+    for shape in ((channels, 4, 1, 1), (40, channels, kernel, kernel)):
+        x = b.emit("FakeQuantize", x, low, high, low, high, levels=256)
+        integers = b.emit("Convert", b.constant(np.ones(shape, np.int8)), destination_type="f32")
+        weights = b.emit("Multiply", integers, np.full((shape[0], 1, 1, 1), 0.01, np.float32))
+        x = b.emit("Convolution", x, weights, strides=(1, 1), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1))
     b.result(b.emit("FakeQuantize", x, low, high, low, high, levels=256))
     return b.model()
 
