@@ -255,6 +255,13 @@ def test_all_instruction_sets_give_the_same_bits() -> None:
     assert len(set(digests.values())) <= 1, digests.keys()
 
 
+def test_values_of_levels_are_rounded_twice_by_all_instruction_sets() -> None:
+    """Once as product and once as sum: a network of the sweep in which it matters."""
+    program = "from tests.integer_sweep.networks import check; print(check(568, 1))"
+    found = {python("-c", program, IREXEC_NATIVE=level).stdout for level in ("portable", "x86-64-v3")}
+    assert len(found) == 1 and len(found.pop()) > 10
+
+
 def small_network(spread: float = 2.0) -> Builder:
     """Quantise, convolution with i8 weights, quantise, convolution."""
     network = Network(3)

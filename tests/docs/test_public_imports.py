@@ -16,6 +16,7 @@ from tests.support.paths import ROOT, SAMPLES
 _INTERNAL = "docs/development/"
 _SUBMODULES = {"irexec.ray", "converters"}
 _EXPORTED = {"irexec": irexec.__all__, "irexec.plugins": irexec.plugins.__all__, "converters": ["convert"]}
+_EXPORTED["irexec.integrations.model_explorer.main"] = ["IrexecAdapter"]
 _PAGES = [path for path in pages() if not path.relative_to(ROOT).as_posix().startswith(_INTERNAL)]
 _PROGRAMS = sorted(SAMPLES.rglob("*.py"))
 

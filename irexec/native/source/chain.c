@@ -125,7 +125,8 @@ enum { LOW, HIGH, FACTOR, SCALE, STEP, OFFSET, ZERO, PARTS, LANES = VECTOR / 2 }
 /* The values of levels. */
 INLINE vd values_of(vd level, const vd *part)
 {
-    return picked(level == part[ZERO], (vd){0}, level * part[STEP] + part[OFFSET]);
+    const vd scaled = (vd)rounded((vf)(level * part[STEP]));
+    return picked(level == part[ZERO], (vd){0}, scaled + part[OFFSET]);
 }
 
 /* The index of the level nearest to a value. */
