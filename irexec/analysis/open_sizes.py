@@ -99,15 +99,19 @@ def within(size: Dim, wanted: int) -> int:
     return max(1, low(size), wanted if top is None else min(wanted, top))
 
 
-def what_hides(model: Model, shapes: Mapping[str, tuple[int, ...]], facts: Mapping[Value, Fact]) -> str:
+def what_hides(
+    model: Model, shapes: Mapping[str, tuple[int, ...]], facts: Mapping[Value, Fact], is_stated: bool = False
+) -> str:
     """Inputs with an open axis of size 1, and the layers that show no fault then; "" if every axis can show one.
 
     Args:
         model: the model, with the shapes that it declares.
         shapes: the shapes of a run by names of inputs.
         facts: facts of the values with these shapes.
+        is_stated: True if the model declares shapes that the user gave it; each axis counts as open then.
     """
-    ones = {port.name: _open_ones(port.shape, shapes[port.name]) for port in model.inputs if port.name in shapes}
+    declared = {port.name: None if is_stated else port.shape for port in model.inputs}
+    ones = {name: _open_ones(shape, shapes[name]) for name, shape in declared.items() if name in shapes}
     narrow = [f"{name}{shape_text(shapes[name])}" for name, axes in ones.items() if axes]
     # A batch of 1 hides nothing of a window over an image.
     has_windows = any(axis for axes in ones.values() for axis in axes)

@@ -53,7 +53,7 @@ def summary(evidence: Evidence, rows: Rows, layouts: Sequence[str] = ()) -> Comp
         isolated=is_isolated,
         whole=evidence.inputs.whole,
         known=known_reasons(evidence, rows.pairs, first, layers, results),
-        hidden=what_hides(evidence.b.model, shapes, evidence.facts_b),
+        hidden=what_hides(evidence.b.model, shapes, evidence.facts_b, bool(evidence.options.shapes)),
     )
 
 

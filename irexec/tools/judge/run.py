@@ -162,7 +162,7 @@ def with_inputs(
     ports = Ports(None, ModelSide("", read, "irexec"), {})
     made = list(ports.filled(runs or [{}], sources, settings, steps, notify).b)
     shapes = [{name: array.shape for name, array in arrays.items()} for arrays in made]
-    if hidden := what_hides(read, shapes[0], facts_of(read, made)):
+    if hidden := what_hides(read, shapes[0], facts_of(read, made), bool(options.shapes)):
         notify(f"the inputs have {hidden}")
     given = {port.node: Fact(port.element, shapes[0][port.name]) for port in read.inputs}
     inner = infer_shapes(read, given, tolerant=True).failures.keys() - set(read.nodes)

@@ -346,16 +346,16 @@ def test_a_type_of_indices_is_no_edge(tmp_path: Path) -> None:
     assert (wrong.verdict, wrong.at[0].layer.name) == ("bug", "y"), wrong.sentence
 
 
-def test_an_open_axis_of_size_1_is_said_to_hide_faults() -> None:
+@pytest.mark.parametrize("is_stated", [False, True])
+@pytest.mark.parametrize(("size", "hides"), [(1, ["the inputs have x[1,1], which shows no fault of Softmax"]), (3, [])])
+def test_an_open_axis_of_size_1_is_said_to_hide_faults(size: int, hides: list[str], is_stated: bool) -> None:
     b = irexec.Builder("tokens")
+    notes: list[str] = []
     b.result(b.emit("Softmax", b.parameter("f32", (1, "?"), "x"), axis=1, name="y"))
-    for size, hides in ((1, ["the inputs have x[1,1], which shows no fault of Softmax"]), (3, [])):
-        notes: list[str] = []
-        assert (
-            judge(b.model(), {"x": np.ones((1, size), np.float32)}, runtime="reference", notify=notes.append).verdict
-            == "agrees"
-        )
-        assert notes == hides
+    shapes = {"x": (1, size)} if is_stated else None
+    x = {"x": np.ones((1, size), np.float32)}
+    assert judge(b.model(), x, runtime="reference", notify=notes.append, shapes=shapes).verdict == "agrees"
+    assert notes == hides
 
 
 @pytest.mark.parametrize("kind", ["U", "O"])
