@@ -51,7 +51,8 @@ def _one_window(layer: ExaminedLayer) -> bool:
     data, kernel, result, attributes = layer.shape(0), layer.shape(1), layer.result(), layer.attributes
     if data is None or kernel is None or result is None or attributes is None or len(data) not in (4, 5):
         return False
-    if data[1] > 1 or result[-1] != 1 or attributes.strides[-1] == 1 or attributes.strides[-2] > 1:
+    *_, before, stride = 1, 1, *attributes.strides
+    if data[1] > 1 or result[-1] != 1 or stride == 1 or before > 1:
         return False
     return len(data) == 5 or kernel[-1] > 1
 
@@ -70,10 +71,11 @@ def _one_window_on_tiles(layer: ExaminedLayer) -> bool:
     data, kernel, result, attributes = layer.shape(0), layer.shape(1), layer.result(), layer.attributes
     if data is None or kernel is None or result is None or attributes is None or len(data) not in (4, 5):
         return False
-    size, stride, is_row = kernel[-1], attributes.strides[-1], math.prod(result[2:]) == 1
+    size, stride, dilation = kernel[-1], (1, *attributes.strides)[-1], (1, *attributes.dilations)[-1]
+    is_row = math.prod(result[2:]) == 1
     if kernel[-len(data) + 1] == 1 or result[-1] != 1 or stride == 1 or size == 1 or is_row:
         return False
-    return data[-1] < (size - 1) * attributes.dilations[-1] + 1 or (size % stride > 0 and stride % size > 0)
+    return data[-1] < (size - 1) * dilation + 1 or (size % stride > 0 and stride % size > 0)
 
 
 @difference(
