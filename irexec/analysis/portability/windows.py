@@ -51,8 +51,8 @@ def _one_window(layer: ExaminedLayer) -> bool:
     data, kernel, result, attributes = layer.shape(0), layer.shape(1), layer.result(), layer.attributes
     if data is None or kernel is None or result is None or attributes is None or len(data) not in (4, 5):
         return False
-    *_, before, stride = 1, 1, *attributes.strides
-    if data[1] > 1 or result[-1] != 1 or stride == 1 or before > 1:
+    strides = (1, 1, *attributes.strides)
+    if data[1] > 1 or result[-1] != 1 or strides[-1] == 1 or strides[-2] > 1:
         return False
     return len(data) == 5 or kernel[-1] > 1
 
