@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from irexec.ir.codes import by_number
 from irexec.ir.findings import Finding
 from irexec.runtime.profile import Profile
 from irexec.tools.compare.comparison import Comparison
@@ -46,10 +47,10 @@ def of_findings(findings: Iterable[Finding]) -> NodeData:
         if one.layer_name is not None:
             found.setdefault(one.layer_name, []).append(one)
     order = ("error", "warning", "info")
-    values = {
-        name: f"{min((one.severity for one in own), key=order.index)}: {', '.join(sorted({one.code for one in own}))}"
-        for name, own in found.items()
-    }
+    values = {}
+    for name, own in found.items():
+        codes = sorted({one.code for one in own}, key=by_number)
+        values[name] = f"{min((one.severity for one in own), key=order.index)}: {', '.join(codes)}"
     return words("irexec findings", values)
 
 

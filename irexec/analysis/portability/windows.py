@@ -38,6 +38,16 @@ def _strides_moved(layer: ExaminedLayer) -> bool:
     return set(kernel[2:]) == {1} and any(stride > 1 for stride in attributes.strides) and any(pads)
 
 
+def _strided_window(layer: ExaminedLayer) -> tuple[tuple[int, ...], ...] | None:
+    """Shapes of the data, the kernel and the result, and strides and dilations, of a convolution of two or three axes
+    with one window and a stride along the last one; None for others."""
+    data, kernel, result, attributes = layer.shape(0), layer.shape(1), layer.result(), layer.attributes
+    if data is None or kernel is None or result is None or attributes is None or len(data) not in (4, 5):
+        return None
+    strides, dilations = (1, 1, *attributes.strides), (1, 1, *attributes.dilations)
+    return (data, kernel, result, strides, dilations) if result[-1] == 1 and strides[-1] > 1 else None
+
+
 @difference(
     "IR972", "one window along the last axis", ("Convolution", "GroupConvolution"), "CPU plugin", "values",
     does="the CPU plugin gives wrong values for a convolution of one channel that has one window and a stride along "
@@ -48,13 +58,10 @@ def _strides_moved(layer: ExaminedLayer) -> bool:
     repair="Write a stride of 1 along an axis with one window: the values are the same.",
 )  # fmt: skip
 def _one_window(layer: ExaminedLayer) -> bool:
-    data, kernel, result, attributes = layer.shape(0), layer.shape(1), layer.result(), layer.attributes
-    if data is None or kernel is None or result is None or attributes is None or len(data) not in (4, 5):
+    if (found := _strided_window(layer)) is None:
         return False
-    strides = (1, 1, *attributes.strides)
-    if data[1] > 1 or result[-1] != 1 or strides[-1] == 1 or strides[-2] > 1:
-        return False
-    return len(data) == 5 or kernel[-1] > 1
+    data, kernel, _, strides, _ = found
+    return data[1] == 1 and strides[-2] == 1 and (len(data) == 5 or kernel[-1] > 1)
 
 
 @difference(
@@ -68,14 +75,13 @@ def _one_window(layer: ExaminedLayer) -> bool:
 )  # fmt: skip
 def _one_window_on_tiles(layer: ExaminedLayer) -> bool:
     """2026.4 was asked on an Emerald Rapids beside the formula in f64, with kernels of 2 to 5 and strides of 2 to 6."""
-    data, kernel, result, attributes = layer.shape(0), layer.shape(1), layer.result(), layer.attributes
-    if data is None or kernel is None or result is None or attributes is None or len(data) not in (4, 5):
+    if (found := _strided_window(layer)) is None:
         return False
-    size, stride, dilation = kernel[-1], (1, *attributes.strides)[-1], (1, *attributes.dilations)[-1]
-    is_row = math.prod(result[2:]) == 1
-    if kernel[-len(data) + 1] == 1 or result[-1] != 1 or stride == 1 or size == 1 or is_row:
+    data, kernel, result, strides, dilations = found
+    size, stride = kernel[-1], strides[-1]
+    if kernel[-len(data) + 1] == 1 or size == 1 or math.prod(result[2:]) == 1:
         return False
-    return data[-1] < (size - 1) * dilation + 1 or (size % stride > 0 and stride % size > 0)
+    return data[-1] < (size - 1) * dilations[-1] + 1 or (size % stride > 0 and stride % size > 0)
 
 
 @difference(

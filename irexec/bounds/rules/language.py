@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -301,7 +302,7 @@ def _in_blocks(
         # A runtime may run the sequences at once.
         if any(first in other.values() for others, _, other in plan if others is not span):
             return Unbounded("a sequence begins with a row that another one writes")
-        one = begin(table.moved(lambda array, first=first: array[first]))  # type: ignore[misc]
+        one = begin(table.moved(operator.itemgetter(first)))
         for t in range(span.tokens.start, span.tokens.stop):
             y, one = step(t, one)
             outputs.append(y.moved(lambda array: array[None]))

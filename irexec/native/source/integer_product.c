@@ -295,7 +295,7 @@ typedef struct {
 } dynamic_product;
 
 /* R rows of V vectors from a row on, by the panel at a column: the integers of each group are added exactly, the scaled
- * sums one group after another. A zero point times the sum of a group is a product of pairs where both have 16 bits.
+ * sums one group after another.
  */
 #define DYNAMIC(NAME, SUM, ITEM, R, V)                                                                                \
     static void NAME##_dynamic_##R##_##V(const dynamic_product *p, const i64 rows[], i64 column, float *to)           \
