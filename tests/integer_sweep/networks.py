@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-import irexec
 from irexec.dtypes.elements import F32
 from irexec.ir.graph import Value
+from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.registry import resolve
 from tests.backend.test_native_integers import NEAR, Network
 
@@ -38,9 +38,14 @@ class Tensor:
 
 @dataclass
 class Layers(Network):
-    """A network of up to five quantised layers, with residuals, shared weights, pools, joins and moves between them."""
+    """A network of up to five quantised layers, with residuals, shared weights, pools, joins and moves between them.
+
+    Attributes:
+        rounding: how far f32 may move a level of the last range, whose bounds may be far larger than the level.
+    """
 
     smooth: bool = False
+    rounding: float = 0.0
     tensors: list[Tensor] = field(default_factory=list)
     stored: dict[tuple[Any, ...], tuple[Value, np.ndarray]] = field(default_factory=dict)
 
@@ -74,9 +79,10 @@ class Layers(Network):
             moved: np.ndarray = first + np.rint((np.clip(data, low, high) - first) / step) * step
             return moved
 
+        self.rounding = 1e-6 * float(np.abs([low, high]).max())
         wide, exact = x.slack + NEAR * step, nearest(x.exact)
         slack = np.maximum(np.abs(nearest(x.exact + wide) - exact), np.abs(nearest(x.exact - wide) - exact))
-        return self.keep(made, exact, slack)
+        return self.keep(made, exact, slack + self.rounding)
 
     def primitives(self, x: Tensor, spread: float) -> Tensor:
         """Integers of u8 or i8 with a step and a zero point."""
@@ -93,6 +99,7 @@ class Layers(Network):
             moved: np.ndarray = np.clip(np.rint(data / float(step)), first - zero, first + 255 - zero) * float(step)
             return moved
 
+        self.rounding = 1e-6 * x.spread
         wide, exact = x.slack + NEAR * float(step), nearest(x.exact)
         slack = np.maximum(np.abs(nearest(x.exact + wide) - exact), np.abs(nearest(x.exact - wide) - exact))
         return self.keep(made, exact, slack)
@@ -128,7 +135,7 @@ class Layers(Network):
         drawn = self.rng.normal(size=shape)
         x = self.levels(Tensor(parameter, drawn, np.zeros(drawn.shape)), 2.5)
         self.feeds[name] = x.exact.astype(np.float32)
-        self.tensors[-1] = Tensor(x.value, x.exact, np.full(x.exact.shape, 1e-6 * x.spread))
+        self.tensors[-1] = Tensor(x.value, x.exact, np.full(x.exact.shape, self.rounding))
         return self.tensors[-1]
 
     def moved(self, x: Tensor) -> Tensor:
@@ -203,7 +210,8 @@ def check(seed: int, threads: int) -> str:
     if seed % 3:
         count = len(tensors) if seed % 3 == 2 else int(network.pick(1, 2, 3))
         chosen = [tensors[i] for i in network.rng.permutation(len(tensors))[:count]] + chosen
-    compiled = irexec.compile_model(network.builder.model(), threads=threads)
+    # Tolerant: without a plan for the outputs alone, which takes as long as the one that is used.
+    compiled = CompiledModel(network.builder.model(), threads=threads, tolerant=True)
     values = [one.value for one in chosen]
     session = compiled.session()
     found = list(session(network.feeds).values()) if seed % 3 == 0 else session.values(network.feeds, values)
