@@ -18,7 +18,7 @@ import pytest
 
 import irexec
 from irexec.analysis.builder import Builder
-from irexec.backend.native import integer_products
+from irexec.backend.native import integer_products, integers
 from irexec.dtypes.elements import F32
 from irexec.ir.graph import Value
 from irexec.native.library import library
@@ -118,6 +118,9 @@ class Network:
             "pads_end": tuple(int(self.rng.integers(0, size)) for size in kernel),
             "dilations": tuple(int(self.pick(1, 1, 2, 4)) for _ in range(rank)),
         }
+        if rank == 2 and channels % 16 == 0 and self.pick(0, 1):
+            # As Winograd's algorithm takes it.
+            kernel, attributes["strides"], attributes["dilations"] = (3, 3), (1, 1), (1, 1)
         reach = [d * (k - 1) + 1 for d, k in zip(attributes["dilations"], kernel, strict=True)]
         if any(size < r for size, r in zip(exact.shape[2:], reach, strict=True)):
             kernel = (1,) * rank
@@ -366,6 +369,35 @@ def test_depthwise_kernels(kernel: Any, strides: Any, dilations: Any, channels: 
     (result,) = compiled(network.feeds).values()
     tolerance = 2e-5 * max(1.0, float(np.abs(expected).max()))
     np.testing.assert_allclose(np.moveaxis(result, -1, 1), expected, atol=tolerance)
+
+
+@pytest.mark.parametrize("sizes", [(3, 3), (4, 7), (9, 5), (14, 14), (2, 31)])
+@pytest.mark.parametrize("channels, outputs", [(32, 1), (64, 40), (96, 33)])
+def test_winograd_is_exact(
+    sizes: tuple[int, int], channels: int, outputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole and half tiles, zero points, borders of up to two pixels, images, and the largest integers."""
+    if integer_products.unit() == 4:
+        pytest.skip("bytes are multiplied directly")
+    monkeypatch.setattr(integers, "_winograd_cost", lambda geometry: 0.0)
+    rng = np.random.default_rng([channels, *sizes])
+    b, levels = Builder("winograd"), rng.choice([0, 255], (2, *sizes, channels)).astype(np.float32)
+    x = b.parameter(F32, levels.shape, "x")
+    low, high = np.float32(-64), np.float32(191)
+    x = b.emit("FakeQuantize", x, low, high, low, high, levels=256)
+    x = b.emit("Transpose", x, np.array([0, 3, 1, 2]))
+    weights = rng.choice([-127, 127], (outputs, channels, 3, 3)).astype(np.int8)
+    scale = np.full((outputs, 1, 1, 1), 2.0**-20, np.float32)
+    stored = b.emit("Multiply", b.emit("Convert", b.constant(weights), destination_type="f32"), scale)
+    attributes = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (2, 1), "pads_end": (1, 2)}
+    b.result(b.emit("Convolution", x, stored, **attributes))
+    compiled = irexec.compile_model(b.model(), threads=2)
+    assert "Winograd F(2x2, 3x3) of integers" in str(compiled.plan)
+    (result,) = compiled({"x": levels - 64}).values()
+    definition = resolve("Convolution", "opset1")
+    data = np.moveaxis(levels - 64, -1, 1).astype(np.float64)
+    sums = definition.kernel(data, weights.astype(np.float64), **definition.arguments(attributes))
+    np.testing.assert_array_equal(result, (sums * 2.0**-20).astype(np.float32))
 
 
 @pytest.mark.parametrize("seed", range(40))

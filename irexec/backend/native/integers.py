@@ -94,6 +94,72 @@ class IntegerConvolution(IntegerKernel):
         self._multiply(window, inputs, outputs[0], binding)
 
 
+@declared_in("integer_winograd.c", "integer_winograd")
+class IntegerWinogradParameters(Parameters):
+    """See irexec/native/source/integer_winograd.c."""
+
+
+# Rows of the matrix that transforms weights, twice those of F(2, 3).
+_FILTER = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int16)
+# Channels up to which four times a result fits in 32 bits.
+_EXACT = (2**31 - 1) // (4 * 255 * 9 * 128)
+# Nanoseconds to transform a tile before and after the products, for each input and output channel.
+_BEFORE, _AFTER = 1.6, 2.4
+
+
+class IntegerWinograd(IntegerKernel):
+    """A convolution of 3 by 3 of levels that are channels last, by Winograd's F(2 x 2, 3 x 3)."""
+
+    def __init__(self, task: Task, geometry: Geometry) -> None:
+        s = self.geometry = geometry
+        super().__init__(task, channel_axes(4), (s.images, 1, s.pixels, s.outputs), 1, s.inputs)
+        self.down, self.across = (-(-count // 2) for count in s.windows.counts)
+        self.tiles = s.images * self.down * self.across
+        self.cut = Cut.of(1, self.tiles, 16, s.inputs, s.outputs, task.threads, 1)
+        # A tile has 16 points of 16 bits in each channel, and a pointer to each.
+        block = self.cut.block_rows(self.tiles)
+        self.workspace = 32 * s.inputs * block + table_bytes(block, 16)
+        self.shared_workspace = 2 * aligned(s.images * s.inputs * math.prod(s.sizes) + 64)
+        self.algorithm = "C, Winograd F(2x2, 3x3) of integers"
+
+    def _packed(self, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        s = self.geometry
+        filter = integers.reshape(s.outputs, s.inputs, 3, 3).astype(np.int16)
+        points = np.matmul(_FILTER, filter @ _FILTER.T).transpose(2, 3, 1, 0)
+        start = np.zeros(padded(s.outputs), np.int32)
+        start[: s.outputs] = -self.grid.zero * integers.reshape(s.outputs, -1).sum(axis=1, dtype=np.int64)
+        return packed_words(points.reshape(16, s.inputs, s.outputs), self.panel), start
+
+    def _key(self) -> tuple[Any, ...]:
+        return ("winograd",)
+
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
+        """See NativeKernel.bind."""
+        s = self.geometry
+        x = self.channels_last(inputs[0], None, (), binding.shared, binding)
+        window = windows_of(x, s.windows, zero_levels(self.grid.zero, s.inputs), binding)
+        out, strides = binding.written(outputs[0], self.axes, innermost=1 if self.is_levels else None)
+        parameters = IntegerWinogradParameters(
+            window, binding.address(self.weights), binding.address(self.start),
+            self._ending(inputs[self.own :], out, strides, binding), s.inputs, s.outputs, self.panel, self.down,
+            self.across, self.tiles, self.cut.rows, self.cut.panels,
+        )  # fmt: skip
+        binding.call("irx_integer_winograd", parameters, self.cut.rows * self.cut.panels)
+
+
+def _winograd_cost(s: Geometry) -> float:
+    """Estimated nanoseconds on one thread."""
+    tiles = s.images * math.prod(-(-count // 2) for count in s.windows.counts)
+    transforms = tiles * (_BEFORE * s.inputs + _AFTER * s.outputs)
+    return transforms + 16 * _cost(1, tiles, s.inputs, s.outputs) + s.images * s.outputs * s.pixels * 0.12
+
+
+def _suits_winograd(s: Geometry) -> bool:
+    w = s.windows
+    is_three = s.groups == 1 and w.kernel == (3, 3) and set(w.strides) == set(w.dilations) == {1}
+    return unit() == 2 and is_three and s.inputs % (2 * loaded().vector) == 0 and s.inputs <= _EXACT
+
+
 def _cost(images: int, rows: int, depth: int, columns: int) -> float:
     """Estimated nanoseconds of products on one thread."""
     work = padded(columns) * depth
@@ -297,6 +363,8 @@ def _convolutions(task: Task, grouped: bool) -> Iterator[Candidate]:
         cost += _SCATTERED * s.images * s.groups * s.outputs * s.pixels
     if unit() == 2:
         cost += _WIDEN * size
+    if is_last and _suits_winograd(s):
+        yield Candidate(_winograd_cost(s) + _WIDEN * size, functools.partial(IntegerWinograd, task, s))
     if is_last and s.inputs % unit() == 0 and (s.inputs > 16 or s.points == 1):
         yield Candidate(cost, functools.partial(IntegerConvolution, task, s, False))
     else:

@@ -502,4 +502,18 @@ NATIVE = (
         "*scale = !is_finite ? 0.0f : per_unit",
         ("tests/backend/test_dynamic_quantization.py",),
     ),
+    Mutation(
+        "the first row of a tile of pixels of Winograd's algorithm begins at its border",
+        f"{_SOURCE}/integer_winograd.c",
+        "const int inside = y >= 0 &&",
+        "const int inside = y >= 1 &&",
+        ("tests/backend/test_native_integers.py",),
+    ),
+    Mutation(
+        "the sums of a tile at the end of a row of tiles are those of the next row, too",
+        f"{_SOURCE}/integer_winograd.c",
+        "const i64 pixels = smaller(2 * run, w->counts[2] - x);",
+        "const i64 pixels = 2 * run;",
+        ("tests/backend/test_native_integers.py",),
+    ),
 )  # fmt: skip
