@@ -42,12 +42,18 @@ class Layers(Network):
 
     Attributes:
         rounding: how far f32 may move a level of the last range, whose bounds may be far larger than the level.
+        flat: decides which sums are computed in another shape.
     """
 
     smooth: bool = False
     rounding: float = 0.0
+    flat: np.random.Generator = field(init=False)
     tensors: list[Tensor] = field(default_factory=list)
     stored: dict[tuple[Any, ...], tuple[Value, np.ndarray]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.flat = np.random.default_rng([42, self.seed])
 
     def grid(self, spread: float, channels: int = 1) -> tuple[int, np.ndarray, np.ndarray]:
         """Sometimes without a level of 0, or with more levels than a byte tells apart."""
@@ -121,12 +127,20 @@ class Layers(Network):
         """A sum with another tensor of the same shape, or with an input that is quantised."""
         others = [one for one in self.tensors if one.exact.shape == x.exact.shape and one is not x]
         other = self.pick(*others) if others and self.pick(0, 1) else self.input(x.exact.shape)
-        pair = self.pick((x, other), (other, x))
-        made = self.builder.emit("Add", *(one.value for one in pair))
+        first, second = (one.value for one in self.pick((x, other), (other, x)))
+        if is_flat := self.flat.random() < 0.25:
+            first, second = (self.reshaped(value, (*x.exact.shape[:2], -1)) for value in (first, second))
+        made = self.builder.emit("Add", first, second)
+        if is_flat:
+            made = self.reshaped(made, x.exact.shape)
         y = self.keep(made, x.exact + other.exact, x.slack + other.slack + 1e-6 * (x.spread + other.spread))
         if self.pick(0, 1):
             y = self.keep(self.builder.emit("Relu", y.value), np.maximum(y.exact, 0), y.slack)
         return y
+
+    def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
+        """The same values in another shape."""
+        return self.builder.emit("Reshape", value, np.array(shape), special_zero=False)
 
     def input(self, shape: Sequence[int]) -> Tensor:
         """A quantised input whose values are levels, so that none lies on a threshold."""

@@ -1,7 +1,7 @@
 """Random quantised networks, on 1 to 4 threads, in this process and in one for each other build of the C library.
 
 Values are held to f64; the bits of networks whose products are all computed in integers are the same everywhere. One
-network of ten is also judged: all of its tensors lie inside the intervals of f32.
+network of ten is also judged: its tensors lie inside the intervals of f32, or differ by levels where either is right.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Sweep(Kind):
         network = Layers(number)
         network.build_layers()
         found = judge(network.builder.model(), network.feeds, JudgeOptions(runtime="irexec", threads=1))
-        yield Outcome(f"judged: {found.verdict}", found.sentence, fails=found.verdict != "agrees")
+        yield Outcome(f"judged: {found.verdict}", found.sentence, fails=found.verdict not in ("agrees", "precision"))
 
     def close(self) -> None:
         """End the processes."""

@@ -16,7 +16,7 @@ import numpy as np
 from irexec.backend.kernel import KernelOptions
 from irexec.backend.registry import is_element_wise
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
-from irexec.compile.rewriting import Rewriting, create
+from irexec.compile.rewriting import Rewriting, create, created
 from irexec.compile.select import is_native, is_static, takes_chain
 from irexec.dtypes.elements import I64
 from irexec.ir import dims
@@ -236,7 +236,7 @@ def _sink(graph: CompileGraph, rewriting: Rewriting, operation: Operation, value
             return "another operand would have to be moved"
         inputs.append(before)
     attributes = operation.definition.ungrouped(operation.attributes)
-    computed = create(graph, operation.type, operation.definition.version, inputs, attributes, [operation])
+    computed = created(graph, operation.definition, inputs, attributes, [operation])
     graph.replace_all_uses_with(operation.output, emit_move(graph, rewriting, move, computed.output, [moving]))
     graph.remove(operation)
     rewriting.applied()
