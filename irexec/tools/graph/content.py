@@ -19,7 +19,16 @@ from irexec.ir.graph import Graph, Node
 from irexec.ir.order import sort_by_producers
 from irexec.ir.process import collection_paused
 from irexec.tools.graph.drawing import DrawnEdge, DrawnFrame, DrawnLayer, FrameKind, Link
-from irexec.tools.graph.names import SHAPE_ARITHMETIC, Group, group_by_scope, group_repeated, make_acyclic, scopes
+from irexec.tools.graph.names import (
+    SHAPE_ARITHMETIC,
+    Group,
+    group_by_scope,
+    group_cones,
+    group_repeated,
+    make_acyclic,
+    reached,
+    scopes,
+)  # fmt: skip
 from irexec.tools.inspect.summary import LayerLine, layer_lines
 
 
@@ -186,18 +195,6 @@ def around(starts: Iterable[int], hops: int, *directions: Neighbours) -> set[int
         if not edge:
             break
         found.update(edge)
-    return found
-
-
-def reached(starts: Iterable[int], direction: Neighbours) -> set[int]:
-    """The layers and all layers that are reachable from them."""
-    found = set(starts)
-    waiting = list(found)
-    while waiting:
-        for j in direction.get(waiting.pop(), ()):
-            if j not in found:
-                found.add(j)
-                waiting.append(j)
     return found
 
 
@@ -397,6 +394,7 @@ class FrameBuilder:
         group = group_by_scope(by_scope)
         group_repeated(group, types, pairs)
         make_acyclic(group, pairs)
+        group_cones(group, types, pairs, ordered)
         return group
 
     def _add(self, frame: int, i: int) -> None:
@@ -440,8 +438,9 @@ class FrameBuilder:
 def _unfolded(frames: list[DrawnFrame], bodies: bool) -> tuple[DrawnFrame, ...]:
     """The frames, with those of bodies unfolded if ``bodies``, and blocks unfolded until ``SHOWN`` boxes are in sight.
 
-    The block of the most layers is unfolded first, with the blocks beside it that differ from it by a number: they are
-    often alike and should look alike. A block of more than half of all layers is always unfolded.
+    The block of the most layers is unfolded first, with the blocks beside it that differ from it by a number, or have
+    its name and size: they are often alike and should look alike. A block of more than half of all layers is always
+    unfolded.
     """
     layers = [0] * len(frames)
     for frame in reversed(frames):
@@ -449,10 +448,11 @@ def _unfolded(frames: list[DrawnFrame], bodies: bool) -> tuple[DrawnFrame, ...]:
         if frame.parent is not None:
             layers[frame.parent] += layers[frame.index]
     folded = [frame.folded and (frame.kind == "block" or not bodies) for frame in frames]
-    alike: dict[tuple[int, str], list[DrawnFrame]] = defaultdict(list)
+    alike: dict[tuple[int, str, int], list[DrawnFrame]] = defaultdict(list)
     for frame in frames:
         if frame.kind == "block" and frame.parent is not None and not frame.is_dimmed:
-            alike[frame.parent, _NUMBER.sub("#", frame.name)].append(frame)
+            name, numbers = _NUMBER.subn("#", frame.name)
+            alike[frame.parent, name, 0 if numbers else layers[frame.index]].append(frame)
     # Each after the block that it is in, which has more layers or comes first.
     largest = sorted(alike.values(), key=lambda group: -max(layers[frame.index] for frame in group))
     count = len(frames[0].items)

@@ -17,6 +17,11 @@ SHAPE_ARITHMETIC = "shape arithmetic"
 """The name of a group of layers whose values depend on shapes alone."""
 MINIMUM = 3
 """Layers of a group; fewer are not worth a fold."""
+_MANY = 30
+"""Layers outside of groups that are too many to look at."""
+_ENDS = ("Parameter", "Result")
+_LITTLE = 4
+"""Largest group that is divided in place of the smallest of its cycle, in sizes of that."""
 
 
 @dataclass
@@ -87,10 +92,11 @@ def scopes(
         return path
 
     scattered = _scattered(names, before, groups)
+    owned = {i: () if scope(name) in scattered else scope(name) for i, name in names.items()}
     found: dict[int, tuple[str, ...]] = {}
     for i in order:
-        own = scope(names[i])
-        if own in scattered and (arriving := [found[j] for j in before.get(i, ()) if found.get(j)]):
+        own = owned[i]
+        if scope(names[i]) in scattered and (arriving := [found[j] for j in before.get(i, ()) if found.get(j)]):
             found[i] = _common(arriving)
             continue
         # "conv1" next to "conv1/WithoutBiases" is in the group "conv1".
@@ -98,7 +104,7 @@ def scopes(
         if groups[beside]:
             own = beside
         if not own and (arriving := [shared(found[j]) for j in before.get(i, ()) if j in found]):
-            readers = [shared(scope(names[j])) for j in after.get(i, ())]
+            readers = [shared(owned[j]) for j in after.get(i, ())]
             own = _common(readers if readers and all(readers) else arriving)
         found[i] = own
     return found
@@ -325,7 +331,8 @@ def make_acyclic(group: Group, pairs: Pairs) -> None:
     """Change the groups of ``group``, at every level, until none is on a cycle.
 
     A group on a cycle with layers alone absorbs them, unless it is shape arithmetic. Of several groups on a cycle the
-    smallest is dissolved; shape arithmetic is always dissolved.
+    smallest is divided into the layers that do not depend on the rest of the cycle, or do not lead to it, and its other
+    layers. If it has none, one that is little larger is divided, or the smallest is dissolved.
 
     Args:
         group: the outermost group, with all layers.
@@ -348,26 +355,98 @@ def _one_level(outer: Group, pairs: Pairs) -> None:
         box = {i: ~k for k, inner in enumerate(outer.groups) for i in inner.all_layers()}
         between = {(box.get(a, a), box.get(b, b)) for a, b in pairs}
         cycles = strong_components({(a, b) for a, b in between if a != b})
-        with_groups = [(members, [i for i in members if i < 0]) for members in cycles]
-        wrong = [(members, groups) for members, groups in with_groups if groups]
+        wrong = [(members, groups) for members in cycles if (groups := [i for i in members if i < 0])]
         if not wrong:
-            return
-        chosen = [_mended(outer, members, groups) for members, groups in wrong]
-        for inner in [inner for inner in chosen if inner is not None]:
-            dissolve(outer, inner)
+            break
+        for members, chosen in [(members, [outer.groups[~k] for k in groups]) for members, groups in wrong]:
+            if len(chosen) == 1 and not chosen[0].is_shape_arithmetic:
+                taken = {i for i in members if i >= 0}
+                chosen[0].layers += sorted(taken)
+                outer.layers = [i for i in outer.layers if i not in taken]
+                continue
+            sizes = sorted((inner.size, k) for k, inner in enumerate(chosen))
+            small = [chosen[k] for size, k in sizes if size <= _LITTLE * sizes[0][0]]
+            if not any(_divided(outer, inner, members, box, pairs) for inner in small):
+                dissolve(outer, small[0])
+    alike: dict[str, list[Group]] = {}
+    for inner in sorted(outer.groups, key=lambda one: min(one.all_layers())):
+        alike.setdefault(inner.name, []).append(inner)
+    for name, parts in alike.items():
+        is_numbered = len(parts) == 1 or " … " in name or name == SHAPE_ARITHMETIC
+        for number, part in enumerate([] if is_numbered else parts, 1):
+            part.name = f"{name} … {number} of {len(parts)}"
 
 
-def _mended(outer: Group, members: Sequence[int], groups: Sequence[int]) -> Group | None:
-    """Move the layers of a cycle into its only group; otherwise returns the group to dissolve."""
-    if len(groups) > 1:
-        return min((outer.groups[~k] for k in groups), key=lambda inner: inner.size)
-    inner = outer.groups[~groups[0]]
-    if inner.is_shape_arithmetic:
-        return inner
-    taken = {i for i in members if i >= 0}
-    inner.layers += sorted(taken)
-    outer.layers = [i for i in outer.layers if i not in taken]
-    return None
+def _divided(outer: Group, inner: Group, members: Sequence[int], box: Mapping[int, int], pairs: Pairs) -> bool:
+    """Replace a group by its layers that do not depend on the other members, or do not lead to them, and the rest."""
+    inside = set(inner.all_layers())
+    others = {*members} - {box[i] for i in inside}
+    after: dict[int, list[int]] = {}
+    before: dict[int, list[int]] = {}
+    for ends in pairs:
+        a, b = (i if i in inside else box.get(i, i) for i in ends)
+        after.setdefault(a, []).append(b)
+        before.setdefault(b, []).append(a)
+    apart = inside - reached(others, after) or inside - reached(others, before)
+    if not apart:
+        return False
+    outer.groups.remove(inner)
+    for part in (_simplified(_part(inner, kept)) for kept in (apart, inside - apart)):
+        if part.size < MINIMUM:
+            outer.layers += part.all_layers()
+        else:
+            outer.groups.append(part)
+    return True
+
+
+def _part(group: Group, kept: Collection[int]) -> Group:
+    """A group with some of its layers alone."""
+    return Group(group.name, [i for i in group.layers if i in kept], [_part(inner, kept) for inner in group.groups])
+
+
+def reached(starts: Iterable[int], direction: Mapping[int, Collection[int]]) -> set[int]:
+    """The vertices and all that are reachable from them."""
+    found = set(starts)
+    waiting = list(found)
+    while waiting:
+        for j in direction.get(waiting.pop(), ()):
+            if j not in found:
+                found.add(j)
+                waiting.append(j)
+    return found
+
+
+def group_cones(group: Group, types: Mapping[int, str], pairs: Pairs, order: Sequence[int]) -> None:
+    """Put layers that lead to one layer alone into a group with it, wherever many layers are outside of groups.
+
+    Args:
+        group: the outermost group.
+        types: of the layers; inputs and results of the graph stay outside.
+        pairs: the edges between them.
+        order: the layers, each after its producers except on cycles.
+    """
+    after: dict[int, list[int]] = {}
+    for a, b in pairs:
+        after.setdefault(a, []).append(b)
+    place = {i: k for k, i in enumerate(order)}
+    waiting = [group]
+    while waiting:
+        one = waiting.pop()
+        waiting += one.groups
+        if one.is_shape_arithmetic or len(one.layers) <= _MANY:
+            continue
+        root: dict[int, int] = {}
+        cones: dict[int, list[int]] = {}
+        inner = [i for i in one.layers if types[i] not in _ENDS]
+        for i in sorted(inner, key=place.__getitem__, reverse=True):
+            roots = {root.get(j, -1) for j in after.get(i, ())}
+            only = roots.pop() if len(roots) == 1 else -1
+            root[i] = only if only >= 0 and len(cones[only]) < _MANY else i
+            cones.setdefault(root[i], []).append(i)
+        for i, layers in cones.items():
+            if len(layers) >= MINIMUM:
+                one.groups.append(Group(f"{types[layers[-1]]} … {types[i]}", sorted(layers)))
+                one.layers = [j for j in one.layers if root.get(j) != i]
 
 
 def strong_components(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:

@@ -46,13 +46,15 @@ class Painter {
     context.translate(-left, -top);
     const seen = this.seen(placed, view);
     const onScreen = (box) => box.x < left + width + 9 && box.x + box.w > left - 9 && box.y < top + height + 9 && box.y + box.h > top - 9;
-    for (const frame of placed.frames) if (onScreen(frame)) this.frame(context, frame, colours, view, frame.item === selected);
+    const frames = placed.frames.filter(onScreen);
+    for (const frame of frames) this.frame(context, frame, colours, frame.item === selected);
     this.lines(context, seen.lines, colours, scale, selected);
     const boxes = seen.boxes.filter(onScreen);
     if (scale < VISIBLE) this.blots(context, boxes, colours, isDark, selected);
     else for (const box of boxes) this.box(context, box, colours, isDark, scale >= READABLE, box.item === selected);
     if (scale >= READABLE) {
       this.labels(context, seen.lines, colours);
+      for (const frame of frames) this.title(context, frame, colours, view);
       for (const box of boxes) this.cutEnds(context, box, colours);
     }
     context.restore();
@@ -69,8 +71,7 @@ class Painter {
     return { boxes: Array.from(boxes, (i) => placed.boxes[i]), lines: Array.from(lines, (i) => placed.lines[i]) };
   }
 
-  // The title of a frame stays in sight as long as a part of the frame is.
-  frame(context, frame, colours, { scale, left, top }, isSelected) {
+  frame(context, frame, colours, isSelected) {
     context.beginPath();
     context.roundRect(frame.x, frame.y, frame.w, frame.h, 8);
     context.fillStyle = colours.frames[frame.depth % 2];
@@ -78,10 +79,24 @@ class Painter {
     context.lineWidth = isSelected ? 3 : 1;
     context.strokeStyle = isSelected ? colours.accent : colours.frame;
     context.stroke();
-    if (scale < READABLE) return;
+  }
+
+  // The title of a frame stays in sight as long as a part of the frame is.
+  title(context, frame, colours, { left, top }) {
+    const x = Math.min(Math.max(frame.x, left), frame.x + frame.w - 80) + 9, y = Math.min(Math.max(frame.y, top), frame.y + frame.h - HEAD) + 17;
     context.font = `600 11px ${FONT}`;
-    context.fillStyle = colours.quiet;
-    context.fillText(fitted(context, `▾ ${this.graph.frameTitle(~frame.item)}`, frame.w - 20), Math.min(Math.max(frame.x, left), frame.x + frame.w - 80) + 9, Math.min(Math.max(frame.y, top), frame.y + frame.h - HEAD) + 17);
+    const text = fitted(context, `▾ ${this.graph.frameTitle(~frame.item)}`, frame.w - 20);
+    this.written(context, text, x, y, colours.frames[frame.depth % 2], colours.quiet);
+  }
+
+  // A text that lines do not cross.
+  written(context, text, x, y, ground, colour) {
+    context.lineJoin = "round";
+    context.lineWidth = 3;
+    context.strokeStyle = ground;
+    context.strokeText(text, x, y);
+    context.fillStyle = colour;
+    context.fillText(text, x, y);
   }
 
   // Lines in three passes, each one path: what is far, the rest, and what belongs to the selected box.
@@ -220,24 +235,18 @@ class Painter {
     }
   }
 
-  // Type and shape of each tensor, once at each place.
+  // Type and shape of each tensor, where no other one is written.
   labels(context, lines, colours) {
     context.font = `9.5px ${FONT}`;
-    context.lineJoin = "round";
-    context.lineWidth = 3;
-    const done = new Set();
+    const done = [];
     for (const line of lines) {
       if (!line.label) continue;
       const atEnd = line.label === "end", n = line.points.length;
-      const x = atEnd ? line.points[n - 2] : line.points[0], y = atEnd ? line.points[n - 1] : line.points[1];
-      const key = `${x},${y},${line.tensor}`;
-      if (done.has(key)) continue;
-      done.add(key);
-      const text = this.graph.tensorText(line.tensor);
-      context.strokeStyle = colours.ground;
-      context.strokeText(text, x + 5, atEnd ? y - 8 : y + 12);
-      context.fillStyle = colours.quiet;
-      context.fillText(text, x + 5, atEnd ? y - 8 : y + 12);
+      const x = (atEnd ? line.points[n - 2] : line.points[0]) + 5, y = atEnd ? line.points[n - 1] - 8 : line.points[1] + 12;
+      const text = this.graph.tensorText(line.tensor), end = x + context.measureText(text).width;
+      if (done.some(([left, row, right]) => left < end && x < right && Math.abs(row - y) < 10)) continue;
+      done.push([x, y, end]);
+      this.written(context, text, x, y, colours.ground, colours.quiet);
     }
   }
 }

@@ -244,11 +244,62 @@ def test_a_module_used_in_several_places_is_in_the_blocks_of_its_producers() -> 
     }
 
 
+def test_convolutions_without_a_name_do_not_join_a_module_used_in_several_places() -> None:
+    """As OpenVINO's frontend writes a YOLOv8, with normalizations fused into the convolutions."""
+    names = [name for block in range(4) for name in (f"Multiply_{2 * block}", f"model.9.act/Swish_{2 * block}",
+             *(f"model.{block}/part{i}" for i in range(3)),
+             f"Multiply_{2 * block + 1}", f"model.9.act/Swish_{2 * block + 1}")]  # fmt: skip
+    drawing = draw(chain(names), cluster=True)
+    assert {block_of(drawing, name) for name in names} == {"", *(f"model.{block}" for block in range(4))}
+    assert block_of(drawing, "Multiply_3") == block_of(drawing, "model.9.act/Swish_3") == "model.1"
+
+
+def in_sight(drawing: Drawing, frame: int = 0) -> list[int]:
+    """The number of layers of each box that is not inside of a folded frame."""
+
+    def size(item: int) -> int:
+        return 1 if item >= 0 else sum(map(size, drawing.frames[~item].items))
+
+    found = []
+    for item in drawing.frames[frame].items:
+        is_open = item < 0 and not drawing.frames[~item].folded
+        found += in_sight(drawing, ~item) if is_open else [size(item)]
+    return found
+
+
 def test_the_largest_block_is_unfolded_first_and_none_holds_most_of_the_layers() -> None:
-    names = [f"model/head.{i % 3}/layer{i}" for i in range(30)] + [f"model/body/part{i}" for i in range(100)]
+    names = [f"model/head.{i % 3}/layer{i}" for i in range(30)] + [f"model/body/part{i % 2}.{i}/x" for i in range(100)]
     drawing = draw(chain(sorted(names)), cluster=True)
     folded = {frame.name: frame.folded for frame in drawing.frames if frame.kind == "block"}
-    assert folded == {"model": False, "body": False, "head": True, "head.0": True, "head.1": True, "head.2": True}
+    assert not folded["model"] and not folded["body"]
+    assert len(in_sight(drawing)) <= 60 and 2 * max(in_sight(drawing)) <= 132
+
+
+def test_layers_outside_of_blocks_are_folded_into_those_that_they_lead_to() -> None:
+    """Ten sums of different layers, each of which reads a shared input: a box for each, as none reads another."""
+    builder = Builder("sums")
+    x = builder.parameter("f32", (2,), "x")
+    kinds = ("Relu", "Tanh", "Sigmoid", "Exp", "Floor", "Abs", "Sin", "Cos", "Sqrt", "Erf")
+    for i in range(10):
+        value = x
+        for k in range(6):
+            value = builder.emit(kinds[i * (k + 1) % 10], value, name=f"layer_{i}_{k}")
+        builder.result(builder.emit("Add", value, x, name=f"sum_{i}"))
+    drawing = draw(irexec.Model.of(builder.model()), cluster=None)
+    assert sorted(frame.name for frame in drawing.frames[1:]) == sorted(f"{kind} … Add" for kind in kinds)
+    assert {block_of(drawing, name) for name in ("layer_3_0", "sum_3")} == {"Exp … Add"}
+    assert block_of(drawing, "x") == ""
+
+
+def test_blocks_around_each_other_are_divided() -> None:
+    """A decoder between whose layers a head refines boxes, as in DETR."""
+    names = [f"{'head' if k % 2 else 'decoder'}/layer{8 * k + i}" for k in range(4) for i in range(4 + k % 2)]
+    drawing = draw(chain(names), cluster=True)
+    blocks = {name: block_of(drawing, name) for name in names}
+    assert list(dict.fromkeys(blocks.values())) == [
+        "decoder … 1 of 2", "head … 1 of 2", "decoder … 2 of 2", "head … 2 of 2"
+    ]  # fmt: skip
+    assert all(block.startswith(name.partition("/")[0]) for name, block in blocks.items())
 
 
 def shapes(has_name: bool = True) -> irexec.Model:
