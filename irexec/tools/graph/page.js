@@ -33,7 +33,7 @@ class Page {
 
   listen() {
     const { canvas, root } = this;
-    new ResizeObserver(() => this.resize()).observe(canvas);
+    new ResizeObserver(() => { this.resize(); this.keep(); }).observe(canvas);
     // The middle stays in the middle when the window gets narrower, as a phone that is turned. Linked graphs move each other.
     addEventListener("resize", () => {
       const before = this.width;
@@ -120,6 +120,14 @@ class Page {
     this.view.x = kept(this.view.x - dx / scale, this.placed.width, this.width / scale);
     this.view.y = kept(this.view.y - dy / scale, this.placed.height, this.height / scale);
     this.draw();
+  }
+
+  // The selected box stays in sight where the panel or a narrower window takes room.
+  keep() {
+    const box = this.placed.byItem.get(this.selected), { x, y, scale } = this.view;
+    if (!box || !this.width || !this.height) return;
+    const beyond = (at, size, from, seen) => Math.max(Math.min(0, at - 8 - from), Math.min(at - 8 - from, at + size + 8 - from - seen));
+    this.pan(-scale * beyond(box.x, box.w, x, this.width / scale), -scale * beyond(box.y, box.h, y, this.height / scale));
   }
 
   // The innermost box or frame at a point of the canvas; null where there is none.

@@ -109,6 +109,22 @@ def test_a_window_that_gets_narrower_keeps_the_graph_in_sight(page: Page, tmp_pa
     assert abs(box(page, "relu1")[0] - (before[0] - (width - 390) / 2)) < 2
 
 
+def test_a_selected_layer_stays_in_sight(page: Page, tmp_path: Path) -> None:
+    """The panel takes a part of the width, and a phone that is turned more of it."""
+    show(page, draw(digits()), tmp_path, width=700, height=800)
+    page.click(*box(page, "relu4"))
+    for width in (700, 390, 700):
+        page.show(width, 800)
+        page.run("new Promise((done) => setTimeout(done, 200))")
+        (x, y), shown = (
+            box(page, "relu4"),
+            page.run(
+                f"(({{ left, top, right, bottom }}) => [left, top, right, bottom])({GRAPH}.canvas.getBoundingClientRect())"
+            ),
+        )
+        assert shown[0] + 40 < x < shown[2] - 40 and shown[1] < y < shown[3], width
+
+
 def test_a_click_beside_all_boxes_closes_the_panel(page: Page, tmp_path: Path) -> None:
     show(page, draw(digits()), tmp_path)
     page.click(*box(page, "relu1"))
