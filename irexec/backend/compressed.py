@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class CompressedSource(ConstantSource):
         grouped: number of leading axes of ``packed`` along which a scale or zero point varies; at least 1.
         count, groups, group: number of rows (first axis of ``packed``), of groups in a row, and of elements in a
             group, which share a scale.
+        stored_scale, stored_zero_point: as the model stores them.
         scale, zero_point: f32 (count, groups).
         middle: offset that ``integers`` subtracts from unsigned integers with zero points, to centre them on 0;
             0 for other integers.
@@ -59,26 +61,31 @@ class CompressedSource(ConstantSource):
         self.stored.raw = packed
         self.bytes = ConstantSource(U8, (packed.size,), lambda: packed.raw[: packed.size])
         self.bytes.raw = packed
+        self.stored_scale, self.stored_zero_point = scale.astype(np.float32), zero_point
         grouped = self.grouped = _grouped_axes(packed.shape, scale, zero_point)
         self.count = packed.shape[0] if packed.shape else 1
         self.groups, self.group = math.prod(packed.shape[1:grouped]), math.prod(packed.shape[grouped:])
-        self.scale = self._by_group(scale, grouped)
-        self.zero_point = None if zero_point is None else self._by_group(zero_point, grouped)
         self.middle = 0 if zero_point is None else _MIDDLES.get(packed.element, 0)
-        magnitudes = np.abs(self.scale[self.scale != 0])
+        magnitudes = np.abs(self.stored_scale[self.stored_scale != 0])
         low, high = float(magnitudes.min(initial=np.inf)), float(magnitudes.max(initial=0))
-        whole = self.zero_point is None or bool((self.zero_point == np.rint(self.zero_point)).all())
-        self.fits_bytes = packed.element in _NIBBLES and whole and self._zero_points_are_small()
+        zeros = np.zeros(1) if zero_point is None else zero_point
+        whole = bool((zeros == np.rint(zeros)).all())
+        self.fits_bytes = packed.element in _NIBBLES and whole and bool((np.abs(zeros) <= 16).all())
         self._is_normal = whole and low >= _NORMAL_F16[0] and high * 2 ** (packed.element.bits + 1) <= _NORMAL_F16[1]
 
-    def _zero_points_are_small(self) -> bool:
-        return self.zero_point is None or bool((np.abs(self.zero_point) <= 16).all())
+    @cached_property
+    def scale(self) -> np.ndarray:
+        return self._by_group(self.stored_scale)
 
-    def _by_group(self, parameter: np.ndarray, grouped: int) -> np.ndarray:
+    @cached_property
+    def zero_point(self) -> np.ndarray | None:
+        return None if self.stored_zero_point is None else self._by_group(self.stored_zero_point)
+
+    def _by_group(self, parameter: np.ndarray) -> np.ndarray:
         shape = self.packed.shape
-        kept = ((1,) * (len(shape) - parameter.ndim) + parameter.shape)[:grouped]
+        kept = ((1,) * (len(shape) - parameter.ndim) + parameter.shape)[: self.grouped]
         return (
-            np.broadcast_to(parameter.reshape(kept), shape[:grouped])
+            np.broadcast_to(parameter.reshape(kept), shape[: self.grouped])
             .reshape(self.count, self.groups)
             .astype(np.float32)
         )

@@ -93,7 +93,7 @@ class LinearGeometry:
             activation,
             swapped,
             groups,
-            _innermost(groups, out, task.output_orders[0]),
+            innermost(groups, out, task.output_orders[0]),
         )
 
     def matrices(self, x: np.ndarray) -> np.ndarray:
@@ -108,7 +108,7 @@ def merges(axes: Sequence[int], shape: Sequence[int], order: Order | None) -> bo
     return not wanted or any(present[i : i + len(wanted)] == wanted for i in range(len(present)))
 
 
-def _innermost(groups: Groups, shape: Sequence[int], order: Order | None) -> int:
+def innermost(groups: Groups, shape: Sequence[int], order: Order | None) -> int:
     for axis in reversed(order or range(len(shape))):
         if shape[axis] != 1:
             return next(i for i, group in enumerate(groups) if axis in group)

@@ -245,6 +245,56 @@ def native_kernel(
     return next((kernel, task) for kernel, task in found if not isinstance(kernel, LinearKernel))
 
 
+@needs_library
+@pytest.mark.parametrize("element", [U4, I4, U8, I8, U2])
+@pytest.mark.parametrize("with_zeros", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axis", "leading"),
+    [
+        # Matrices and stacks of inner by outputs, or of outputs by inner, in one group or several.
+        ((96, 64), 0, ()), ((3, 32, 44), 1, ()), ((3, 96, 64), 1, (3,)), ((3, 2, 48, 64), 2, (3,)),
+        ((3, 64, 96), 2, (3,)), ((2, 1, 32, 3, 32), 4, (2, 1)), ((2, 2, 64, 32), 3, (2, 2)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("tokens", [1, 3, 40])
+@pytest.mark.parametrize("given", ["one", "all", "columns"])
+@pytest.mark.covering(2)
+def test_stacks_and_columns_stay_compressed(
+    element: Element, with_zeros: bool, shape: tuple[int, ...], axis: int, leading: tuple[int, ...], tokens: int,
+    given: str,
+) -> None:  # fmt: skip
+    """Beside NumPy in f64: one left operand for all matrices or one for each, as it is or transposed."""
+    rng = np.random.default_rng([*shape, tokens])
+    integers = rng.integers(*RANGES[element], shape).astype(element.carrier)
+    sizes = [1 if i == axis else size for i, size in enumerate(shape)]
+    scale = rng.uniform(0.01, 0.02, sizes).astype(np.float32)
+    zero = rng.integers(*RANGES[element], sizes).astype(np.float32) * with_zeros
+    by_column = axis < len(shape) - 1
+    inner = math.prod(shape[len(leading) : -1] if by_column else shape[len(leading) + 1 :])
+    outputs = shape[-1] if by_column else shape[len(leading)]
+    whole = (*leading, inner, outputs) if by_column else (*leading, outputs, inner)
+    b = Builder("stack")
+    raw = pack(element, integers)
+    stored = b.raw_constant(Constant(element, shape, BytesInMemory(raw), raw.size))
+    weights = b.emit("Convert", stored, destination_type="f32")
+    if with_zeros:
+        weights = b.emit("Subtract", weights, zero)
+    weights = b.emit("Reshape", b.emit("Multiply", weights, scale), np.int64(whole), special_zero=False)
+    lead = leading if given == "all" else (1,) * len(leading)
+    data = rng.normal(size=(*lead, tokens, inner)).astype(np.float32)
+    swapped = given == "columns"
+    x = b.parameter("f32", data.swapaxes(-1, -2).shape if swapped else data.shape, "x")
+    product = b.emit("MatMul", x, weights, transpose_a=swapped, transpose_b=not by_column)
+    bias = rng.normal(size=(*leading, 1, outputs)).astype(np.float32)
+    b.result(b.emit("Relu", b.emit("Add", product, bias)), name="y")
+    values = ((integers.astype(np.float64) - zero) * scale).reshape(whole)
+    expected = np.maximum(data.astype(np.float64) @ (values if by_column else values.swapaxes(-1, -2)) + bias, 0)
+    compiled = irexec.compile_model(b.model(), threads=2)
+    assert f"weights of {element.bits} bits" in str(compiled.plan), compiled.plan
+    result = compiled({"x": data.swapaxes(-1, -2) if swapped else data})["y"]
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5 * inner)
+
+
 @pytest.mark.parametrize("element", [U4, U8, I4, I8])
 @pytest.mark.parametrize("spread", [0, 1])
 @pytest.mark.parametrize("tokens", [1, 5])

@@ -16,13 +16,14 @@ from irexec.backend.compressed import CompressedSource
 from irexec.backend.constants import ConstantStore
 from irexec.backend.copies import Copy, bordered
 from irexec.backend.kernel import Candidate, Task
-from irexec.backend.linear import LinearGeometry
+from irexec.backend.linear import LinearGeometry, innermost
+from irexec.backend.matmul import MatrixSizes
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, overwritten
 from irexec.backend.native.matmul import activations, reordering_cost
 from irexec.backend.native.panels import panel_of
 from irexec.backend.registry import kernels
-from irexec.dtypes.elements import F32, I4, I8, U2, U4, U8, unpack
+from irexec.dtypes.elements import F32, I4, I8, U2, U4, U8, Element, unpack
 from irexec.native.structures import Parameters, declared_in
 
 # The largest number of rows that use unpacked weights. The number of weights of a column that are unpacked at once:
@@ -47,6 +48,73 @@ class CompressedProduct(Parameters):
 
 
 @dataclass(frozen=True)
+class Stack:
+    """Matrices of compressed weights, one for all rows or one for each image, such as those of experts.
+
+    Attributes:
+        source: the weights, in whatever order.
+        count, features, inner: matrices, outputs of each, and weights of an output.
+        by_column: whether the features are the last axis of the weights.
+        scale: f32 (count * features, groups).
+        zero_point: likewise; None for zeros.
+    """
+
+    source: CompressedSource
+    count: int
+    features: int
+    inner: int
+    by_column: bool
+    scale: np.ndarray
+    zero_point: np.ndarray | None
+
+    @staticmethod
+    def of(source: CompressedSource, by_column: bool) -> Stack | None:
+        """The weights (..., features, inner), or (..., inner, features); None if groups are not along the inner axis,
+        or rows do not begin with a byte."""
+        if len(source.shape) < 2:
+            return None
+        *leading, features, inner = source.shape
+        if by_column:
+            inner, features = features, inner
+        sizes, count = source.packed.shape, math.prod(leading)
+        axis, bits = len(sizes) - (2 if by_column else 1), source.packed.element.bits
+        rest = sizes[-1] if by_column else 1
+        if axis < 0 or not count * features * inner or inner * bits % 8 or rest not in (1, features):
+            return None
+        groups, left = divmod(math.prod(sizes), count * features * sizes[axis])
+        if left or groups * sizes[axis] != inner:
+            return None
+        lying = (*sizes[:axis], 1, *sizes[axis + 1 :])
+
+        def by_row(parameter: np.ndarray | None) -> np.ndarray | None:
+            """A scale or zero point for each feature and group."""
+            if parameter is None:
+                return None
+            whole = np.broadcast_to(parameter, lying)
+            if by_column:
+                whole = whole.reshape(count, groups, features).swapaxes(1, 2)
+            return whole.reshape(count * features, groups).astype(np.float32)
+
+        ranked = (1,) * len(sizes)
+        stored = [one for one in (source.stored_scale, source.stored_zero_point) if one is not None]
+        if any((ranked[one.ndim :] + one.shape)[axis] != 1 for one in stored):
+            return None
+        scale = by_row(source.stored_scale)
+        assert scale is not None, "every source has a scale"
+        return Stack(source, count, features, inner, by_column, scale, by_row(source.stored_zero_point))
+
+    @property
+    def groups(self) -> int:
+        """Groups of an output."""
+        return self.scale.shape[1]
+
+    @property
+    def group(self) -> int:
+        """Weights of a group."""
+        return self.inner // self.groups
+
+
+@dataclass(frozen=True)
 class Panels:
     """Packed weights.
 
@@ -66,18 +134,18 @@ def width() -> int:
     return 2 * loaded().vector
 
 
-def packed_bits(source: CompressedSource) -> int:
+def packed_bits(element: Element) -> int:
     """Bits of a weight in a word."""
-    return max(4, source.packed.element.bits)
+    return max(4, element.bits)
 
 
-def packed_panels(source: CompressedSource, stored: np.ndarray) -> Panels:
-    """The weights of a source as panels; integers of 2 and 4 bits become unsigned ones of 4, those of 8 bits signed."""
-    element, columns = source.packed.element, width()
-    bits, middle = packed_bits(source), {I4: 8, U8: -128}.get(element, 0)
+def packed_panels(stack: Stack, stored: np.ndarray) -> Panels:
+    """The weights of a stack as panels; integers of 2 and 4 bits become unsigned ones of 4, those of 8 bits signed."""
+    element, columns, rows = stack.source.packed.element, width(), stack.count * stack.features
+    bits, middle = packed_bits(element), {I4: 8, U8: -128}.get(element, 0)
     mask = np.uint32({I4: 0x88888888, U8: 0x80808080}.get(element, 0))
-    words = _words(source, stored.reshape(source.count, -1))
-    count, rest = divmod(source.count, columns)
+    words = _words(stack, stored)
+    count, rest = divmod(rows, columns)
     panels = np.empty((count + bool(rest), words.shape[1], columns), np.uint32)
     copies = [Copy(words[: count * columns].reshape(count, columns, words.shape[1]).swapaxes(1, 2), panels[:count])]
     if rest:
@@ -85,24 +153,27 @@ def packed_panels(source: CompressedSource, stored: np.ndarray) -> Panels:
     copied(copies)
     if mask:
         np.bitwise_xor(panels, mask, out=panels)
-    zero_point = np.zeros_like(source.scale) if source.zero_point is None else source.zero_point
-    zeros = zero_point + np.float32(middle)
+    zeros = (0 if stack.zero_point is None else stack.zero_point) + np.float32(middle)
     implied = bool((zeros == (8 if bits == 4 else 0)).all())
-    return Panels(panels, _by_panel(source.scale, columns), None if implied else _by_panel(zeros, columns))
+    by_panel = None if implied else _by_panel(np.broadcast_to(zeros, stack.scale.shape), columns)
+    return Panels(panels, _by_panel(stack.scale, columns), by_panel)
 
 
-def _words(source: CompressedSource, rows: np.ndarray) -> np.ndarray:
-    """The bytes of some rows as words of 32 bits; each group begins with a new word."""
-    bits = packed_bits(source)
-    if source.group * bits % 32 == 0 and bits == source.packed.element.bits:
-        return rows.view("<u4")
-    shape = len(rows), source.groups, source.group
-    integers = unpack(source.packed.element, rows.reshape(-1), math.prod(shape)).view(np.uint8).reshape(shape)
-    padded: np.ndarray = np.zeros((*shape[:2], -(-source.group * bits // 32) * 32 // bits), np.uint8)
-    padded[..., : source.group] = integers
+def _words(stack: Stack, stored: np.ndarray) -> np.ndarray:
+    """The bytes of the features of all matrices as words of 32 bits; each group begins with a new word."""
+    element, rows = stack.source.packed.element, stack.count * stack.features
+    bits = packed_bits(element)
+    if stack.group * bits % 32 == 0 and bits == element.bits and not stack.by_column:
+        return stored.reshape(rows, -1).view("<u4")
+    integers = unpack(element, stored.reshape(-1), rows * stack.inner).view(np.uint8)
+    if stack.by_column:
+        integers = integers.reshape(stack.count, stack.inner, stack.features).swapaxes(1, 2)
+    shape = rows, stack.groups, stack.group
+    padded: np.ndarray = np.zeros((*shape[:2], -(-stack.group * bits // 32) * 32 // bits), np.uint8)
+    padded[..., : stack.group] = integers.reshape(shape)
     if bits == 4:
         padded = padded[..., ::2] & 15 | padded[..., 1::2] << 4
-    return padded.reshape(len(rows), -1).view("<u4")
+    return padded.reshape(rows, -1).view("<u4")
 
 
 def _by_panel(parameters: np.ndarray, columns: int) -> np.ndarray:
@@ -115,11 +186,12 @@ def _by_panel(parameters: np.ndarray, columns: int) -> np.ndarray:
 
 
 class NativeCompressed(NativeKernel):
-    """Activations by a matrix of compressed weights whose rows are features."""
+    """Activations by compressed weights: a matrix for all sheets, or one for each."""
 
-    def __init__(self, task: Task, geometry: LinearGeometry, source: CompressedSource) -> None:
+    def __init__(self, task: Task, geometry: LinearGeometry, stack: Stack) -> None:
         g = self.geometry = geometry
-        self.source, self.reads = source, (g.activation,)
+        self.stack, self.reads = stack, (g.activation,)
+        self.bits, self.is_one = packed_bits(stack.source.packed.element), stack.count == 1
         self.own = len(task.inputs)
         self.chain = NativeChain(task.chain, task.operands, task.output_shape(), g.groups, takes_bias=True)
         self.row_block = _even(g.tokens, -(-g.tokens // _ROWS))
@@ -131,34 +203,42 @@ class NativeCompressed(NativeKernel):
         self.panel_block = max(1, panels * g.sheets * self.row_blocks // wanted)
         self.blocks = g.sheets * self.row_blocks * -(-panels // self.panel_block)
         self.overwrites = overwritten(task, self.own)
-        self.algorithm = f"C, product with weights of {source.packed.element.bits} bits"
+        self.algorithm = f"C, product with weights of {stack.source.packed.element.bits} bits"
         self.unpacked, rows = _SEVERAL if g.tokens > _TILE else _ONE_TILE, self.row_block + _REPEATED
         self.workspace = 4 * columns * (self.unpacked + rows) + 8 * rows + 4 * _FEW * self._row_size()
 
     def _row_size(self) -> int:
         """Values of a row with those that fill its words, and sums of runs of words, in a product of few rows."""
-        bits, source = packed_bits(self.source), self.source
-        words = -(-source.group * bits // 32)
+        bits, stack = self.bits, self.stack
+        words = -(-stack.group * bits // 32)
         return (
-            source.groups * (words * 32 // bits + -(-words // _RUNS[bits]) * _SUMS)
+            stack.groups * (words * 32 // bits + -(-words // _RUNS[bits]) * _SUMS)
             if self.geometry.tokens <= _FEW
             else 0
         )
 
     def pack(self, store: ConstantStore) -> None:
-        source = self.source
-        self.panels: Panels = store.get([source.bytes], "panels", functools.partial(packed_panels, source))
+        stack = self.stack
+        key = "panels", stack.by_column
+        self.panels: Panels = store.get([stack.source.bytes], key, functools.partial(packed_panels, stack))
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """See NativeKernel.bind."""
         g, operands, panels = self.geometry, inputs[self.own :], self.panels
-        x = activations(g, inputs[g.activation], binding)
+        x = inputs[g.activation]
+        if not self.is_one:
+            whole = np.broadcast_to(x, (*outputs[0].shape[:-2], *x.shape[-2:]))
+            x = whole.reshape(g.sheets, *x.shape[-2:])
+            if not np.may_share_memory(x, whole):
+                x = binding.copied(whole).reshape(x.shape)
+        x = activations(g, x, binding)
+        of_words, of_scales = (0 if self.is_one else one.size // g.sheets for one in (panels.words, panels.scales))
         out, strides = binding.written(outputs[0], g.groups)
         parameters = CompressedProduct(
             binding.address(x), *element_strides(x)[:2], binding.address(panels.words), binding.address(panels.scales),
             None if panels.zeros is None else binding.address(panels.zeros), self.chain.bias(operands, binding),
-            binding.address(out), *strides, self.chain.bind(operands, binding), g.inner, self.source.group,
-            g.features, packed_bits(self.source), self.panel, self.unpacked, g.tokens, self.row_block,
+            binding.address(out), *strides, self.chain.bind(operands, binding), of_words, of_scales,
+            g.inner, self.stack.group, g.features, self.bits, self.panel, self.unpacked, g.tokens, self.row_block,
             self.panel_block, *self.chain.limits,
         )  # fmt: skip
         binding.call("irx_compressed_product", parameters, self.blocks)
@@ -171,32 +251,44 @@ def _even(rows: int, parts: int) -> int:
 
 @kernels("MatMul", since=1)
 def _compressed(task: Task) -> Iterator[Candidate]:
-    """f32, with a constant of compressed weights on either side, of which each row is a feature."""
+    """f32, with a constant of compressed weights on either side, or a stack of them on the right."""
     if task.holding == "unpacked" or not is_available(task) or not all(fact.element is F32 for fact in task.inputs):
         return
     for constant in (1, 0):
         source = task.constants[constant]
-        if isinstance(source, CompressedSource) and _is_packable(source):
-            transposed = task.attributes[("transpose_a", "transpose_b")[constant]] != (constant == 1)
-            sizes = *task.output_shape(), *task.shape(1 - constant)
-            if not transposed and all(sizes):
-                yield from _product(task, LinearGeometry.of(task, 1 - constant), source)
+        if isinstance(source, CompressedSource):
+            by_column = task.attributes[("transpose_a", "transpose_b")[constant]] != (constant == 1)
+            stack = Stack.of(source, by_column) if _is_computed(source) else None
+            if stack is not None and all((*task.output_shape(), *task.shape(1 - constant))):
+                yield from _product(task, constant, stack)
             return
 
 
-def _is_packable(source: CompressedSource) -> bool:
+def _is_computed(source: CompressedSource) -> bool:
     """True if the library computes with the type; it cannot round weights to f16."""
-    return not source.in_f16 and source.has_rows and source.packed.element in (U2, U4, I4, U8, I8)
+    return not source.in_f16 and source.packed.element in (U2, U4, I4, U8, I8)
 
 
-def _product(task: Task, g: LinearGeometry, source: CompressedSource) -> Iterator[Candidate]:
+def _product(task: Task, constant: int, stack: Stack) -> Iterator[Candidate]:
+    if stack.count == 1:
+        g = LinearGeometry.of(task, 1 - constant)
+    else:
+        sizes, shape = MatrixSizes.of(task), task.shape(0)
+        if constant == 0 or len(shape) < 2 or math.prod(sizes.leading) != stack.count or stack.features % width():
+            return
+        axes = tuple(range(len(sizes.leading))), (len(sizes.leading),), (len(sizes.leading) + 1,)
+        swapped = task.attributes["transpose_a"]
+        first = innermost(axes, task.output_shape(), task.output_orders[0])
+        g = LinearGeometry(stack.count, sizes.rows, sizes.inner, sizes.columns, 0, swapped, axes, first)
     if not fits(task, g.groups):
         return
     vector, blocks = loaded().vector, -(-g.tokens // _ROWS)
-    each = _UNPACK[vector] * blocks * (1 + 8 / source.group) + _MULTIPLY[vector] * g.tokens
+    each = _UNPACK[vector] * blocks * (1 + 8 / stack.group) + _MULTIPLY[vector] * g.tokens
     cost = (
         STEP
         + g.sheets * g.features * (each * g.inner + 0.05 * g.tokens)
         + reordering_cost(task, g, g.sheets * g.tokens * g.inner + 20_000.0)
     )
-    yield Candidate(cost, functools.partial(NativeCompressed, task, g, source))
+    # Elsewhere no other kernel leaves the weights compressed.
+    has_others = stack.count == 1 and not stack.by_column
+    yield Candidate(cost if has_others else 0.0, functools.partial(NativeCompressed, task, g, stack))

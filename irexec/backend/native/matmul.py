@@ -303,7 +303,7 @@ def _stacks(task: Task) -> Iterator[Candidate]:
         return
     images, source = math.prod(sizes.leading), task.constants[1]
     is_constant = source is not None and math.prod(task.shape(1)[:-2]) == images
-    # Stacks of compressed weights are unpacked all the same: no kernel reads their bytes.
+    # Stacks of compressed weights that native/compressed.py does not read are unpacked all the same.
     is_constant = is_constant and sizes.columns * sizes.inner <= _LARGEST
     kind = NativeConstantMatrices if is_constant else NativeMatrices
     packed = 0 if is_constant else images * sizes.columns * sizes.inner

@@ -25,6 +25,7 @@ typedef struct {
     float *out;
     i64 out_image, out_row, out_column;
     const chain *after; /* or null */
+    i64 words_image, scales_image; /* of the weights; 0 where all images have the same */
     i64 depth, group, columns, bits;
     i64 panel; /* vectors of a panel of unpacked weights, 1 to 3 */
     i64 most;  /* weights of a column that are unpacked at once, whole words */
@@ -287,6 +288,7 @@ static void multiply_panel(const compressed_product *p, place at, i64 rows, cons
 EXPORT void irx_compressed_product(const void *parameters, i64 block, char *scratch)
 {
     const compressed_product *p = parameters;
+    compressed_product own = *p;
     const i64 width = p->panel * VECTOR, panels = (p->columns + width - 1) / width;
     const i64 panel_blocks = (panels + p->panel_block - 1) / p->panel_block;
     const i64 row_blocks = (p->rows + p->row_block - 1) / p->row_block;
@@ -294,10 +296,13 @@ EXPORT void irx_compressed_product(const void *parameters, i64 block, char *scra
     block /= panel_blocks;
     const i64 row = block % row_blocks * p->row_block, rows = smaller(p->row_block, p->rows - row);
     const i64 image = block / row_blocks;
+    own.words += image * p->words_image;
+    own.scales += image * p->scales_image;
+    if (own.zeros) own.zeros += image * p->scales_image;
     const room m = room_of(p, scratch);
     const int is_prepared = prepare(p, p->x + image * p->x_image, &m);
     for (i64 i = first; i < smaller(first + p->panel_block, panels); i++) {
         const place at = {image, row, i * width, 0, smaller(width, p->columns - i * width)};
-        multiply_panel(p, at, rows, &m, is_prepared);
+        multiply_panel(&own, at, rows, &m, is_prepared);
     }
 }
