@@ -257,4 +257,6 @@ def test_judge_does_not_accuse_openvino() -> None:
     for group in (None, 32, 64):
         model, _ = network("u4", 256, 33, weights=64, zeros=True, rows=9)
         found = judge(model, {"x": rows_of(9, 256)}, dynamic_quantization=group)
-        assert found.verdict == "agrees", (group, found.sentence)
+        # On a processor without VNNI it quantises nothing.
+        allowed = ("agrees", "precision") if group else ("agrees",)
+        assert found.verdict in allowed, (group, found.sentence)
