@@ -516,4 +516,11 @@ NATIVE = (
         "const i64 pixels = 2 * run;",
         ("tests/backend/test_native_integers.py",),
     ),
+    Mutation(
+        "all matrices of a stack of compressed weights have the scales of the first",
+        f"{_SOURCE}/compressed.c",
+        "own.scales += image * p->scales_image;",
+        "own.scales += 0 * p->scales_image;",
+        ("tests/backend/test_compressed.py",),
+    ),
 )  # fmt: skip
