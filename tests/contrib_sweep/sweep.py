@@ -17,13 +17,14 @@ import onnx
 import converters
 import irexec
 from irexec import io
-from tests.contrib_sweep import attention, experts, others, packed, products, recurrence
+from tests.contrib_sweep import attention, experts, hashes, others, packed, products, recurrence
 from tests.contrib_sweep.case import Arrays, ContribCase, Draw, runtime_answer
 from tests.sweep.kind import Case, Kind, Outcome, temporary
 
 DRAWS: dict[str, Draw] = {
     **attention.DRAWS,
     **experts.DRAWS,
+    **hashes.DRAWS,
     **recurrence.DRAWS,
     **others.DRAWS,
     **packed.DRAWS,

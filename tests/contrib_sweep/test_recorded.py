@@ -99,6 +99,7 @@ _TOKENS: list[Input] = [_f(4, 1, 4), _f(4, 1, 4), _f(4, 1, 4)]
 _PAGES: list[Input] = [
     _f(2, 16), _f(2, 16), _f(2, 16), _f(3, 4, 1, 16), _f(3, 4, 1, 16), _i32(0, 2), _i32(0), _i32(1)[None],
 ]  # fmt: skip
+_HASHED: list[Input] = [_i32(1)[None], _i32(3, 5), _i32(7)]
 # fmt: off
 _INVALID: list[tuple[str, list[Input], int, dict[str, Any], str]] = [
     ("GroupQueryAttention", _GROUPED, 3, _HEADS | {"causal": 2}, "causal is 2"),
@@ -123,6 +124,11 @@ _INVALID: list[tuple[str, list[Input], int, dict[str, Any], str]] = [
     ("GatedDeltaNet", _TOKENS, 2, {"update_rule": "linear"}, "initial_state is missing"),
     ("GatedDeltaNet", [*_TOKENS, None, None, None, _f(2, 1, 4, 4)], 2, {"update_rule": "linear", "state_update_capacity": 2}, "state_update_capacity is 2"),
     ("VarlenCausalConvWithState", [_f(4, 2), _f(2, 1, 3), _i32(0, 4), None, _f(1, 2, 2)], 2, {"state_update_capacity": 1}, "state_update_capacity is 1"),
+    ("NGramHashMapping", _HASHED, 2, {"max_ngram_size": 1, "n_head_per_ngram": 1, "pad_id": 0}, "max_ngram_size is 1"),
+    ("NGramHashMapping", _HASHED, 2, {"max_ngram_size": 2, "n_head_per_ngram": 1, "pad_id": 1 << 31}, "pad_id 2147483648 is no i32"),
+    ("VarlenNGramHashMapping", [_i32(1), *_HASHED[1:], _i32(0, 1)], 2, {"max_ngram_size": 2, "n_head_per_ngram": 1, "pad_id": 0, "state_update_capacity": 1}, "state_update_capacity is 1"),
+    ("VarlenNGramHashMapping", [_i32(1), *_HASHED[1:], _i32(0, 1)], 3, {"max_ngram_size": 2, "n_head_per_ngram": 1, "pad_id": 0}, "segment_ids is missing"),
+    ("WordConvEmbedding", [_i32(1, 2)[None], _f(2, 1, 2, 3), _f(2), _f(9, 3)], 1, {"embedding_size": 3}, r"the sizes \[3, -1, -1\]"),
     ("MRotaryEmbedding", [_f(1, 2, 16), np.zeros((3, 1, 2), np.int64), _f(4, 8), _f(4, 8)], 1, {"mrope_section": [1, 2, 3]}, r"mrope_section is \[1, 2, 3\]"),
     ("DecoderMaskedMultiHeadAttention", [*[_f(1, 1, 8)] * 3, None, None, *[_f(1, 1, 4, 8)] * 2], 3, {"num_heads": 1, "past_present_share_buffer": 1},
         "past_present_share_buffer needs past_sequence_length"),
@@ -137,6 +143,7 @@ _UNSUPPORTED: list[tuple[str, list[Input], int, dict[str, Any], str]] = [
     ("CausalConvWithState", _CONV, 2, {"state_length": 9}, "state_length 9"),
     ("PagedAttention", _PAGES, 3, {"num_heads": 1, "kv_num_heads": 1, "kv_cache_layout": "LATENT"}, "kv_cache_layout 'LATENT'"),
     ("MatMulFpQ4", [_f(1, 32), _u8(40), np.array([32, 2])], 1, {"blk_quant_type": 2}, "blk_quant_type 2"),
+    ("MurmurHash3", [_f(2)], 1, {}, "the hash of f32 cannot be converted"),
     ("GatherPacked", [Fixed(_u8(2, 66)), np.array([0])], 1, {"packed_type": 16, "K": 256}, "packed_type 16"),
     ("MatMulPacked", [_f(1, 32), Fixed(_u8(2, 18)), _f()], 1, {"packed_type": 2, "K": 32, "N": 2}, "global_scale"),
 ]

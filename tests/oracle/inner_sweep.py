@@ -257,13 +257,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=100)
     parser.add_argument("--only", default="")
+    parser.add_argument("--seed", type=int, default=0, help="the number of the first case")
     arguments = parser.parse_args()
     failed = 0
     for make in MAKERS:
         if arguments.only not in make.__name__:
             continue
         wrong, refused = [], 0
-        for seed in range(arguments.cases):
+        for seed in range(arguments.seed, arguments.seed + arguments.cases):
             row = make(seeded(make.__name__, 1, seed))
             try:
                 found = differences(row)

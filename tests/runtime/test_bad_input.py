@@ -88,6 +88,7 @@ _CONV = [f(5, 2), f(2, 1, 3), i32(0, 2, 5), None, f(2, 2, 2)]
 _DELTA = [f(5, 1, 4), f(5, 1, 4), f(5, 1, 4), i32(0, 2, 5), None, None, f(2, 1, 4, 4)]
 _PACKED = [f(5, 4), f(5, 4), f(5, 4), None, i32([0, 1, 4], [2, 3, 5]), i32(0, 2, 5)]
 _MOE = [f(2, 8), f(2, 3), f(3, 4, 8), None, f(3, 8, 4)]
+_BIGRAMS = {"max_ngram_size": 2, "n_head_per_ngram": 1, "pad_id": 0}
 _SIZES = {"GroupQueryAttention": (_ROTARY, 3, _HEADS | {"do_rotary": 1}), "PagedAttention": (_PAGES, 3, _ONE),
     "SparseAttention": (_SPARSE, 3, _HEADS | {"sparse_block_size": 4}), "GatedDeltaNet": (_DELTA, 2, {"update_rule": "linear"}),
     "DecoderMaskedMultiHeadAttention": (_MASKED, 3, {"num_heads": 1, "past_present_share_buffer": 1}),
@@ -96,8 +97,11 @@ _SIZES = {"GroupQueryAttention": (_ROTARY, 3, _HEADS | {"do_rotary": 1}), "Paged
     "RotaryEmbedding": ([f(1, 1, 2, 16), i64([0, 1]), f(8, 8), f(8, 8)], 1, {}),
     "MRotaryEmbedding": ([f(1, 1, 2, 16), np.zeros((3, 1, 2), np.int64), f(8, 8), f(8, 8)], 1, {"mrope_section": [2, 3, 3]}),
     "RemovePadding": ([f(2, 3, 4), i32(2, 3)], 4, {}), "RestorePadding": ([f(5, 4), _PACKED[4]], 1, {}),
+    "NGramHashMapping": ([i32([1, 2, 3]), i32(3, 5), i32(7)], 2, _BIGRAMS),
+    "VarlenNGramHashMapping": ([i32(1, 2, 3, 4, 0), i32(3, 5), i32(7), i32(0, 2, 5)], 2, _BIGRAMS),
+    "WordConvEmbedding": ([i32([1, 2, 0]), f(2, 1, 2, 3), f(2), f(9, 3)], 1, {}),
 }
-_ORDER = [("VarlenCausalConvWithState", 2), ("GatedDeltaNet", 3), ("PackedMultiHeadAttention", 5), ("PackedAttention", 4)]
+_ORDER = [("VarlenNGramHashMapping", 3), ("VarlenCausalConvWithState", 2), ("GatedDeltaNet", 3), ("PackedMultiHeadAttention", 5), ("PackedAttention", 4)]
 OF_ONNX: list[tuple[str, dict[int, np.ndarray], str]] = [
     ("GroupQueryAttention", {5: i32(-3, 3)}, "seqlens_k in range"),
     ("GroupQueryAttention", {5: i32(8, 3)}, "index 8 is out of range for a size of 8"),
@@ -130,6 +134,10 @@ OF_ONNX: list[tuple[str, dict[int, np.ndarray], str]] = [
     ("RemovePadding", {1: i32(-1, 3)}, "sequence_token_count in range"),
     ("RestorePadding", {1: i32([0, 1, 4], [2, 9, 5])}, "index 9 is out of range for a size of 6"),
     ("RestorePadding", {1: i32([0, 1, 4], [2, -9, 5])}, "index -9 is out of range"),
+    ("NGramHashMapping", {2: i32(0)}, "vocab_sizes above 0"),
+    ("VarlenNGramHashMapping", {2: i32(-1)}, "vocab_sizes above 0"),
+    ("WordConvEmbedding", {0: i32([1, 9, 0])}, "characters in range"),
+    ("WordConvEmbedding", {0: i32([1, -1, 0])}, "characters in range"),
 ]
 NOT_CONVERTED: list[tuple[str, list[Any], dict[str, Any], str]] = [
     ("MoE", [*_MOE[:1], f(2, 5), *_MOE[2:]], {"k": 2}, "the router has 5 experts, the weights of a layer have 3"),

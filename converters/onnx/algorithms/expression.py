@@ -73,6 +73,19 @@ class Expression:
     def __and__(self, other: Expression) -> Expression:
         return self._with("LogicalAnd", self, other)
 
+    def __xor__(self, other: Expression | float) -> Expression:
+        return self._with("BitwiseXor", self, other)
+
+    def __lshift__(self, other: int) -> Expression:
+        return self._with("BitwiseLeftShift", self, other)
+
+    def __rshift__(self, other: int) -> Expression:
+        return self._with("BitwiseRightShift", self, other)
+
+    def masked(self, bits: int) -> Expression:
+        """The lowest bits of integers."""
+        return self._with("BitwiseAnd", self, (1 << bits) - 1)
+
     def __invert__(self) -> Expression:
         return self._of("LogicalNot")
 

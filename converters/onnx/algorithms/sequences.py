@@ -7,6 +7,7 @@ from typing import cast
 from converters.onnx.algorithms.expression import Expression, arange, positions
 from converters.onnx.context import TranslationContext
 from irexec.dtypes.elements import I64
+from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 
@@ -63,3 +64,28 @@ class Sequences:
         flat = ctx.emit("Reshape", x, ctx.emit("Concat", [-1], rest, axis=0), special_zero=False)
         index = self.owner * length + self.local
         return cast("Value", ctx.emit("Gather", flat, index.value, ctx.constant(0)))
+
+    def at(self, x: Value, local: Expression, states: Value, length: int) -> Expression:
+        """Rows of (tokens, channels) at positions of the sequence of each token; negative ones are in states (batch,
+        length, channels)."""
+        fresh = self.rows(x, self.of_owner(self.starts) + local)
+        if not length:
+            return fresh
+        old = self.rows(self._flat(states), self.owner * length + (local + length).maximum(0))
+        return (local >= 0).column().select(fresh, old)
+
+    def of_each(self, x: Value, local: Expression, states: Value, length: int) -> Expression:
+        """Rows of (tokens, channels) at positions (batch, count) of each sequence, as (batch, count, channels)."""
+        fresh = self.rows(x, self.starts.column() + local)
+        if not length:
+            return fresh
+        # OpenVINO's CPU plugin reads beyond a single sample in Gather with batch_dims.
+        sample = positions(self.ctx, states, 0).column() * length
+        old = self.rows(self._flat(states), sample + (local + length).maximum(0).minimum(length - 1))
+        return (local >= 0).unsqueeze(2).select(fresh, old)
+
+    def _flat(self, states: Value) -> Value:
+        width = self.ctx.sizes(states)[-1]
+        if not isinstance(width, int):
+            raise OpError(f"the last size of {self.ctx.fact(states)} is not known")
+        return cast("Value", self.ctx.emit("Reshape", states, [-1, width], special_zero=False))

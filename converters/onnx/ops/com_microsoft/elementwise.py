@@ -50,6 +50,12 @@ def fused_activation(ctx: TranslationContext, x: Value, name: str, parameters: S
     return ctx.emit(_NAMES_IN_IR.get(name, name), x)
 
 
+@translates("SampleOp", domain=COM_MICROSOFT)
+def sample_op(ctx: TranslationContext, x: Value) -> Value:
+    """The input."""
+    return x
+
+
 @translates("Gelu", domain=COM_MICROSOFT)
 def gelu(ctx: TranslationContext, x: Value) -> Value:
     return ctx.emit("Gelu", x, approximation_mode="erf")

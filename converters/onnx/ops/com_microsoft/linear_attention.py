@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Literal, cast
 
-from converters.onnx.algorithms.expression import Expression, arange, positions
+from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.algorithms.linear_attention import (
     Tokens,
     UpdateRule,
@@ -192,7 +192,7 @@ def varlen_causal_conv_with_state(
     for tap in range(taps):
         # The value that far before each token: of the sequence, or of its state.
         before = (taps - 1 - tap) * dilation
-        value = _at(sequences, sequences.local - before, states, length)
+        value = sequences.at(x, sequences.local - before, states, length)
         weight = Expression(ctx, ctx.emit("Gather", w, ctx.constant(tap), ctx.constant(2)))
         product = value * Expression(ctx, ctx.transpose(weight.value, [1, 0]))
         total = product if total is None else total + product
@@ -202,45 +202,14 @@ def varlen_causal_conv_with_state(
     result = y.value if activation == "none" else ctx.emit("Swish", y.value)
     ends = sequences.lengths.column() - length + arange(ctx, 0, Expression(ctx, ctx.constant(length)), I64)
     # Without a state nothing is gathered: OpenVINO's CPU plugin divides by the number of indices.
-    last = ctx.transpose(_of_each(sequences, ends, states, length).value, [0, 2, 1]) if length else initial_state
+    last = ctx.transpose(sequences.of_each(x, ends, states, length).value, [0, 2, 1]) if length else initial_state
     if not state_update_capacity or capture_count is None:
         return result, last
     slots = arange(ctx, 0, Expression(ctx, ctx.constant(state_update_capacity)), I64).unsqueeze(0)
     counts = Expression(ctx, ctx.convert(capture_count, I64)).minimum(sequences.lengths).column()
-    captured = _of_each(sequences, slots.minimum(sequences.lengths.column() - 1), states, length)
+    captured = sequences.of_each(x, slots.minimum(sequences.lengths.column() - 1), states, length)
     zero = Expression(ctx, ctx.constant(0, x))
     return result, last, (slots < counts).unsqueeze(2).select(captured, zero).value
-
-
-def _at(sequences: Sequences, local: Expression, states: Value, length: int) -> Expression:
-    """Values at positions of the sequence of each token; negative ones are in states (batch, time, channels)."""
-    ctx = sequences.ctx
-    fresh = sequences.rows(sequences.tokens, sequences.of_owner(sequences.starts) + local)
-    if not length:
-        return fresh
-    flat = ctx.emit("Reshape", states, [-1, _width(ctx, states)], special_zero=False)
-    old = sequences.rows(flat, sequences.owner * length + (local + length).maximum(0))
-    return (local >= 0).column().select(fresh, old)
-
-
-def _of_each(sequences: Sequences, local: Expression, states: Value, length: int) -> Expression:
-    """The values at positions (batch, count) of each sequence, as (batch, count, channels)."""
-    ctx = sequences.ctx
-    fresh = sequences.rows(sequences.tokens, sequences.starts.column() + local)
-    if not length:
-        return fresh
-    # OpenVINO's CPU plugin reads beyond a single sample in Gather with batch_dims.
-    flat = ctx.emit("Reshape", states, [-1, _width(ctx, states)], special_zero=False)
-    sample = positions(ctx, states, 0).column() * length
-    old = sequences.rows(flat, sample + (local + length).maximum(0).minimum(length - 1))
-    return (local >= 0).unsqueeze(2).select(fresh, old)
-
-
-def _width(ctx: TranslationContext, x: Value) -> int:
-    width = ctx.sizes(x)[-1]
-    if not isinstance(width, int):
-        raise OpError(f"the last size of {ctx.fact(x)} is not known")
-    return width
 
 
 @translates("GatedDeltaNet", domain=COM_MICROSOFT)

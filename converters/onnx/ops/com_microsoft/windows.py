@@ -68,6 +68,32 @@ def nhwc_fused_conv(
     return ctx.channels_last(y)
 
 
+@translates("WordConvEmbedding", domain=COM_MICROSOFT)
+def word_conv_embedding(
+    ctx: TranslationContext, words: Annotated[Value, Rank(2)], w: Annotated[Value, Rank(4)],
+    bias: Annotated[Value, Rank(1)], table: Annotated[Value, Rank(2)], *, embedding_size: int = -1,
+    conv_window_size: int = -1, char_embedding_size: int = -1,
+) -> Value:  # fmt: skip
+    """The maximum of tanh of a convolution over the characters of each word (words, length), which 0 pads.
+
+    At least one window counts, also where the word is shorter; a word whose first character is 0 is not defined.
+    """
+    filters, _, width, size = ctx.static(w, "the weights")
+    sizes = (embedding_size, conv_window_size, char_embedding_size)
+    if any(asked not in (-1, actual) for asked, actual in zip(sizes, (filters, width, size), strict=True)):
+        raise OpError(f"the sizes {list(sizes)} of the attributes differ from those of the weights {ctx.fact(w)}")
+    given = Expression(ctx, words)
+    rows = Expression(ctx, ctx.convert(ctx.size(table, 0), ctx.element(words)))
+    index = given.checked("characters in range", given >= 0, given < rows).value
+    characters = ctx.unsqueeze(ctx.emit("Gather", table, index, ctx.constant(0)), [1])
+    y = ctx.emit("Squeeze", conv(ctx, characters, w, bias, given=WindowAttributes()), [3])
+    count = Expression(ctx, ctx.emit("ReduceSum", (given > 0).to(I64).value, [1], keep_dims=True))
+    is_inside = positions(ctx, y, 2).unsqueeze(0) <= count - width
+    used = is_inside | positions(ctx, y, 2).equals(0).unsqueeze(0)
+    values = used.unsqueeze(1).select(Expression(ctx, y).tanh(), Expression(ctx, ctx.constant(-1e12)))
+    return ctx.emit("ReduceMax", values.value, [2], keep_dims=False)
+
+
 @translates("UnfoldTensor", domain=COM_MICROSOFT)
 def unfold_tensor(ctx: TranslationContext, x: Value, *, size: int, dim: int = -1, step: int = 1) -> Value:
     """All slices of a size along an axis, whose elements become the last axis."""
