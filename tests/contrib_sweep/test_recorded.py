@@ -64,7 +64,10 @@ _WITHOUT_BOUNDS = {
     "RelativePositionBias": "an edge of a conversion is not certain",
     "VarlenNGramHashMapping": "integers that do not fit their type",
 }
-_LESS_EXACT = {("GatedDeltaNet", 0): "log(1 + exp(x)) in f32", ("QMoE", 3): "products of rows that are rounded to 8 bits"}
+_LESS_EXACT = {
+    ("GatedDeltaNet", 0): "log(1 + exp(x)) in f32",
+    ("QMoE", 3): "products of rows that are rounded to 8 bits",
+}
 """Cases for which ONNX Runtime computes less exactly than f32."""
 
 
@@ -77,8 +80,8 @@ def test_the_answer_lies_in_the_bounds_of_the_graph(key: tuple[str, int, str]) -
     layers = [node for node in topological(model)[0] if node.type not in ("Parameter", "Result")]
     bounds = graph_bounds(layers, given, infer_shapes(model).facts, ARITHMETICS["f32"])
     outside: Arrays = []
-    for node, answer in zip(model.results, _ANSWERS[key], strict=True):
-        bound = bounds[node.inputs[0]]
+    for result, answer in zip(model.results, _ANSWERS[key], strict=True):
+        bound = bounds[result.inputs[0]]
         if isinstance(bound, Interval):
             outside.append(bound.outside(answer))
         else:
@@ -159,7 +162,7 @@ _INVALID: list[tuple[str, list[Input], int, dict[str, Any], str]] = [
     ("GatedDeltaNet", [*_TOKENS, None, None, None, _f(2, 1, 4, 4)], 2, {"update_rule": "linear", "state_update_capacity": 2}, "state_update_capacity is 2"),
     ("VarlenCausalConvWithState", [_f(4, 2), _f(2, 1, 3), _i32(0, 4), None, _f(1, 2, 2)], 2, {"state_update_capacity": 1}, "state_update_capacity is 1"),
     ("NGramHashMapping", _HASHED, 2, {"max_ngram_size": 1, "n_head_per_ngram": 1, "pad_id": 0}, "max_ngram_size is 1"),
-    ("NGramHashMapping", _HASHED, 2, {"max_ngram_size": 2, "n_head_per_ngram": 1, "pad_id": 1 << 31}, "pad_id 2147483648 is no i32"),
+    ("NGramHashMapping", _HASHED, 2, {"max_ngram_size": 2, "n_head_per_ngram": 1, "pad_id": 1 << 31}, "pad_id 2147483648 does not fit i32"),
     ("VarlenNGramHashMapping", [_i32(1), *_HASHED[1:], _i32(0, 1)], 2, {"max_ngram_size": 2, "n_head_per_ngram": 1, "pad_id": 0, "state_update_capacity": 1}, "state_update_capacity is 1"),
     ("VarlenNGramHashMapping", [_i32(1), *_HASHED[1:], _i32(0, 1)], 3, {"max_ngram_size": 2, "n_head_per_ngram": 1, "pad_id": 0}, "segment_ids is missing"),
     ("WordConvEmbedding", [_i32(1, 2)[None], _f(2, 1, 2, 3), _f(2), _f(9, 3)], 1, {"embedding_size": 3}, r"the sizes \[3, -1, -1\]"),

@@ -154,10 +154,10 @@ def _checked_size(size: int) -> int:
 
 
 def _fill(ctx: TranslationContext, ids: Value, pad: int, end: Value | None) -> tuple[Expression, Expression | None]:
-    """What stands for tokens that do not exist, and the token that ends a text."""
+    """The value of tokens before the first one, and the token that ends a text."""
     limit = 1 << (31 if ctx.element(ids) == I32 else 63)
     if not -limit <= pad < limit:
-        raise OpError(f"pad_id {pad} is no {ctx.element(ids)}")
+        raise OpError(f"pad_id {pad} does not fit {ctx.element(ids)}")
     if end is None:
         return Expression(ctx, ctx.constant(pad, ids)), None
     given = Expression(ctx, ctx.scalar(end))
