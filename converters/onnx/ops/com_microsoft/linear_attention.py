@@ -227,7 +227,7 @@ def gated_delta_net(
 
     The third output has the decays, keys and added values of the first steps, whatever capture_count is. Sequences of
     several lengths are padded: the steps after the end of one leave its state as it is. Keys and queries
-    are divided by the root of their sum of squares plus 1e-6, as in ONNX Runtime.
+    are divided by the root of their sum of squares plus 1e-12, as in ONNX Runtime.
     """
     if (capture_count is None) != (state_update_capacity == 0) or not 0 <= state_update_capacity <= 8:
         raise OpError(f"state_update_capacity is {state_update_capacity}, and capture_count must agree with it")
@@ -323,7 +323,7 @@ def _normalized(ctx: TranslationContext, x: Value) -> Value:
     """Vectors along the last axis divided by their length."""
     wide = Expression(ctx, x)
     squares = Expression(ctx, ctx.emit("ReduceSum", (wide * wide).value, [-1], keep_dims=True))
-    return (wide / (squares + 1e-6).sqrt()).value
+    return (wide / (squares + 1e-12).sqrt()).value
 
 
 def _gate(
