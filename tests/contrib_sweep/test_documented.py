@@ -28,7 +28,9 @@ def oracle_of(name: str) -> str:
 def test_each_operator_stands_beside_its_oracle(key: str) -> None:
     found = re.search(rf"^\| {re.escape(ORACLES[key])} \| (.*) \|$", PAGE, re.MULTILINE)
     assert found
-    assert [entry.split()[0] for entry in found[1].split(", ")] == [name for name in sorted(DRAWS) if oracle_of(name) == key]
+    assert [entry.split()[0] for entry in found[1].split(", ")] == [
+        name for name in sorted(DRAWS) if oracle_of(name) == key
+    ]
 
 
 def test_every_operator_of_the_runtime_is_converted_or_named() -> None:
