@@ -198,8 +198,8 @@ class Beside {
     for (const page of this.pages) page.resize();
   }
 
-  link(i) {
-    const row = this.rows[i], side = this.pages.length === 1 || row.b === null ? 0 : 1;
+  link(i, of) {
+    const row = this.rows[i], side = this.pages.length === 1 || row.b === null ? 0 : of ?? 1;
     const layer = this.pages[side].graph.layers[this.pages.length === 1 ? row.b : row[SIDES[side]]];
     const ratio = row.q === undefined || row.q === null ? "" : ` ${decibels(row.q)}`;
     return make("div", [this.swatch(row.s), make("button", layer.n || layer.t, { type: "button", class: "link", onclick: () => this.open(i) }), ` ${layer.t}${ratio}`]);
@@ -238,7 +238,7 @@ class Beside {
   // The inputs of a layer with the state of each.
   inputs(parts, page, side, layer) {
     const sources = page.graph.before[layer.index].flatMap(([, source]) => (this.rowsOf[side].get(source) || []).slice(0, 1));
-    if (sources.length) parts.push(make("h3", this.pages.length === 1 ? "Inputs" : `Inputs in ${"AB"[side]}`), ...sources.map((i) => this.link(i)));
+    if (sources.length) parts.push(make("h3", this.pages.length === 1 ? "Inputs" : `Inputs in ${"AB"[side]}`), ...sources.map((i) => this.link(i, side)));
   }
 
   tensors(parts, { labels, low, high, counts, stats, values, image }) {

@@ -54,7 +54,8 @@ class Painter {
     else for (const box of boxes) this.box(context, box, colours, isDark, scale >= READABLE, box.item === selected);
     if (scale >= READABLE) {
       this.labels(context, seen.lines, colours);
-      for (const frame of frames) this.title(context, frame, colours, view);
+      const titles = [];
+      for (const frame of frames.reverse()) this.title(context, frame, colours, view, titles);
       for (const box of boxes) this.cutEnds(context, box, colours);
     }
     context.restore();
@@ -81,12 +82,19 @@ class Painter {
     context.stroke();
   }
 
-  // The title of a frame stays in sight as long as a part of the frame is.
-  title(context, frame, colours, { left, top }) {
+  // The title of a frame stays in sight as long as a part of the frame is, if that of an inner frame is not in its place.
+  title(context, frame, colours, { left, top }, done) {
     const x = Math.min(Math.max(frame.x, left), frame.x + frame.w - 80) + 9, y = Math.min(Math.max(frame.y, top), frame.y + frame.h - HEAD) + 17;
     context.font = `600 11px ${FONT}`;
     const text = fitted(context, `▾ ${this.graph.frameTitle(~frame.item)}`, frame.w - 20);
-    this.written(context, text, x, y, colours.frames[frame.depth % 2], colours.quiet);
+    if (this.isFree(context, text, x, y, done)) this.written(context, text, x, y, colours.frames[frame.depth % 2], colours.quiet);
+  }
+
+  // Whether no text of `done` stands where this one is to be; it is one of them then.
+  isFree(context, text, x, y, done) {
+    const end = x + context.measureText(text).width;
+    if (done.some(([left, row, right]) => left < end && x < right && Math.abs(row - y) < 11)) return false;
+    return done.push([x, y, end]);
   }
 
   // A text that lines do not cross.
@@ -243,10 +251,8 @@ class Painter {
       if (!line.label) continue;
       const atEnd = line.label === "end", n = line.points.length;
       const x = (atEnd ? line.points[n - 2] : line.points[0]) + 5, y = atEnd ? line.points[n - 1] - 8 : line.points[1] + 12;
-      const text = this.graph.tensorText(line.tensor), end = x + context.measureText(text).width;
-      if (done.some(([left, row, right]) => left < end && x < right && Math.abs(row - y) < 10)) continue;
-      done.push([x, y, end]);
-      this.written(context, text, x, y, colours.ground, colours.quiet);
+      const text = this.graph.tensorText(line.tensor);
+      if (this.isFree(context, text, x, y, done)) this.written(context, text, x, y, colours.ground, colours.quiet);
     }
   }
 }

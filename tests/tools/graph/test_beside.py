@@ -87,6 +87,18 @@ def test_the_first_difference_is_in_sight(page: Page, compared: Path, is_dark: b
 
 
 @needs_browser
+def test_inputs_have_the_names_of_their_model(page: Page, tmp_path: Path) -> None:
+    other = damaged()
+    other["relu1"].name = "first"
+    irexec.diff(digits(), other, output=str(tmp_path / "page.html"))
+    show(page, tmp_path / "page.html", width=1280)
+    page.run(f"{BESIDE}.pages[0].showLayer({BESIDE}.pages[0].graph.layers.find((one) => one.n === 'maxpool2').index)")
+    page.run("new Promise((done) => setTimeout(done, 100))")
+    before, _, after = details(page).partition("Inputs in B")
+    assert "relu1" in before and "first" in after and "relu1" not in after.partition("Layer in B")[0]
+
+
+@needs_browser
 def test_on_a_phone_one_graph_is_in_sight(page: Page, compared: Path) -> None:
     show(page, compared, width=390, height=844, is_phone=True)
     shown = f"{BESIDE}.pages.map((p) => getComputedStyle(p.root).display !== 'none')"
