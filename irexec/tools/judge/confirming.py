@@ -43,6 +43,7 @@ _FAR, _NEAR_READING = 8.0, 2.0
 where it is known how the runtime reads its weights."""
 
 _IN_32_BITS = "IR987"
+_MOVES_OF_ENDS = frozenset({"Concat", "Reshape", "Squeeze", "Unsqueeze"})
 _COARSE = ("f16", "bf16")
 """Arithmetics whose recorded tensors are judged beside errors at random."""
 _ERRORS, _DEVIATIONS, _CELLS = 8, 6.0, 32
@@ -357,6 +358,8 @@ def _read_as_known(evidence: Evidence, given: Tensors, value: Value, one: Judged
     """The judgement of a tensor as OpenVINO is known to read its layers: inside of that interval it is known."""
     if one.state not in ("outside", "unconfirmed"):
         return one
+    if evidence.opponent.is_openvino and _is_end_in_32_bits(evidence, value, given):
+        return JudgedLayer(one.layer, "inside", elements=one.elements, region=one.region)
     nodes = evidence.region(value, given)
     codes = tuple(dict.fromkeys(code for node in nodes for code in evidence.readings.get(node, ())))
     if evidence.opponent.is_openvino and _IN_32_BITS not in codes and given[value].dtype.kind in "iu":
@@ -374,3 +377,22 @@ def _read_as_known(evidence: Evidence, given: Tensors, value: Value, one: Judged
         if not isinstance(part.bound, Unbounded) and not part.outside.any():
             return replace(one, state="known", codes=codes)
     return replace(one, codes=codes)
+
+
+def _is_end_in_32_bits(evidence: Evidence, value: Value, given: Tensors) -> bool:
+    """Whether integers are the exact ones, saturated to 32 bits, and mean the same to all readers: ends of slices."""
+    bound, actual = evidence.bound(value, given)[0], given[value]
+    if isinstance(bound, Unbounded) or actual.dtype.kind != "i" or bound.exact.shape != actual.shape:
+        return False
+    limits = np.iinfo(np.int32)
+    return bool((actual == np.clip(bound.exact, limits.min, limits.max)).all()) and _only_cuts(evidence, value)
+
+
+def _only_cuts(evidence: Evidence, value: Value) -> bool:
+    """Whether a value is read as the begin or end of slices alone, also behind layers that move its elements."""
+    readers = [(node, i) for node in evidence.side.order for i, read in enumerate(node.inputs) if read is value]
+    return bool(readers) and all(
+        (node.type in ("Slice", "StridedSlice") and i in (1, 2))
+        or (node.type in _MOVES_OF_ENDS and all(_only_cuts(evidence, output) for output in node.outputs))
+        for node, i in readers
+    )  # fmt: skip

@@ -206,6 +206,21 @@ def test_integers_of_64_bits_name_what_is_known_of_openvino(type: str, value: in
     assert judge(b.model(), {"x": np.array([-7, 3])}, runtime="openvino").verdict == "agrees"
 
 
+@pytest.mark.parametrize("is_result", [False, True])
+def test_the_end_of_an_axis_means_the_same_in_32_bits(is_result: bool) -> None:
+    """2**63 - 1 as the end of a slice, which OpenVINO holds as 2**31 - 1, and which a result shows."""
+    pytest.importorskip("openvino")
+    b = irexec.Builder("ends")
+    ends = b.emit("Concat", b.parameter("i64", (1,), "n"), b.constant(np.array([2**63 - 1])), axis=0, name="ends")
+    begin, ones = b.constant(np.array([0, 1])), b.constant(np.array([1, 1]))
+    b.result(b.emit("Slice", b.parameter("f32", (4, 6), "x"), begin, ends, ones, version="opset8"))
+    if is_result:
+        b.result(ends)
+    inputs = {"x": np.arange(24, dtype=np.float32).reshape(4, 6), "n": np.array([3])}
+    found = judge(b.model(), inputs, runtime="openvino")
+    assert found.verdict == ("bug" if is_result else "agrees"), found.sentence
+
+
 @pytest.mark.parametrize("type", ["FloorMod", "Divide", "ReduceMax", "Relu"])
 def test_integers_that_openvino_computes_in_f32_name_it(type: str) -> None:
     pytest.importorskip("openvino")
