@@ -108,7 +108,6 @@ def opened_runtime(options: CompareOptions, name: str, model: Model, beside: Run
     It runs in the process of another model of this runtime, if there is one: to start a process takes longer than most
     runs.
     """
-    shared = {} if beside is None else {"worker": beside.worker}
     return open_runtime(
         name,
         model,
@@ -119,7 +118,7 @@ def opened_runtime(options: CompareOptions, name: str, model: Model, beside: Run
         timeout=options.timeout,
         environments=options.environments,
         dynamic_quantization=options.dynamic_quantization,
-        **shared,
+        worker=None if beside is None else beside.worker,
     )
 
 

@@ -94,6 +94,7 @@ class Noise:
                 model,
                 precision=precision_beside(options.runtime),
                 dynamic_quantization=options.group,
+                byte_caches=options.byte_caches,
             ) as own:
                 arrays = own.run_all(step.runs.steps[: step.index + 1], [noisy[value] for value in values])[-1]
             found.append(dict(zip(values, arrays, strict=True)))

@@ -273,6 +273,7 @@ class Runs:
             self.model,
             precision=precision_beside(options.runtime),
             dynamic_quantization=options.group,
+            byte_caches=options.byte_caches,
         ) as own:
             found = observe(own, self.steps, [*self.values, *self.results])
         arrays = {value: given for value, given in found.arrays.items() if isinstance(value, Value)}

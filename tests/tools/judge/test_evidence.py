@@ -401,3 +401,18 @@ def test_what_openvino_does_by_default_is_said_where_it_is_switched_off() -> Non
     assert found.notes == ("OpenVINO computed as written; -p LP_TRANSFORMS_MODE=YES is what it does by default",)
     found = judge(builder.model(), {"x": x}, runtime="openvino", properties={"LP_TRANSFORMS_MODE": "YES"})
     assert (found.verdict, found.notes) == ("bug", ())
+
+
+def test_caches_of_attention_in_8_bits(tmp_path: Path) -> None:
+    """OpenVINO's default, which judge switches off, or holds it to; values of 4 bits are not explained by it."""
+    pytest.importorskip("openvino")
+    path = unpacked("llama_sdpa", tmp_path)
+    model = irexec.read_model(path)
+    runs = [dict(zip((port.name for port in model.inputs), run, strict=True)) for run in feeds(path, model.inputs)]
+    found = judge(model, runs, runtime="openvino")
+    assert found.verdict == "agrees"
+    assert found.notes == ("OpenVINO computed as written; -p KV_CACHE_PRECISION=u8 is what it does by default",)
+    bytes_ = {"KV_CACHE_PRECISION": "u8"}
+    assert judge(model, runs, runtime="openvino", properties=bytes_).verdict == "agrees"
+    found = judge(model, runs, runtime="openvino", properties=bytes_ | {"VALUE_CACHE_PRECISION": "u4"})
+    assert (found.verdict, found.step) == ("unexplained", 2), found.sentence

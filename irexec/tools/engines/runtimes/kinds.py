@@ -37,6 +37,7 @@ from irexec.runtime.inputs import bind_inputs
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.arrays.files import open_arrays, write_npz
 from irexec.tools.commands import last_line, run_command, split_command
+from irexec.tools.engines.runtimes.caches import CACHE_PRECISION, has_caches, with_caches_in_bytes
 from irexec.tools.engines.runtimes.runtime import (
     Arrays,
     ProcessRuntime,
@@ -55,6 +56,7 @@ class OwnRuntime(Runtime):
         name: "irexec", or "reference" for the reference kernels.
         model: the model. A layer that cannot run is an error only if a requested value depends on it.
         threads, precision, max_memory, native, dynamic_quantization: as for CompiledModel.
+        byte_caches: whether caches of attention hold 8 bits; see with_caches_in_bytes.
         timeout: seconds that each run may take.
     """
 
@@ -68,9 +70,13 @@ class OwnRuntime(Runtime):
         max_memory: int | None = None,
         native: bool = True,
         dynamic_quantization: int | None = None,
+        byte_caches: bool = False,
         timeout: float | None = None,
     ) -> None:
         super().__init__(name, model)
+        self._values = dict[Value, Value]()
+        if byte_caches:
+            model, self._values = with_caches_in_bytes(model)
         self._compiled = CompiledModel(
             model,
             threads=threads,
@@ -84,6 +90,7 @@ class OwnRuntime(Runtime):
         self._timeout = timeout
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
+        values = [self._values.get(value, value) for value in values]
         self._compiled.require([self._compiled.program.own(value) for value in values])
         session, found = self._compiled.session(), list[list[np.ndarray]]()
         for arrays in runs:
@@ -125,22 +132,28 @@ class OpenVINORuntime(ProcessRuntime):
     def __init__(self, name: str, model: Model, *, properties: Mapping[str, str] | None = None, **process: Any) -> None:
         super().__init__(name, model, **process)
         self._device = name.partition(":")[2] or "CPU"
-        self._preferred = _PROPERTIES if self._device == "CPU" else {}
+        self._preferred = dict(_PROPERTIES) if self._device == "CPU" else {}
         self._properties = dict(properties or {})
+        if CACHE_PRECISION in self._properties:
+            # The hint is stronger than the property.
+            self._preferred.pop("EXECUTION_MODE_HINT", None)
         self._facts = infer_shapes(model, tolerant=True).facts
 
     @property
     def unused(self) -> str:
-        nodes = self.model.walk() if self._preferred else ()
-        kinds = {(node.type, node.constant is not None and node.constant.element.name in _WEIGHTS) for node in nodes}
-        name = ""
-        if ("FakeQuantize", False) in kinds:
-            name = "LP_TRANSFORMS_MODE=YES"
-        elif {("Constant", True), ("MatMul", False)} <= kinds:
-            name = "DYNAMIC_QUANTIZATION_GROUP_SIZE=32"
-        if not name or name.partition("=")[0] in self._properties:
+        if not self._preferred:
             return ""
-        return f"OpenVINO computed as written; -p {name} is what it does by default"
+        nodes = self.model.walk()
+        kinds = {(node.type, node.constant is not None and node.constant.element.name in _WEIGHTS) for node in nodes}
+        names = []
+        if ("FakeQuantize", False) in kinds:
+            names.append("LP_TRANSFORMS_MODE=YES")
+        elif {("Constant", True), ("MatMul", False)} <= kinds:
+            names.append("DYNAMIC_QUANTIZATION_GROUP_SIZE=32")
+        if has_caches(self.model):
+            names.append(f"{CACHE_PRECISION}=u8")
+        names = [f"-p {name}" for name in names if name.partition("=")[0] not in self._properties]
+        return f"OpenVINO computed as written; {' '.join(names)} is what it does by default" if names else ""
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
         asked = list(dict.fromkeys([*values, *self._of_loops(values)]))
