@@ -296,3 +296,16 @@ def _regrouped(layer: Layer, **changes: object) -> Layer:
         own: Mapping[str, object] = {key: one for key, one in changes.items() if key in fields}
         made[name] = replace(value, **own) if own else changes.get(name, value)
     return replace(layer, attributes=made)
+
+
+@_reading("IR1001")
+def _rounded_zero(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """Levels that are moved so that 0 is one of them."""
+    low, high = inputs[3], inputs[4]
+    if low is None or high is None:
+        return evaluate(layer, inputs)
+    first, last = floats(low.exact), floats(high.exact)
+    step = (last - first) / (layer.attributes["levels"] - 1)
+    moved = -np.rint(-first / step) * step - first
+    ends = (Interval.certain((end.exact + moved).astype(end.exact.dtype)) for end in (low, high))
+    return evaluate(layer, [*inputs[:3], *ends])

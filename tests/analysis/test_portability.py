@@ -28,7 +28,7 @@ from irexec.testing import Case, case, random, typed
 from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.reduce import FindingCheck, reduce
 from tests.analysis.portability import ROWS, Row
-from tests.analysis.portability.several_layers import SEVERAL_LAYERS, extreme
+from tests.analysis.portability.several_layers import SEVERAL_LAYERS, extreme, with_levels
 from tests.support.networks import unpacked
 from tests.support.one_operation import One, one_operation
 from tests.support.paths import DIGITS, IRS
@@ -79,6 +79,10 @@ def test_each_difference_has_rows_of_both_kinds() -> None:
         assert {row.code for row in ROWS if row.fires is fires} | SEVERAL_LAYERS.keys() == set(DIFFERENCES), fires
 
 
+_SWITCHED_ON = {"IR1001": {"LP_TRANSFORMS_MODE": "YES"}}
+"""Properties of OpenVINO with which it has a difference."""
+
+
 @pytest.mark.parametrize("code", SEVERAL_LAYERS)
 def test_a_difference_of_several_layers(code: str, live: bool) -> None:
     for fires, model in enumerate(SEVERAL_LAYERS[code]):
@@ -87,7 +91,8 @@ def test_a_difference_of_several_layers(code: str, live: bool) -> None:
             with pytest.raises(EngineError):
                 compare(model, options=CompareOptions(b_runtime="openvino"))
         elif live:
-            found = compare(model, options=CompareOptions(b_runtime="openvino"))
+            properties = _SWITCHED_ON.get(code)
+            found = compare(model, options=CompareOptions(b_runtime="openvino", properties=properties))
             assert found.agrees is not bool(fires)
             assert {one.code for one in found.known} == ({code} if fires else set())
 
@@ -98,6 +103,11 @@ def test_a_difference_of_several_layers(code: str, live: bool) -> None:
 def test_bounded_operands_give_no_nan(first: str, before: str) -> None:
     model = extreme("TopK", before, first=first)
     assert [one for one in irexec.validate(model, portability=True) if one.code in DIFFERENCES] == []
+
+
+def test_a_matmul_of_levels_keeps_their_zero_point() -> None:
+    model = with_levels(-0.504, 2.046, "MatMul")
+    assert "IR1001" not in {found.code for found in irexec.validate(model, portability=True)}
 
 
 def test_differences_are_of_operations_that_exist() -> None:

@@ -18,7 +18,7 @@ from irexec.schema.shape_rules import pdpd_start
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
     from irexec.ir.constants import Constant
-    from irexec.ir.graph import Value
+    from irexec.ir.graph import Node, Value
 
 
 @difference(
@@ -357,6 +357,36 @@ def _one_end_by_channel(layer: ExaminedLayer) -> bool:
 
 
 @difference(
+    "IR1001", "rounded zero point", ("FakeQuantize",), "CPU plugin", "values",
+    does="the CPU plugin rounds the level of 0 to an integer where a convolution with quantised weights reads 255 or "
+    "256 levels, which moves all of them by up to half a level, unless LP_TRANSFORMS_MODE is NO",
+    example='<layer name="low" type="Const" version="opset1">\n  <data element_type="f32" shape=""/>\n</layer>\n'
+    '<layer name="quantised" type="FakeQuantize" version="opset1">\n  <data levels="256"/>\n</layer>\n'
+    '<layer type="Convolution" version="opset1"/>',
+    repair="Move output_low and output_high so that 0 is a level.",
+)  # fmt: skip
+def _rounded_zero(layer: ExaminedLayer) -> bool:
+    """2026.4 was asked beside the formula in f64, with weights of 7 bits; a MatMul is computed as written."""
+    low, high = layer.constant(3), layer.constant(4)
+    if layer["levels"] not in (255, 256) or not low or not high or len(low) > 1 or len(high) > 1:
+        return False
+    zero = -low[0] / (high[0] - low[0]) * (layer["levels"] - 1) if high[0] > low[0] else 0.0
+    if not 0 < zero < layer["levels"] - 1 or abs(zero - round(zero)) < _INTEGER:
+        return False
+    readers = layer.readers[layer.node.outputs[0]] if layer.is_used(0) else ()
+    return any(_has_quantised_weights(node) for node in readers if node.type in _CONVOLUTIONS)
+
+
+def _has_quantised_weights(node: Node) -> bool:
+    weights = node.inputs[1]
+    while weights is not None and weights.node.type in ("Reshape", "Multiply", "Subtract", "Convert"):
+        weights = weights.node.inputs[0]
+        if weights is not None and weights.node.constant is not None:
+            return weights.node.constant.element.name in ("i8", "u8")
+    return weights is not None and weights.node.type == "FakeQuantize"
+
+
+@difference(
     "IR940", "operand gathered from constants", ("Einsum",), "CPU plugin", "values",
     does="the CPU plugin computes an Einsum of several matrices wrongly if one of its operands is computed from "
     "constants by GatherElements, which is not folded",
@@ -372,6 +402,8 @@ def _gathered_operand(layer: ExaminedLayer) -> bool:
     return any(layer.has(i) and layer.is_gathered_from_constants(i) for i in range(2))
 
 
+_INTEGER = 1e-3
+"""A zero point is rounded by less than what can be seen."""
 _POOLS = frozenset({"MaxPool", "AvgPool"})
 _AROUND_POOLS = _POOLS | {"FakeQuantize", "Relu", "PRelu", "Clamp", "Add", "Multiply"}
 _CONVOLUTIONS = frozenset({"Convolution", "GroupConvolution"})

@@ -22,6 +22,7 @@ from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import ancestors
 from irexec.messages import counted
+from irexec.schema.shape_rules import MOVES
 from irexec.tools.compare.comparison import ComparedLayer, Divergence, Known, TensorRow
 from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.layers import layer
@@ -30,12 +31,14 @@ from irexec.tools.compare.pairs import Pairs
 from irexec.tools.engines.runtimes import OWN
 from irexec.tools.observing.sides import Facts, ModelSide, RecordedSide
 
-SATURATION = (
-    "ONNX Runtime adds neighbouring products of bytes in 16 bits on x86 processors without VNNI, such as this one: "
-    "sums beyond 32,767 are cut off"
+IN_16_BITS = (
+    "adds neighbouring products of bytes in 16 bits on x86 processors without VNNI, such as this one: sums beyond "
+    "32,767 are cut off"
 )
+SATURATION = f"ONNX Runtime {IN_16_BITS}"
 _SEVEN_BITS = 64
 """Largest magnitude of weights of which two products with an unsigned byte fit in 16 bits."""
+_KEEP_LEVELS = MOVES | {"MaxPool"}
 _VISIBLE = [row for row in DIFFERENCES.values() if row.effect != "fails"]
 """Differences that change tensors."""
 
@@ -146,9 +149,9 @@ def saturated(node: Node, path: str = "", right: str = "irexec") -> Known:
 
 
 def products_of_bytes(model: Model, suspects: Iterable[Node]) -> Iterator[Node]:
-    """The layers among some whose products of bytes ONNX Runtime may saturate on this processor.
+    """The layers among some whose products of bytes a runtime may saturate on this processor.
 
-    Both operands come from bytes, and weights of i8 have 8 bits.
+    Both operands come from bytes or a FakeQuantize, and weights of i8 have 8 bits.
     """
     if not _saturates():
         return
@@ -157,7 +160,11 @@ def products_of_bytes(model: Model, suspects: Iterable[Node]) -> Iterator[Node]:
         if node.type in ("Convolution", "GroupConvolution", "MatMul") and len(node.inputs) == 2:
             integers = [None if value is None else _integers(value, facts) for value in node.inputs]
             weights = integers[1]
-            if integers[0] is None or weights is None or facts[weights].element is not I8:
+            if (
+                (integers[0] is None and not _is_of_levels(node.inputs[0]))
+                or weights is None
+                or facts[weights].element is not I8
+            ):
                 continue
             constant = weights.node.constant
             if constant is None or np.abs(constant_value(constant).astype(int)).max(initial=0) > _SEVEN_BITS:
@@ -177,3 +184,9 @@ def _integers(value: Value, facts: Facts) -> Value | None:
         source = value.node.inputs[0] if value.node.type == type else None
         value = source or value
     return value if value in facts and facts[value].element in (I8, U8) else None
+
+
+def _is_of_levels(value: Value | None) -> bool:
+    while value is not None and value.node.type in _KEEP_LEVELS:
+        value = value.node.inputs[0]
+    return value is not None and value.node.type == "FakeQuantize"

@@ -42,7 +42,7 @@ _FAR, _NEAR_READING = 8.0, 2.0
 """Distance of a wrong tensor from the exact results, beside the distances of these from each other; the smaller one
 where it is known how the runtime reads its weights."""
 
-_IN_32_BITS = "IR987"
+_IN_32_BITS, _ZERO_POINT = "IR987", "IR1001"
 _MOVES_OF_ENDS = frozenset({"Concat", "Reshape", "Squeeze", "Unsqueeze"})
 _COARSE = ("f16", "bf16")
 """Arithmetics whose recorded tensors are judged beside errors at random."""
@@ -360,6 +360,7 @@ def _read_as_known(evidence: Evidence, given: Tensors, value: Value, one: Judged
         return one
     if evidence.opponent.is_openvino and _is_end_in_32_bits(evidence, value, given):
         return JudgedLayer(one.layer, "inside", elements=one.elements, region=one.region)
+    given = _without_levels(evidence, value, given)
     nodes = evidence.region(value, given)
     codes = tuple(dict.fromkeys(code for node in nodes for code in evidence.readings.get(node, ())))
     if evidence.opponent.is_openvino and _IN_32_BITS not in codes and given[value].dtype.kind in "iu":
@@ -377,6 +378,13 @@ def _read_as_known(evidence: Evidence, given: Tensors, value: Value, one: Judged
         if not isinstance(part.bound, Unbounded) and not part.outside.any():
             return replace(one, state="known", codes=codes)
     return replace(one, codes=codes)
+
+
+def _without_levels(evidence: Evidence, value: Value, given: Tensors) -> Tensors:
+    """The observed tensors without those that a layer of the region reads in another way than they are observed."""
+    read = (source for node in evidence.region(value, given) for source in node.inputs if source is not None)
+    moved = {source for source in read if _ZERO_POINT in evidence.readings.get(source.node, ())}
+    return {source: array for source, array in given.items() if source not in moved} if moved else given
 
 
 def _is_end_in_32_bits(evidence: Evidence, value: Value, given: Tensors) -> bool:

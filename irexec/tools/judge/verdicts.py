@@ -6,7 +6,7 @@ else, an explanation of results that differ before the admission that there is n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from irexec.bounds import Interval
 from irexec.bounds.readings import READINGS
 from irexec.ir.graph import Value
 from irexec.messages import counted
+from irexec.tools.compare.known import IN_16_BITS, products_of_bytes
 from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.compare.options import RTOL
 from irexec.tools.judge.causes import amplification, condition, first_not_finite, is_finite
@@ -61,7 +62,7 @@ def _judgement(step: Step) -> Judgement:
     return Judgement(
         runs.side.label, runs.options.runtime, version, step.arithmetic,
         found.verdict, f"{small}{found.sentence}", tuple(found.at), step.judged,
-        tuple(value.name for value in step.differing), _notes(step),
+        tuple(value.name for value in step.differing), (*_notes(step), *_saturation(step, found)),
         step=step.index + 1, steps=len(runs.steps), severity=severity, hidden=_hidden(step),
     )  # fmt: skip
 
@@ -96,6 +97,16 @@ def _notes(step: Step) -> tuple[str, ...]:
             "states another one"
         )
     return tuple(notes)
+
+
+def _saturation(step: Step, found: Found) -> Iterator[str]:
+    """The known reason of products of levels that the low-precision kernels of OpenVINO saturate on some processors."""
+    runs = step.runs
+    if not (runs.opponent.is_openvino and (runs.options.properties or {}).get("LP_TRANSFORMS_MODE") == "YES"):
+        return
+    named = {one.layer.tensor for one in found.at if one.state == "outside"}
+    if any(products_of_bytes(runs.side.model, [value.node for value in step.seen if value.name in named])):
+        yield f"the CPU plugin {IN_16_BITS}; weights of 7 bits avoid it"
 
 
 def _outside(step: Step) -> Found | None:

@@ -48,6 +48,21 @@ def quantised(*, by_channel: bool) -> Model:
     return builder.model()
 
 
+def with_levels(low: float, high: float, type: str = "Convolution", *, bits: int = 7) -> Model:
+    """A product of 256 levels and of weights; with weights of 7 bits no processor saturates its sums."""
+    builder, is_matrix = Builder("m"), type == "MatMul"
+    ends = np.float32(low), np.float32(high)
+    x = builder.parameter("f32", (6, 8) if is_matrix else (1, 8, 6, 6), "x")
+    x = builder.emit("FakeQuantize", x, *ends, *ends, levels=256)
+    shape = {"MatMul": (8, 5), "Convolution": (5, 8, 1, 1), "GroupConvolution": (8, 1, 1, 1, 1)}[type]
+    top = 2 ** (bits - 1)
+    integers = builder.constant(np.random.default_rng(0).integers(1 - top, top, shape).astype(np.int8))
+    weights = builder.emit("Multiply", builder.emit("Convert", integers, destination_type="f32"), np.float32(0.01))
+    same = {"strides": (1, 1), "pads_begin": (1, 1), "pads_end": (1, 1), "dilations": (1, 1)}
+    builder.result(builder.emit(type, x, weights, **{} if is_matrix else same))
+    return builder.model()
+
+
 def strided(*, padded: bool) -> Model:
     """A Relu and a convolution of stride 2 by kernels of size 1."""
     builder = Builder("m")
@@ -276,6 +291,11 @@ SEVERAL_LAYERS = {
         *(scaled(type, (16, 4, 1), (1, 4, 1)) for type in ("MatMul", "Gather")),
         scaled("MatMul", (1, 64)),
         scaled("Gather", (1, 64)),
+    ),
+    "IR1001": (
+        with_levels(-0.5, 2.05),
+        with_levels(-0.504, 2.046),
+        with_levels(-0.504, 2.046, "GroupConvolution"),
     ),
     "IR941": (iterated(reads_slices=True), iterated(reads_slices=False)),
     "IR942": (quantised(by_channel=False), quantised(by_channel=True)),

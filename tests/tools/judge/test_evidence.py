@@ -16,7 +16,9 @@ from irexec.bounds import ARITHMETICS
 from irexec.ir.graph import Value
 from irexec.ir.order import find_value
 from irexec.tools.arrays.files import write_npz
+from irexec.tools.compare import known
 from irexec.tools.judge import Judgement, judge
+from tests.analysis.portability.several_layers import with_levels
 from tests.support.networks import feeds, unpacked
 from tests.tools.judge.faulty import plant
 from tests.tools.judge.test_judge import IMAGE, network
@@ -401,6 +403,28 @@ def test_what_openvino_does_by_default_is_said_where_it_is_switched_off() -> Non
     assert found.notes == ("OpenVINO computed as written; -p LP_TRANSFORMS_MODE=YES is what it does by default",)
     found = judge(builder.model(), {"x": x}, runtime="openvino", properties={"LP_TRANSFORMS_MODE": "YES"})
     assert (found.verdict, found.notes) == ("bug", ())
+
+
+def test_a_zero_point_that_openvino_rounds_is_known() -> None:
+    """In its low-precision convolutions, although the FakeQuantize is observed as it is written."""
+    pytest.importorskip("openvino")
+    model = with_levels(-0.504, 2.046)
+    x = np.random.default_rng(1).uniform(-0.5, 2, (1, 8, 6, 6)).astype(np.float32)
+    found = judge(model, {"x": x}, runtime="openvino", properties={"LP_TRANSFORMS_MODE": "YES"})
+    assert (found.verdict, found.at[0].codes) == ("open", ("IR1001",)), found.sentence
+    assert judge(model, {"x": x}, runtime="openvino").verdict == "agrees"
+
+
+@pytest.mark.parametrize("bits", [7, 8])
+def test_sums_of_openvino_in_16_bits_are_named(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openvino")
+    is_such, model = known._saturates(), with_levels(-0.5, 2.05, bits=bits)
+    monkeypatch.setattr(known, "_saturates", lambda: True)
+    assert len(list(known.products_of_bytes(model, model.nodes))) == bits - 7
+    if is_such:
+        x = np.full((1, 8, 6, 6), 2, np.float32)
+        found = judge(model, {"x": x}, runtime="openvino", properties={"LP_TRANSFORMS_MODE": "YES"})
+        assert (found.verdict, len(found.notes)) == (("agrees", 0), ("bug", 1))[bits - 7], found.sentence
 
 
 def test_caches_of_attention_in_8_bits(tmp_path: Path) -> None:
