@@ -23,10 +23,11 @@ from irexec.errors import ConversionError, InputError, ModelError, UnsupportedEr
 from irexec.io.processes import begin_worker
 from irexec.ir import codes
 from irexec.ir.findings import Finding, count_text, counts_of
-from irexec.ir.graph import ModelGraph
+from irexec.ir.graph import ModelGraph, Node
 from irexec.messages import counted
 from irexec.reading import read_tolerant
 from irexec.records import Shown
+from irexec.schema.registry import resolve
 from irexec.tools.run.shapes import Shapes, reshape
 from irexec.tools.sections.models import findings_table
 
@@ -174,8 +175,9 @@ def report(
             for one in found
             if (one.code, one.layer_id, one.layer_name, one.port) not in known
         ]
-    kept = tuple(finding for finding in findings if finding.code not in ignore)
-    return FileReport(path, kept, len(findings) - len(kept), seconds=time.perf_counter() - start)
+    kept = [finding for finding in findings if finding.code not in ignore]
+    once = kept if model is None else _said_once(kept, model)
+    return FileReport(path, tuple(once), len(findings) - len(kept), seconds=time.perf_counter() - start)
 
 
 def _without_rewrite(model: Model, release: str) -> list[Finding]:
@@ -185,6 +187,34 @@ def _without_rewrite(model: Model, release: str) -> list[Finding]:
 
     found = downgrade(model, release).findings
     return [finding for finding in found if finding.code == codes.NOT_WRITTEN_FOR_RELEASE]
+
+
+_NOT_OF_OPENVINO = (codes.NOT_IN_RELEASE, codes.OWN_OPERATION, "IR967", codes.NOT_WRITTEN_FOR_RELEASE)
+"""The codes of an operation that OpenVINO does not have, from the first choice to the last."""
+
+
+def _said_once(findings: Sequence[Finding], model: ModelGraph) -> list[Finding]:
+    """The findings, of which one says of a layer that OpenVINO does not have its operation."""
+    others = {(node.id, node.name) for node in model.nodes if _is_other(node)}
+    about = {
+        i: _NOT_OF_OPENVINO.index(one.code) for i, one in enumerate(findings)
+        if one.code in _NOT_OF_OPENVINO and (one.layer_id, one.layer_name) in others
+    }  # fmt: skip
+    chosen = {
+        (findings[i].layer_id, findings[i].layer_name): rank for i, rank in sorted(about.items(), key=lambda x: -x[1])
+    }
+    # The last choice only repeats what the first says of all layers of a type.
+    return [
+        one for i, one in enumerate(findings)
+        if i not in about or about[i] == chosen[one.layer_id, one.layer_name] < len(_NOT_OF_OPENVINO) - 1
+    ]  # fmt: skip
+
+
+def _is_other(node: Node) -> bool:
+    try:
+        return isinstance(resolve(node.type, node.version).since, str)
+    except UnsupportedError:
+        return False
 
 
 def _with_constant(finding: Finding, model: ModelGraph) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -224,13 +225,22 @@ def test_operations_on_no_axes_load_in_openvino(
     assert not irexec.validate(model, portability=True)
 
 
-def test_layers_that_openvino_does_not_have(tmp_path: Path) -> None:
+def test_layers_that_openvino_does_not_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = model_of("(string[2] a, string[2] b) => (string[2] y) { [joined] y = StringConcat(a, b) }")
     onnx.save(model, tmp_path / "m.onnx")
     assert run_cli(["convert", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "m.xml")]) == 0
     assert [one.code for one in irexec.validate(irexec.read_model(tmp_path / "m.xml"))] == ["IR109"]
     assert run_cli(["convert", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "n.xml"), "--strict"]) == 4
     assert not (tmp_path / "n.xml").exists()
+    for options, code in (
+        ("", "IR109"),
+        ("--portability", "IR109"),
+        ("--for 2026.4 --portability", "IR901"),
+        ("--for 2026.4 --ignore IR901", "IR109"),
+    ):
+        capsys.readouterr()
+        assert run_cli(["validate", str(tmp_path / "m.xml"), "--json", *options.split()]) == 1
+        assert [one["code"] for one in json.loads(capsys.readouterr().out)["findings"]] == [code], options
 
 
 def test_layers_that_openvino_only_writes(
