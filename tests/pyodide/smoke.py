@@ -6,4 +6,4 @@ import pytest
 
 os.chdir("/project")
 os.environ["HOME"] = "/tmp"
-pytest.main(["-q", "-o", "addopts=", "-p", "no:cacheprovider", "--capture=sys", "tests/test_smoke.py"])
+int(pytest.main(["-q", "-o", "addopts=", "-p", "no:cacheprovider", "--capture=sys", "tests/test_smoke.py"]))

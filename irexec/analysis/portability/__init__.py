@@ -7,6 +7,7 @@ from irexec.analysis.portability import (  # noqa: F401 - they declare the diffe
     bodies,
     failures,
     integers,
+    quantised,
     values,
     windows,
 )

@@ -54,18 +54,16 @@ class Stack:
     Attributes:
         source: the weights, in whatever order.
         count, features, inner: matrices, outputs of each, and weights of an output.
+        groups: of the weights of an output.
         by_column: whether the features are the last axis of the weights.
-        scale: f32 (count * features, groups).
-        zero_point: likewise; None for zeros.
     """
 
     source: CompressedSource
     count: int
     features: int
     inner: int
+    groups: int
     by_column: bool
-    scale: np.ndarray
-    zero_point: np.ndarray | None
 
     @staticmethod
     def of(source: CompressedSource, by_column: bool) -> Stack | None:
@@ -78,40 +76,29 @@ class Stack:
             inner, features = features, inner
         sizes, count = source.packed.shape, math.prod(leading)
         axis, bits = len(sizes) - (2 if by_column else 1), source.packed.element.bits
-        rest = sizes[-1] if by_column else 1
-        if axis < 0 or not count * features * inner or inner * bits % 8 or rest not in (1, features):
+        if axis < 0 or not count * features * inner or inner * bits % 8:
             return None
         groups, left = divmod(math.prod(sizes), count * features * sizes[axis])
-        if left or groups * sizes[axis] != inner:
+        if left or groups * sizes[axis] != inner or (by_column and sizes[-1] != features):
             return None
-        lying = (*sizes[:axis], 1, *sizes[axis + 1 :])
-
-        def by_row(parameter: np.ndarray | None) -> np.ndarray | None:
-            """A scale or zero point for each feature and group."""
-            if parameter is None:
+        for parameter in (source.stored_scale, source.stored_zero_point):
+            if parameter is not None and (*(1,) * (len(sizes) - parameter.ndim), *parameter.shape)[axis] != 1:
                 return None
-            whole = np.broadcast_to(parameter, lying)
-            if by_column:
-                whole = whole.reshape(count, groups, features).swapaxes(1, 2)
-            return whole.reshape(count * features, groups).astype(np.float32)
-
-        ranked = (1,) * len(sizes)
-        stored = [one for one in (source.stored_scale, source.stored_zero_point) if one is not None]
-        if any((ranked[one.ndim :] + one.shape)[axis] != 1 for one in stored):
-            return None
-        scale = by_row(source.stored_scale)
-        assert scale is not None, "every source has a scale"
-        return Stack(source, count, features, inner, by_column, scale, by_row(source.stored_zero_point))
-
-    @property
-    def groups(self) -> int:
-        """Groups of an output."""
-        return self.scale.shape[1]
+        return Stack(source, count, features, inner, groups, by_column)
 
     @property
     def group(self) -> int:
         """Weights of a group."""
         return self.inner // self.groups
+
+    def by_feature(self, parameter: np.ndarray) -> np.ndarray:
+        """A scale or zero point as f32 (count * features, groups)."""
+        sizes = list(self.source.packed.shape)
+        sizes[-2 if self.by_column else -1] = 1
+        whole = np.broadcast_to(parameter, sizes)
+        if self.by_column:
+            whole = whole.reshape(self.count, self.groups, self.features).swapaxes(1, 2)
+        return whole.reshape(self.count * self.features, self.groups).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -153,10 +140,11 @@ def packed_panels(stack: Stack, stored: np.ndarray) -> Panels:
     copied(copies)
     if mask:
         np.bitwise_xor(panels, mask, out=panels)
-    zeros = (0 if stack.zero_point is None else stack.zero_point) + np.float32(middle)
+    stored_zeros = stack.source.stored_zero_point
+    zeros = stack.by_feature(np.zeros(1) if stored_zeros is None else stored_zeros) + np.float32(middle)
     implied = bool((zeros == (8 if bits == 4 else 0)).all())
-    by_panel = None if implied else _by_panel(np.broadcast_to(zeros, stack.scale.shape), columns)
-    return Panels(panels, _by_panel(stack.scale, columns), by_panel)
+    scales = _by_panel(stack.by_feature(stack.source.stored_scale), columns)
+    return Panels(panels, scales, None if implied else _by_panel(zeros, columns))
 
 
 def _words(stack: Stack, stored: np.ndarray) -> np.ndarray:

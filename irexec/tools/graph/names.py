@@ -443,10 +443,9 @@ def group_cones(group: Group, types: Mapping[int, str], pairs: Pairs, order: Seq
             only = roots.pop() if len(roots) == 1 else -1
             root[i] = only if only >= 0 and len(cones[only]) < _MANY else i
             cones.setdefault(root[i], []).append(i)
-        for i, layers in cones.items():
-            if len(layers) >= MINIMUM:
-                one.groups.append(Group(f"{types[layers[-1]]} … {types[i]}", sorted(layers)))
-                one.layers = [j for j in one.layers if root.get(j) != i]
+        folded = {i: layers for i, layers in cones.items() if len(layers) >= MINIMUM}
+        one.groups += [Group(f"{types[layers[-1]]} … {types[i]}", sorted(layers)) for i, layers in folded.items()]
+        one.layers = [j for j in one.layers if root.get(j) not in folded]
 
 
 def strong_components(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
