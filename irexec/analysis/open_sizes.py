@@ -1,10 +1,11 @@
-"""Open axes of inputs: sizes for them, and open axes of which a layer allows one size only.
+"""Open axes of inputs: sizes for them, and open axes of which a layer allows one size only, or a few.
 
 An axis of 1 hides faults of attention, masks, positions and windows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -28,6 +29,10 @@ _IMAGE = 4
 """Number of axes of an input whose open axes, but for the first one, may be those of an image."""
 _AXES, _WRITTEN = 8, 12
 """Maximum number of elements of a shape that is searched for sizes, and of sizes that are tried."""
+_LARGEST = 4096
+"""Maximum size of an image that is searched for a Reshape of one size."""
+_BESIDE = 64
+"""Sizes beside each other for which an axis counts as open."""
 _WINDOWS = ("Convolution", "GroupConvolution")
 _SHOWN = 3
 """Maximum number of types of layers that a sentence names."""
@@ -43,26 +48,86 @@ def sizes_for(*models: Model, known: Mapping[str, tuple[int, ...]] | None = None
     """
 
     def choose(ports: Sequence[Port], found: Mapping[str, tuple[int, ...]]) -> list[tuple[int, ...]] | None:
-        declared = [set(infer_shapes(model, tolerant=True).failures) for model in models]
-        scales = list(_SCALES)
-        for i, scale in enumerate(scales):
+        declared = [_faults(infer_shapes(model, tolerant=True)) for model in models]
+
+        def inferred(scale: tuple[int, int, int]) -> tuple[list[tuple[int, ...]], list[Inference]]:
             chosen = [_chosen(port.shape or (), scale, batch) for port in ports]
             shapes: dict[str, tuple[int, ...]] = {**(known or {}), **found}
             shapes |= {name: shape for port, shape in zip(ports, chosen, strict=True) for name in port.names}
-            wrong = [_inferred(model, shapes) for model in models]
-            if all(one.failures.keys() <= before for one, before in zip(wrong, declared, strict=True)):
+            return chosen, [_inferred(model, shapes) for model in models]
+
+        scales, taken = list(_SCALES), None
+        for i, scale in enumerate(scales):
+            chosen, made = inferred(scale)
+            if all(_faults(one) <= before for one, before in zip(made, declared, strict=True)):
                 return chosen
+            if taken is None and all(one.failures.keys() <= before for one, before in zip(made, declared, strict=True)):
+                taken = chosen
             if i == 0:
-                sizes = sorted({size for one in wrong for size in _written(one)})[:_WRITTEN]
+                sizes = sorted({size for one in made for size in _written(one)})[:_WRITTEN]
                 scales += [(first, size, size) for size in sizes for first in (2, 1, size)]
-        return None
+                rows = next((node for one in made for node in _faults(one) if _row_of(node, one)), None)
+                if rows is not None and (size := _flattened(rows, lambda size: inferred((2, size, size))[1])):
+                    scales[1:1] = [(2, size, size), (1, size, size)]
+        return taken
 
     return choose
 
 
+def _row_of(node: Node, inference: Inference) -> tuple[int, ...]:
+    """The axes of a row of a Reshape to [-1, axes...]; () for other layers."""
+    pattern = node.inputs[1] if node.type == "Reshape" and len(node.inputs) == 2 else None
+    known = None if pattern is None or pattern not in inference.facts else inference.facts[pattern].value
+    if known is None or known.dtype.kind not in "iu" or known.ndim != 1 or known.size < 2 or known[0] != -1:
+        return ()
+    return tuple(map(int, known[1:])) if (known[1:] > 0).all() else ()
+
+
+def _data_of(node: Node, inference: Inference) -> tuple[int, ...] | None:
+    data = node.inputs[0]
+    shape = None if data is None or data not in inference.facts else inference.facts[data].shape
+    return shape if shape is not None and is_static(shape) else None
+
+
+def _is_cut(node: Node, inference: Inference) -> bool:
+    """True for a Reshape whose rows are neither axes of its data nor parts of one: another size gives it more rows.
+
+    A network that flattens 16 channels of 3 x 3 to [-1, 144] also takes 16 x 111 x 111: as 1,369 rows of each image.
+    """
+    row = _row_of(node, inference)
+    shape = _data_of(node, inference) if row else None
+    if not shape or 0 in shape:
+        return False
+    # Windows that are put together to an image are several rows in one, and have axes.
+    for axis in range(len(shape) - 1, 0 if len(row) == 1 < len(shape) else -1, -1):
+        inner, size = math.prod(shape[axis + 1 :]), math.prod(row)
+        if size % inner == 0 and shape[axis] % (size // inner) == 0:
+            return False
+    return True
+
+
+def _faults(inference: Inference) -> set[Node]:
+    """Layers that do not accept their inputs, and each Reshape that cuts its data into other rows."""
+    return {*inference.failures, *(value.node for value in inference.facts if _is_cut(value.node, inference))}
+
+
+def _flattened(node: Node, inferred: Callable[[int], Sequence[Inference]]) -> int:
+    """The size of an image for which a Reshape has one row for each; 0 if there is none."""
+    least, most = 1, _LARGEST
+    while least < most:
+        size = (least + most) // 2
+        made = [one for one in inferred(size) if _data_of(node, one)]
+        both = [(math.prod((_data_of(node, one) or ())[1:]), math.prod(_row_of(node, one))) for one in made]
+        elements, row = max(both, default=(0, 1))
+        if elements == row:
+            return size
+        least, most = (size + 1, most) if elements < row else (least, size)
+    return 0
+
+
 def failing(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> set[Node]:
-    """The layers of a model that do not accept inputs of these shapes, by name."""
-    return set(_inferred(model, shapes).failures)
+    """The layers of a model with a fault where inputs have these shapes, by name."""
+    return _faults(_inferred(model, shapes))
 
 
 def _inferred(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> Inference:
@@ -158,30 +223,32 @@ def frozen_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding
 
 @dataclass(frozen=True)
 class FrozenAxis:
-    """An open axis of an input, for which only one size was found.
+    """An open axis of an input, for which only one size was found, or some beside each other.
 
     Attributes:
         port: the input.
-        axis, size: the axis, and this size.
+        axis: of the input.
+        sizes: the smallest and the largest of them.
         layer: the first layer that does not take another size.
-        declared: the range that the input declares, where it leaves this size out.
+        declared: the range that the input declares, where it leaves the size out.
     """
 
     port: Port
     axis: int
-    size: int
+    sizes: tuple[int, int]
     layer: Node
     declared: Size | None = None
 
     def __str__(self) -> str:
-        fault = f"takes {self.size} only: {self.layer.type} {self.layer.name!r} is made for it"
+        sizes = " to ".join(map(str, dict.fromkeys(self.sizes)))
+        fault = f"takes {sizes} only: {self.layer.type} {self.layer.name!r} is made for it"
         if self.declared is not None:
             return f"{self.port.name!r} declares {self.declared} for axis {self.axis}, but {fault}"
         return f"{self.port.name!r} leaves axis {self.axis} open, but {fault}"
 
 
 def frozen_axes(model: Model, shapes: Mapping[str, tuple[int, ...]] | None = None) -> list[FrozenAxis]:
-    """The open axes for which all layers take one size, and no other one that is tried.
+    """The open axes for which all layers take one size, or some beside each other, and no other one that is tried.
 
     Where the declared ranges have no size that all layers take, the size may lie outside of them.
 
@@ -225,22 +292,36 @@ class _Frozen:
         self._known: dict[tuple[tuple[int, ...], ...], set[Node]] = {}
 
     def frozen(self, port: Port, axis: int, size: Dim) -> FrozenAxis | None:
-        """The axis with its one size; None if there is another one that all layers take."""
+        """The axis with its few sizes; None if there are others that all layers take."""
         own, layer = self._shapes[port.name][axis], None
         # Tokens and their mask change together; the height and width of an image need not.
         equal = [
             (one.name, i) for one in self._model.inputs for i, dim in enumerate(one.shape or ())
             if isinstance(dim, Dim) and self._shapes.get(one.name, ())[i : i + 1] == (own,) and bool(i) is bool(axis)
         ]  # fmt: skip
-        for other in dict.fromkeys(within(size, wanted) for wanted in (own + 1, 2 * own, 3 * own, own // 2)):
-            if other == own:
-                continue
+
+        def refusing(other: int) -> set[Node]:
             faults = self._faults(equal, other)
-            if not faults or not self._faults([(port.name, axis)], other):
+            return faults if faults and self._faults([(port.name, axis)], other) else set()
+
+        for other in dict.fromkeys(within(size, wanted) for wanted in (2 * own, 3 * own, own // 2)):
+            faults = refusing(other) if other != own else set()
+            if not faults and other != own:
                 return None
             layer = layer or next((node for node in topological(self._model)[0] if node in faults), None)
+        ends = [own, own]
+        # A stride leaves some sizes beside each other the same.
+        for end, step in enumerate((-1, 1)):
+            while ends[1] - ends[0] < _BESIDE and within(size, ends[end] + step) == ends[end] + step:
+                faults = refusing(ends[end] + step)
+                if faults:
+                    layer = layer or next(node for node in topological(self._model)[0] if node in faults)
+                    break
+                ends[end] += step
         is_declared = low(size) <= own <= (high(size) or own)
-        return None if layer is None else FrozenAxis(port, axis, own, layer, None if is_declared else size)
+        if layer is None or ends[1] - ends[0] >= _BESIDE:
+            return None
+        return FrozenAxis(port, axis, (ends[0], ends[1]), layer, None if is_declared else size)
 
     def _faults(self, axes: Sequence[tuple[str, int]], size: int) -> set[Node]:
         """The layers that do not take another size of some axes."""

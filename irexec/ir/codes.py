@@ -310,7 +310,7 @@ UNWRITABLE_TEXT = add(
 
 FROZEN_AXIS = add(
     "IR308", "info", "frozen axis",
-    "an input leaves an axis open, and a layer takes one size of it only; four other sizes were tried",
+    "an input leaves an axis open, and a layer takes one size of it only, or a few beside each other",
     '<layer id="0" name="x" type="Parameter" version="opset1">\n  <data shape="?,8" element_type="f32"/>\n</layer>\n'
     "<!-- and behind it a Reshape whose pattern is the constant [1, 2, 4] -->",
     "irexec edit --unfreeze replaces constants that an exporter wrote for one size; or declare the size with --shape.",

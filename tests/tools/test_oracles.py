@@ -208,6 +208,31 @@ def test_an_open_axis_of_one_size_is_named(target: list[int], frozen: bool, tmp_
             verify(editor.model, runtime="onnx", seed=0, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("size", "sizes"), [(8, "7 to 8"), (33, "33 to 34"), (224, "223 to 224"), (513, "513 to 514")])
+def test_a_flattened_image_of_one_size_is_named(size: int, sizes: str) -> None:
+    """With a batch of -1 rows, 64 x 64 of the 3 x 3 that it is made for are many rows of one image, and no fault."""
+    b = irexec.Builder("m")
+    x = b.parameter("f32", (-1, 3, -1, -1), "x")
+    weights = np.ones((16, 3, 3, 3), np.float32)
+    made = b.emit("Convolution", x, weights, strides=(2, 2), pads_begin=(0, 0), pads_end=(0, 0), dilations=(1, 1))
+    row = 16 * ((size - 1) // 2) ** 2
+    made = b.emit("Reshape", made, np.int64([-1, row]), special_zero=False)
+    b.result(b.emit("MatMul", made, np.ones((row, 10), np.float32)), "y")
+    named = [
+        f"the input 'x' leaves axis {axis} open, but takes {sizes} only: Reshape 'Reshape' is made for it"
+        for axis in (2, 3)
+    ]
+    assert [one.message for one in irexec.validate(b.model()) if one.code == "IR308"] == named
+
+
+def test_rows_that_are_parts_of_axes_leave_them_open() -> None:
+    b = irexec.Builder("m")
+    x = b.parameter("f32", (-1, -1, 8), "x")
+    for i, row in enumerate(([-1, 8], [-1, 2], [-1, 4, 2])):
+        b.result(b.emit("Reshape", x, np.int64(row), special_zero=False), f"y{i}")
+    assert "IR308" not in {one.code for one in irexec.validate(b.model())}
+
+
 @pytest.mark.parametrize("labels", ['classlabels_strings = ["cat", "dog"]', "classlabels_int64s = [7, 4]"])
 def test_the_scores_of_maps_are_compared_by_label(tmp_path: Path, oracle: str, labels: str) -> None:
     """As a classifier of sklearn ends: the file gives a sequence of maps, the model one output for each label."""
