@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from irexec.analysis.model import Model, Port
 from irexec.analysis.shape_inference import Inference, infer_shapes
@@ -293,29 +294,31 @@ class _Frozen:
 
     def frozen(self, port: Port, axis: int, size: Dim) -> FrozenAxis | None:
         """The axis with its few sizes; None if there are others that all layers take."""
-        own, layer = self._shapes[port.name][axis], None
+        own = self._shapes[port.name][axis]
+        layer: Node | None = None
         # Tokens and their mask change together; the height and width of an image need not.
         equal = [
             (one.name, i) for one in self._model.inputs for i, dim in enumerate(one.shape or ())
             if isinstance(dim, Dim) and self._shapes.get(one.name, ())[i : i + 1] == (own,) and bool(i) is bool(axis)
         ]  # fmt: skip
 
-        def refusing(other: int) -> set[Node]:
+        def refuses(other: int) -> bool:
+            nonlocal layer
             faults = self._faults(equal, other)
-            return faults if faults and self._faults([(port.name, axis)], other) else set()
+            if not faults or not self._faults([(port.name, axis)], other):
+                return False
+            in_order = chain(topological(self._model)[0], self._model.walk())
+            layer = layer or next(node for node in in_order if node in faults)
+            return True
 
-        for other in dict.fromkeys(within(size, wanted) for wanted in (2 * own, 3 * own, own // 2)):
-            faults = refusing(other) if other != own else set()
-            if not faults and other != own:
-                return None
-            layer = layer or next((node for node in topological(self._model)[0] if node in faults), None)
+        others = dict.fromkeys(within(size, wanted) for wanted in (2 * own, 3 * own, own // 2))
+        if not all(other == own or refuses(other) for other in others):
+            return None
         ends = [own, own]
         # A stride leaves some sizes beside each other the same.
         for end, step in enumerate((-1, 1)):
             while ends[1] - ends[0] < _BESIDE and within(size, ends[end] + step) == ends[end] + step:
-                faults = refusing(ends[end] + step)
-                if faults:
-                    layer = layer or next(node for node in topological(self._model)[0] if node in faults)
+                if refuses(ends[end] + step):
                     break
                 ends[end] += step
         is_declared = low(size) <= own <= (high(size) or own)

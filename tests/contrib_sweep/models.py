@@ -269,8 +269,12 @@ class Sweep(Kind):
             try:
                 path = build(folder)
             except ModuleNotFoundError as error:
-                text = f"{error.name} is not installed"
+                text = f"{error.name or error} is not installed"
                 yield lambda number: [Outcome("skipped", text)]
+                return
+            except torch.onnx.errors.OnnxExporterError as error:
+                text = str(error).strip().splitlines()[0]
+                yield lambda number: [Outcome("not exported", text)]
                 return
             yield lambda number: _checked(name, configuration, path, number)
 

@@ -225,6 +225,18 @@ def test_a_flattened_image_of_one_size_is_named(size: int, sizes: str) -> None:
     assert [one.message for one in irexec.validate(b.model()) if one.code == "IR308"] == named
 
 
+def test_a_layer_of_a_branch_that_takes_one_size_is_named(tmp_path: Path) -> None:
+    then, other = (
+        f"{name}g () => (float[N] {name}) {{ s{name} = Constant <value_ints = [7]> () {name} = Reshape (x, s{name}) }}"
+        for name in "ab"
+    )
+    nodes = f"y = If (c) <then_branch = {then}, else_branch = {other}>"
+    text = f'<ir_version: 8, opset_import: ["": 17]> g (float[T] x, bool c) => (float[N] y) {{ {nodes} }}'
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    found = [one.message for one in irexec.validate(irexec.read_model(tmp_path / "m.onnx")) if one.code == "IR308"]
+    assert found and found[0].startswith("the input 'x' leaves axis 0 open, but takes 7 only: Reshape ")
+
+
 def test_rows_that_are_parts_of_axes_leave_them_open() -> None:
     b = irexec.Builder("m")
     x = b.parameter("f32", (-1, -1, 8), "x")

@@ -199,26 +199,26 @@ class IntegerDepthwise(IntegerKernel):
         axes = channel_axes(len(task.output_shape()))
         super().__init__(task, axes, (s.images, 1, s.pixels, s.groups), s.points, 1)
         self.block = row_block(s.pixels, s.points, s.groups // 4, blocks_for(_depthwise_cost(s), task.threads))
-        self.workspace = table_bytes(self.block + _PIXELS, s.points)
+        self.workspace = 0
         self.algorithm = "C, depthwise convolution of integers"
 
     def _packed(self, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Words of taps for each chunk of channels, in the order in which C interleaves bytes."""
         s = self.geometry
-        across = s.windows.kernel[-1]
+        across, unit_rows = s.windows.kernel[-1], _taps_of_word()
+        rows = s.points // across
         made: list[np.ndarray] = []
         begins: list[np.ndarray] = []
         start = np.zeros(s.groups + 64, np.int32)
         start[: s.groups] = -self.grid.zero * integers.reshape(s.groups, s.points).sum(axis=1, dtype=np.int64)
-        if _taps_of_word() == 2:
-            whole = np.zeros((s.groups + 64, -(-s.points // 2) * 2), np.int16)
-            whole[: s.groups, : s.points] = integers.reshape(s.groups, s.points)
+        deep = np.zeros(
+            (s.groups + 64, -(-rows // unit_rows) * unit_rows, across), np.int16 if unit_rows == 2 else np.int8
+        )
+        deep[: s.groups, :rows] = integers.reshape(s.groups, rows, across)
+        if unit_rows == 2:
             for first in range(0, s.groups, 16):
-                made.append(whole[first : first + 16].reshape(16, -1, 2).swapaxes(0, 1))
+                made.append(deep[first : first + 16].reshape(16, -1, 2, across).transpose(1, 3, 0, 2))
         else:
-            rows = s.points // across
-            deep = np.zeros((s.groups + 64, -(-rows // 4) * 4, across), np.int8)
-            deep[: s.groups, :rows] = integers.reshape(s.groups, rows, across)
             first = 0
             while first < s.groups:
                 left = s.groups - first

@@ -1,7 +1,6 @@
 /* Depthwise convolution and maxima of levels, channels last: each channel has a kernel of its own.
  *
- * As for products, sums are exact: four taps of a channel are one instruction with VNNI, elsewhere two of them, and a
- * table points to the channels of each tap of some pixels.
+ * As for products, sums are exact: four taps of a column of the kernel are one instruction with VNNI, elsewhere two.
  */
 #include "levels.h"
 #include "windows.h"
@@ -12,11 +11,11 @@ typedef struct {
     const int32_t *start; /* for each channel, padded by a vector */
     ending end;
     i64 channels;
-    i64 unit; /* taps of a word: 4 in a column of the kernel, or 2 */
+    i64 unit; /* taps of a word, of a column of the kernel: 4, or 2 */
     i64 rows, row_parts; /* pixels of an image, and the parts that a block is one of */
 } integer_depthwise;
 
-/* Pixels that are summed at once, without and with VNNI, and channels of a chunk. */
+/* Pixels whose sums are in registers, pixels of a strip, and channels of a chunk. */
 enum { PIXELS = 4, STRIP_PIXELS = 8, CHUNK = 64 };
 
 /* Channels of a chunk without VNNI, and vectors of their sums. */
@@ -52,47 +51,6 @@ INLINE void interleave(const char *a, const char *b, vi *words)
 #endif
 }
 
-/* Sums of a chunk of PIXELS pixels. With few channels left, their bytes are copied first. */
-INLINE void sums_of_pairs(const char *const *table, i64 pitch, i64 taps, i64 channel, i64 count, const char *weights,
-                          const int32_t *start, int32_t *to, const int whole)
-{
-    vi sum[PIXELS * VECTORS];
-    for (int i = 0; i < PIXELS * VECTORS; i++) memcpy(&sum[i], start + i % VECTORS * VECTOR, sizeof(vi));
-    for (i64 t = 0; t < taps; t += 2, weights += PART * 4) {
-        const char *const *first = table + t * pitch, *const *second = t + 1 < taps ? first + pitch : first;
-        vi w[VECTORS];
-        memcpy(w, weights, sizeof(w));
-#pragma GCC unroll 4
-        for (int i = 0; i < PIXELS; i++) {
-            char a[PART] = {0}, b[PART] = {0};
-            vi x[VECTORS];
-            if (!whole) {
-                memcpy(a, first[i] + channel, (size_t)count);
-                memcpy(b, second[i] + channel, (size_t)count);
-            }
-            interleave(whole ? first[i] + channel : a, whole ? second[i] + channel : b, x);
-#pragma GCC unroll 4
-            for (int v = 0; v < VECTORS; v++) sum[i * VECTORS + v] = pairs(sum[i * VECTORS + v], x[v], w[v]);
-        }
-    }
-    memcpy(to, sum, sizeof(sum));
-}
-
-static void compute_pairs(const integer_depthwise *p, place at, i64 taps, const char *const *table, i64 pitch)
-{
-    int32_t sums[PIXELS * PART] __attribute__((aligned(64)));
-    const i64 words = (taps + 1) / 2 * PART * 4;
-    for (i64 c = 0; c < p->channels; c += PART) {
-        at.column = c;
-        at.columns = smaller(PART, p->channels - c);
-        const char *weights = p->weights + c / PART * words;
-        if (at.columns == PART) sums_of_pairs(table, pitch, taps, c, PART, weights, p->start + c, sums, 1);
-        else sums_of_pairs(table, pitch, taps, c, at.columns, weights, p->start + c, sums, 0);
-        irx_end_sums(&p->end, &at, PART, sums);
-    }
-}
-
-#if VECTOR == 16
 /* Positions of the data along the last axis that a strip of pixels reads, at most. */
 enum { POSITIONS = 32 };
 
@@ -111,6 +69,47 @@ INLINE const char *row_at(const windows *w, const char *base, i64 out_row, i64 r
     return base + z * w->data_strides[0] + y * w->data_strides[1];
 }
 
+/* Sums of a chunk of channels of a strip of pixels of one row. Two rows of the kernel are a word: the words of each
+ * position are made once for all pixels that read it. With few channels left, their bytes are copied first.
+ */
+static void strip_of_pairs(const windows *w, const char *base, i64 out_row, i64 x, i64 pixels, i64 count,
+                           const char *weights, const int32_t *start, int32_t *to)
+{
+    vi words[POSITIONS * VECTORS], sum[STRIP_PIXELS * VECTORS];
+    char copies[2 * PART] = {0};
+    const i64 taps = w->kernel[2], rows = w->kernel[0] * w->kernel[1];
+    const i64 far = pixels > 1 ? 1 : w->dilations[2], step = pixels > 1 ? w->dilations[2] : 1;
+    const i64 positions = (pixels - 1) * w->strides[2] + (taps - 1) * step + 1;
+    for (i64 first = 0; first < rows; first += 2, weights += taps * PART * 4) {
+        const char *const one = row_at(w, base, out_row, first);
+        const char *const two = row_at(w, base, out_row, smaller(first + 1, rows - 1));
+        for (i64 j = 0; j < positions; j++) {
+            const i64 at = x * w->strides[2] - w->pads[2] + j * far;
+            const char *a = channels_at(w, one, at), *b = channels_at(w, two, at);
+            if (count < PART) {
+                memcpy(copies, a, (size_t)count);
+                memcpy(copies + PART, b, (size_t)count);
+                a = copies, b = copies + PART;
+            }
+            interleave(a, b, words + j * VECTORS);
+        }
+        for (i64 pixel = 0; pixel < pixels; pixel += PIXELS) {
+            vi s[PIXELS * VECTORS];
+            const vi *from[PIXELS];
+            for (int k = 0; k < PIXELS; k++) from[k] = words + smaller(pixel + k, pixels - 1) * w->strides[2] * VECTORS;
+            EACH_SUM(PIXELS, VECTORS)
+            s[i] = first ? sum[pixel * VECTORS + i] : load_words((const char *)(start + i % VECTORS * VECTOR));
+            for (i64 tap = 0; tap < taps; tap++)
+                EACH_SUM(PIXELS, VECTORS)
+                s[i] = pairs(s[i], from[i / VECTORS][tap * step * VECTORS + i % VECTORS],
+                              load_words(weights + (tap * VECTORS + i % VECTORS) * (i64)sizeof(vi)));
+            EACH_SUM(PIXELS, VECTORS) sum[pixel * VECTORS + i] = s[i];
+        }
+    }
+    for (i64 i = 0; i < pixels * VECTORS; i++) memcpy(to + i * VECTOR, &sum[i], sizeof(vi));
+}
+
+#if VECTOR == 16
 /* Sums of WIDE channels of a strip of pixels of one row. Four rows of the kernel are a word: the words of each position
  * are made once for all pixels that read it. A vector has words of four channels of each lane of 16 channels, as weights
  * and start have.
@@ -120,7 +119,8 @@ INLINE const char *row_at(const windows *w, const char *base, i64 out_row, i64 r
                              const char *weights, const int32_t *start, int32_t *to)                                 \
     {                                                                                                                 \
         TYPE words[POSITIONS * 4], sum[STRIP_PIXELS * 4], begin[4];                                                   \
-        memcpy(begin, start, sizeof(begin));                                                                          \
+        _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)                                                           \
+            memcpy(&begin[k], start + k * WIDE / 4, sizeof(TYPE));                                                    \
         const i64 taps = w->kernel[2], rows = w->kernel[0] * w->kernel[1];                                            \
         const i64 far = pixels > 1 ? 1 : w->dilations[2], step = pixels > 1 ? w->dilations[2] : 1;                   \
         const i64 positions = (pixels - 1) * w->strides[2] + (taps - 1) * step + 1;                                  \
@@ -189,49 +189,37 @@ INLINE void in_order_16(const __m128i *a, int32_t *to)
 STRIP(64, _mm512, __m512i, __mmask64)
 STRIP(32, _mm256, __m256i, __mmask32)
 STRIP(16, _mm, __m128i, __mmask16)
+#endif
 
-/* Pixels `row` to `row + count - 1` in strips: all channels of one after the other. */
-static void compute_quads(const integer_depthwise *p, i64 image, i64 row, i64 count)
+/* Block: image and pixels, in strips: all channels of one after the other. */
+EXPORT void irx_integer_depthwise(const void *parameters, i64 block, char *scratch)
 {
-    int32_t sums[STRIP_PIXELS * CHUNK] __attribute__((aligned(64)));
+    (void)scratch;
+    const integer_depthwise *p = parameters;
     const windows *w = &p->window;
-    const i64 reach = (w->kernel[2] - 1) * w->dilations[2] + 1, words = (w->kernel[0] * w->kernel[1] + 3) / 4 * w->kernel[2];
+    const i64 part = block % p->row_parts, image = block / p->row_parts, tiles = (p->rows + PIXELS - 1) / PIXELS;
+    const i64 row = start_of(part, p->row_parts, tiles) * PIXELS;
+    const i64 count = smaller(start_of(part + 1, p->row_parts, tiles) * PIXELS, p->rows) - row;
+    const i64 reach = (w->kernel[2] - 1) * w->dilations[2] + 1, rows = w->kernel[0] * w->kernel[1];
     const i64 most = reach > POSITIONS ? 1 : smaller(STRIP_PIXELS, (POSITIONS - reach) / w->strides[2] + 1);
+    const i64 words = (rows + p->unit - 1) / p->unit * w->kernel[2];
+    int32_t sums[STRIP_PIXELS * CHUNK] __attribute__((aligned(64)));
     for (i64 r = 0, pixels; r < count; r += pixels) {
         const i64 out_row = (row + r) / w->counts[2], x = (row + r) % w->counts[2];
         pixels = smaller(most, smaller(count - r, w->counts[2] - x));
         const char *weights = p->weights, *base = (const char *)w->data + image * w->data_image;
         for (i64 c = 0, wide; c < p->channels; c += wide, weights += words * wide * 4) {
             const i64 left = p->channels - c;
-            wide = left > 32 ? 64 : left > 16 ? 32 : 16;
+            wide = p->unit == 2 || left <= 16 ? PART : left > 32 ? 64 : 32;
             const place at = {image, row + r, c, pixels, smaller(wide, left)};
-            if (wide == 64) strip_64(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
+            if (p->unit == 2) strip_of_pairs(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
+#if VECTOR == 16
+            else if (wide == 64) strip_64(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
             else if (wide == 32) strip_32(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
             else strip_16(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
+#endif
             irx_end_sums(&p->end, &at, wide, sums);
         }
-    }
-}
-#endif
-
-/* Block: image and pixels. Scratch: the table of a block of pixels. */
-EXPORT void irx_integer_depthwise(const void *parameters, i64 block, char *scratch)
-{
-    const integer_depthwise *p = parameters;
-    const i64 part = block % p->row_parts, image = block / p->row_parts, taps = taps_of(&p->window);
-    const i64 tiles = (p->rows + PIXELS - 1) / PIXELS, row = start_of(part, p->row_parts, tiles) * PIXELS;
-    const i64 count = smaller(start_of(part + 1, p->row_parts, tiles) * PIXELS, p->rows) - row, pitch = count + 8;
-    const char *const *table = (const char *const *)scratch;
-#if VECTOR == 16
-    if (p->unit == 4) {
-        compute_quads(p, image, row, count);
-        return;
-    }
-#endif
-    fill_table_of(&p->window, image, 0, row, count, pitch, (const float **)scratch, 1);
-    for (i64 r = 0; r < count; r += PIXELS) {
-        const place at = {image, row + r, 0, smaller(PIXELS, count - r), 0};
-        compute_pairs(p, at, taps, table + r, pitch);
     }
 }
 

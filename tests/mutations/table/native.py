@@ -46,6 +46,13 @@ NATIVE = (
         ("tests/backend/test_native_integers.py -k depthwise_kernels",),
     ),
     Mutation(
+        "the second row of a pair of a depthwise kernel reads the data of the first one",
+        f"{_SOURCE}/integer_depthwise.c",
+        "row_at(w, base, out_row, smaller(first + 1, rows - 1))",
+        "row_at(w, base, out_row, first)",
+        ("tests/backend/test_native_integers.py -k depthwise_kernels",),
+    ),
+    Mutation(
         "the zero of the levels of queries stays",
         f"{_SOURCE}/attention.c",
         "m->starts[c] = (int32_t)(-p->query_zero * sum)",
