@@ -99,7 +99,8 @@ def _named(found: Judgement, scope: str, name: str) -> Outcome:
     blamed = found.at[0].recorded.removeprefix("module:").partition("#")[0]
     is_right = blamed == scope or scope.startswith(f"{blamed}.") or not blamed
     # A folded module has no tensor of its own: the first beside it shows the fault.
-    is_near = f".{blamed}".startswith(f".{scope.rpartition('.')[0]}.")
+    parent = scope.rpartition(".")[0]
+    is_near = blamed.startswith(f"{parent}.") if parent else "." not in blamed
     own = any(one.recorded.startswith(f"module:{scope}#") for one in found.layers)
     is_right |= is_near and not own
     return Outcome(f"{name}: fault: {'named' if is_right else 'another named'}", text, not is_right)
