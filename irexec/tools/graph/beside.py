@@ -18,13 +18,11 @@ from typing import Any
 import numpy as np
 
 from irexec.display.hypertext import Html, data, element, joined, page
-from irexec.errors import InputError
-from irexec.io.files import new_file
 from irexec.io.writer import check_file
 from irexec.ir.graph import ModelGraph, Node
 from irexec.messages import cut, visible
 from irexec.tools.arrays.statistics import statistics
-from irexec.tools.graph.draw import GraphFile, draw
+from irexec.tools.graph.draw import GraphFile, draw, format_of, graph_file
 from irexec.tools.graph.drawing import FONTS, STATES, Drawing
 from irexec.tools.graph.svg import graph_section, page_file, script, svg_and_size
 
@@ -108,17 +106,8 @@ class Beside:
 
 
 def check_picture(path: str, read: Mapping[str, str]) -> None:
-    """Raise an error if a picture cannot be written, before anything is done.
-
-    Args:
-        path: the file to write.
-        read: the files to read, with a description of each.
-
-    Raises:
-        InputError: the suffix is neither .html nor .svg, or the file would overwrite an input.
-    """
-    if Path(path).suffix.lower() not in (".html", ".htm", ".svg"):
-        raise InputError(f"-o {path}: a comparison is drawn to a file that ends in .html, .htm, .svg")
+    """Raise InputError if a picture cannot be written; see ``check_graph_file``."""
+    format_of(path, "a comparison is drawn", ("html", "svg"))
     check_file("-o", Path(path), read)
 
 
@@ -128,11 +117,8 @@ def write_picture(path: str, beside: Beside) -> GraphFile:
     Raises:
         ModelError: the file cannot be written; what was there before is as it was.
     """
-    is_image = Path(path).suffix.lower() == ".svg"
-    content = (beside_svg(beside) if is_image else beside_page(beside)).encode()
-    with new_file(path) as file:
-        file.write(content)
-    return GraphFile(path, "svg" if is_image else "html", len(content))
+    format = format_of(path)
+    return graph_file(path, format, (beside_svg if format == "svg" else beside_page)(beside).encode())
 
 
 def beside_page(beside: Beside) -> str:

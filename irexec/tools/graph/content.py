@@ -6,22 +6,23 @@ Reshape.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from irexec.analysis.cost import NO_COMPUTATION, Cost, LayerCosts
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.errors import InputError, IrexecError
 from irexec.ir.graph import Graph, Node
-from irexec.ir.order import sort_by_producers
+from irexec.ir.order import similar, sort_by_producers
 from irexec.ir.process import collection_paused
 from irexec.tools.graph.drawing import DrawnEdge, DrawnFrame, DrawnLayer, FrameKind, Link
 from irexec.tools.graph.names import (
     SHAPE_ARITHMETIC,
     Group,
+    adjacent,
     group_by_scope,
     group_cones,
     group_repeated,
@@ -135,34 +136,31 @@ def find_layer(content: Content, key: str) -> int:
     names = _names(content)
     found = names.get(key)
     for mark in (":", "."):
-        layer, dot, number = key.rpartition(mark)
-        if found is None and dot and number.isascii() and number.isdigit():
-            found = names.get(layer)
-            if found is not None and int(number) >= max(1, len(content.nodes[found].outputs)):
-                found = None
-    if found is None and key.isascii() and key.isdigit():
-        found = next(
-            (i for i, node in enumerate(content.nodes) if content.owners[i] is None and str(node.id) == key), None
-        )
-    if found is not None:
-        return found
-    similar = difflib.get_close_matches(key[:200], list(names)[:50_000], 3)
-    offer = f"; similar names are {', '.join(map(repr, similar))}" if similar else ""
-    raise InputError(f"there is no tensor or layer {key!r}{offer}")
+        layer, _, number = key.rpartition(mark)
+        owner = names.get(layer)
+        if found is None and owner is not None and number.isascii() and number.isdigit():
+            found = owner if int(number) < max(1, len(content.nodes[owner].outputs)) else None
+    if found is None:
+        raise InputError(f"there is no tensor or layer {key!r}{similar(key[:200], list(names)[:50_000])}")
+    return found
 
 
 def _names(content: Content) -> dict[str, int]:
-    """Every layer by its names: tensor names precede layer names, and outer layers precede layers of bodies."""
+    """Every layer by its names: of tensors, then its own, then with its path, then its id outside of bodies.
+
+    Names of outer layers precede those of layers of bodies.
+    """
+    nodes, owners = content.nodes, content.owners
+    order = sorted(range(len(nodes)), key=lambda i: owners[i] is not None)
+    named = chain(
+        ((name, i) for i in order for value in nodes[i].outputs for name in value.names),
+        ((nodes[i].name, i) for i in order),
+        ((f"{content.lines[i].path}{nodes[i].name}", i) for i in order),
+        ((str(nodes[i].id), i) for i in order if owners[i] is None),
+    )
     found: dict[str, int] = {}
-    order = sorted(range(len(content.nodes)), key=lambda i: content.owners[i] is not None)
-    for i in order:
-        for value in content.nodes[i].outputs:
-            for name in value.names:
-                found.setdefault(name, i)
-    for i in order:
-        found.setdefault(content.nodes[i].name, i)
-    for i in order:
-        found.setdefault(f"{content.lines[i].path}{content.nodes[i].name}", i)
+    for name, i in named:
+        found.setdefault(name, i)
     return found
 
 
@@ -182,20 +180,6 @@ def neighbours(content: Content, into: Mapping[int, int]) -> tuple[Neighbours, N
             before[edge.target][edge.source] = None
             after[edge.source][edge.target] = None
     return before, after
-
-
-def around(starts: Iterable[int], hops: int, *directions: Neighbours) -> set[int]:
-    """The layers at most ``hops`` edges away from one of ``starts``, in any of the directions."""
-    found = set(starts)
-    edge = list(found)
-    for _ in range(hops):
-        edge = list(
-            dict.fromkeys(j for i in edge for direction in directions for j in direction.get(i, ()) if j not in found)
-        )
-        if not edge:
-            break
-        found.update(edge)
-    return found
 
 
 def select(
@@ -221,7 +205,7 @@ def select(
     before, after = neighbours(content, into)
     chosen: list[set[int]] = []
     if around_keys:
-        chosen.append(around(_layers(content, into, around_keys), hops, before, after))
+        chosen.append(reached(_layers(content, into, around_keys), before, after, hops=hops))
     if from_keys:
         chosen.append(reached(_layers(content, into, from_keys), after))
     if to_keys:
@@ -327,8 +311,7 @@ class FrameBuilder:
         blocks: bool | None,
     ) -> None:
         self._layers = layers
-        self._parents: list[int | None] = []
-        self._kinds: list[tuple[FrameKind, str, int | None]] = []
+        self._frames: list[DrawnFrame] = []
         self._items: list[list[int]] = []
         self._frame_of: dict[int, int] = {}
         self._box: dict[int, int] = {}
@@ -350,20 +333,16 @@ class FrameBuilder:
 
     def frames(self, *, bodies: bool) -> tuple[DrawnFrame, ...]:
         """The frames; those of bodies are unfolded if ``bodies``."""
-        links = self._links()
         made = [
-            DrawnFrame(k, kind, name, parent, layer, tuple(items), tuple(links[k]), folded=kind in ("block", "layer"))
-            for k, ((kind, name, layer), parent, items) in enumerate(
-                zip(self._kinds, self._parents, self._items, strict=True)
-            )
+            replace(frame, items=tuple(items), links=tuple(links))
+            for frame, items, links in zip(self._frames, self._items, self._links(), strict=True)
         ]
         return _unfolded(made, bodies)
 
     def _new(self, kind: FrameKind, name: str, parent: int | None, layer: int | None) -> int:
-        self._parents.append(parent)
-        self._kinds.append((kind, name, layer))
+        index = len(self._frames)
+        self._frames.append(DrawnFrame(index, kind, name, parent, layer, (), (), folded=kind in ("block", "layer")))
         self._items.append([])
-        index = len(self._parents) - 1
         if parent is not None:
             self._items[parent].append(~index)
         return index
@@ -381,11 +360,9 @@ class FrameBuilder:
     def _grouped(self, members: list[int], pairs: list[tuple[int, int]]) -> Group:
         if not self._blocks:
             return Group("", members)
-        before: dict[int, list[int]] = defaultdict(list)
-        for a, b in pairs:
-            before[b].append(a)
+        before = adjacent((b, a) for a, b in pairs)
         position = {i: k for k, i in enumerate(members)}
-        order, stuck = sort_by_producers([{position[a] for a in before[i] if a in position} for i in members])
+        order, stuck = sort_by_producers([{position[a] for a in before.get(i, ()) if a in position} for i in members])
         names = {i: self._layers[i].line.name for i in members}
         ordered = [members[k] for k in [*order, *stuck]]
         types = {i: self._layers[i].line.type for i in members}
@@ -410,13 +387,13 @@ class FrameBuilder:
             inner = outer if len(bodies) == 1 else self._new("body", name, outer, None)
             self._fill(inner, members, (i, name))
 
-    def _links(self) -> list[list[Link]]:
+    def _links(self) -> list[dict[Link, None]]:
         """The lines of each frame: an edge between layers of different frames is a line in each frame on its way."""
-        found: list[dict[Link, None]] = [{} for _ in self._parents]
+        found: list[dict[Link, None]] = [{} for _ in self._frames]
         for edge in self._edges:
             tensor = (edge.source, edge.output)
             source, target = self._box[edge.source], self._box[edge.target]
-            up, down = self._path(self._frame_of[edge.source]), self._path(self._frame_of[edge.target])
+            up, down = (list(_path(self._frames, self._frame_of[i])) for i in (edge.source, edge.target))
             common = next(frame for frame in up if frame in set(down))
             for frame in up[: up.index(common)]:
                 found[frame][Link(source, None, tensor)] = None
@@ -425,14 +402,7 @@ class FrameBuilder:
                 found[frame][Link(None, target, tensor)] = None
                 target = ~frame
             found[common][Link(source, target, tensor)] = None
-        return [list(links) for links in found]
-
-    def _path(self, frame: int) -> list[int]:
-        """The frame and those around it."""
-        path = [frame]
-        while (parent := self._parents[path[-1]]) is not None:
-            path.append(parent)
-        return path
+        return found
 
 
 def _unfolded(frames: list[DrawnFrame], bodies: bool) -> tuple[DrawnFrame, ...]:
@@ -458,7 +428,7 @@ def _unfolded(frames: list[DrawnFrame], bodies: bool) -> tuple[DrawnFrame, ...]:
     count = len(frames[0].items)
     for group in largest:
         more = sum(len(frame.items) - 1 for frame in group)
-        is_in_sight = not any(folded[k] for k in _around(frames, group[0].parent or 0))
+        is_in_sight = not any(folded[k] for k in _path(frames, group[0].parent or 0))
         dominates = any(2 * layers[frame.index] > layers[0] for frame in group)
         if is_in_sight and (dominates or count + more <= SHOWN):
             count += more
@@ -470,7 +440,7 @@ def _unfolded(frames: list[DrawnFrame], bodies: bool) -> tuple[DrawnFrame, ...]:
 _NUMBER = re.compile(r"\d+")
 
 
-def _around(frames: Sequence[DrawnFrame], index: int) -> Iterator[int]:
+def _path(frames: Sequence[DrawnFrame], index: int) -> Iterator[int]:
     """A frame and those around it."""
     here: int | None = index
     while here is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -126,23 +126,17 @@ class _Marks:
     """Findings and times by layer."""
 
     def __init__(self, content: Content, findings: Iterable[Finding], profile: Profile | None) -> None:
-        by_place = defaultdict(list)
+        places: dict[tuple[Any, ...], int] = {}
         for i, node in enumerate(content.nodes):
-            by_place[node.id, node.name, node.line].append(i)
-        by_name = defaultdict(list)
-        for i, node in enumerate(content.nodes):
-            by_name[node.id, node.name].append(i)
+            # A finding at a port has the line of the port.
+            for key in ((node.id, node.name, node.line), (node.id, node.name)):
+                places.setdefault(key, i)
         self.findings: dict[int, list[Finding]] = defaultdict(list)
         self._lost: list[Finding] = []
         for finding in findings:
-            name = finding.layer_name or ""
-            id = -1 if finding.layer_id is None else finding.layer_id
-            # A finding at a port has the line of the port.
-            items = by_place.get((id, name, finding.line)) or by_name.get((id, name), [])
-            if items:
-                self.findings[items[0]].append(finding)
-            else:
-                self._lost.append(finding)
+            key = (-1 if finding.layer_id is None else finding.layer_id, finding.layer_name or "")
+            place = places.get((*key, finding.line), places.get(key))
+            (self._lost if place is None else self.findings[place]).append(finding)
         self.times = {} if profile is None else _times(content, profile)
 
     def elsewhere(self, kept: set[int]) -> tuple[Finding, ...]:
@@ -318,11 +312,12 @@ class GraphFile(Record):
     bytes: int
 
 
-def format_of(path: str) -> Format:
-    """The format of a path by its suffix; raises InputError for any other suffix."""
+def format_of(path: str, what: str = "a graph is written", formats: Collection[Format] = tuple(FORMATS)) -> Format:
+    """The format of a path by its suffix; raises InputError for a suffix of none of ``formats``."""
     found = _SUFFIXES.get(Path(path).suffix.lower())
-    if found is None:
-        raise InputError(f"-o {path}: a graph is written to a file that ends in {', '.join(_SUFFIXES)}")
+    if found is None or found not in formats:
+        suffixes = ", ".join(suffix for suffix, format in _SUFFIXES.items() if format in formats)
+        raise InputError(f"-o {path}: {what} to a file that ends in {suffixes}")
     return found
 
 
@@ -355,19 +350,7 @@ def rendered(
     columns: int | None = None,
     notify: Notify = silent,
 ) -> bytes:
-    """The content of a file of that format.
-
-    Args:
-        drawing: of a model.
-        format: one of FORMATS.
-        scale: of a .png.
-        columns: of a .png or .svg, between which a long graph is divided; None for as many as fit its length.
-        notify: called with notes for the user.
-
-    Raises:
-        InputError: the image cannot be made.
-        UnsupportedError: a package that is needed is not installed.
-    """
+    """The content of a file of one of FORMATS; arguments and errors are those of ``write_graph``."""
     if format == "html":
         return graph_page(drawing).encode()
     if format == "dot":
@@ -409,7 +392,11 @@ def write_graph(
         UnsupportedError: a package that is needed is not installed.
     """
     format = format_of(path)
-    content = rendered(drawing, format, scale=scale, columns=columns, notify=notify)
+    return graph_file(path, format, rendered(drawing, format, scale=scale, columns=columns, notify=notify))
+
+
+def graph_file(path: str, format: Format, content: bytes) -> GraphFile:
+    """Write a file, whole or not at all."""
     with new_file(path) as file:
         file.write(content)
     return GraphFile(path, format, len(content))
@@ -423,11 +410,7 @@ _EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"/>'
 
 
 def load_resvg() -> Any:
-    """The package resvg_py.
-
-    Raises:
-        UnsupportedError: the package is not installed.
-    """
+    """The package resvg_py; raises UnsupportedError unless it is installed."""
     try:
         import resvg_py
     except ImportError:
@@ -447,8 +430,7 @@ def png(svg: str, size: tuple[float, float], scale: float, notify: Notify) -> by
         notify: called with notes for the user.
 
     Raises:
-        InputError: the image cannot be made.
-        UnsupportedError: resvg-py is not installed.
+        InputError, UnsupportedError: see ``write_graph``.
     """
     resvg = load_resvg()
     largest = PNG_SIDE / max(size)

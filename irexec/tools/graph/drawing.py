@@ -132,8 +132,8 @@ STATES = {
 }
 """States of layers in a comparison; a block has the first of those of its layers."""
 
-SEVERITIES = ("error", "warning", "info")
-"""Severities, the worst first."""
+SEVERITIES = {"error": "#c62828", "warning": "#b26a00", "info": "#1f6fc0"}
+"""Colours of severities, the worst first."""
 
 FrameKind = Literal["graph", "block", "layer", "body"]
 
@@ -466,12 +466,10 @@ def frame_box(drawing: Drawing, frame: DrawnFrame) -> Box:
     share = sum(layer.share or 0 for layer in inside) if times else None
     types = Counter(layer.line.type for layer in inside)
     frequent = listed([f"{type} ×{n}" if n > 1 else type for type, n in types.most_common(3)], TEXT, _SPACE)
-    severities = {drawing.severity(layer) for layer in inside}
+    severities, states = {drawing.severity(layer) for layer in inside}, {drawing.state(layer) for layer in inside}
     severity = next((name for name in SEVERITIES if name in severities), None)
-    lines = (folded, frequent)
-    states = {drawing.state(layer) for layer in inside}
     state = next((name for name in drawing.states if name in states), "")
-    return Box(_title(frame.name, badge), lines, badge, "", severity, share, state)
+    return Box(_title(frame.name, badge), (folded, frequent), badge, "", severity, share, state)
 
 
 def frame_title(drawing: Drawing, frame: DrawnFrame) -> str:

@@ -343,7 +343,12 @@ def lay_out(frame: DrawnFrame, sizes: Sequence[Size]) -> FrameLayout:
     ]
     rows = _rows(len(vertices.of), pairs, vertices.first, vertices.last)
     widths = [width for width, _ in sizes] + [0.0] * (len(vertices.of) - len(sizes))
-    centres, routes = _columns(rows, widths, _near(pairs, rows))
+    near = _near(pairs, rows)
+    layered = Layered.of(rows, near)
+    reduce_crossings(layered)
+    centres = assign(layered, widths)
+    # The horizontal positions of each line in the rows that it passes.
+    routes = {pair: [centres[k] for k in chain] for pair, chain in zip(near, layered.chains, strict=True)}
     return _in_pixels(vertices, sizes, rows, centres, [routes.get(pair) for pair in pairs], pairs)
 
 
@@ -399,23 +404,9 @@ def _near(pairs: Sequence[tuple[int, int]], rows: Sequence[int]) -> list[tuple[i
     return found
 
 
-Routes = dict[tuple[int, int], tuple[float, ...]]
-"""The horizontal positions of each line in the rows that it passes."""
-
-
-def _columns(
-    rows: Sequence[int], widths: Sequence[float], near: Sequence[tuple[int, int]]
-) -> tuple[list[float], Routes]:
-    """Horizontal centres of the vertices and of the lines."""
-    layered = Layered.of(rows, near)
-    reduce_crossings(layered)
-    centres = assign(layered, widths)
-    return centres, {pair: tuple(centres[k] for k in chain) for pair, chain in zip(near, layered.chains, strict=True)}
-
-
 def _in_pixels(
     vertices: _Vertices, sizes: Sequence[Size], rows: Sequence[int], centres: Sequence[float],
-    routes: Sequence[tuple[float, ...] | None], pairs: Sequence[tuple[int, int]],
+    routes: Sequence[Sequence[float] | None], pairs: Sequence[tuple[int, int]],
 ) -> FrameLayout:  # fmt: skip
     """The layout, moved so that its leftmost box or line is at 0, with rows as high as their highest box."""
     count, top = len(sizes), 1 if vertices.first else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -81,10 +82,7 @@ def scopes(
         order: the layers, each after its producers except on cycles.
     """
     groups = Counter(scope(name)[:depth] for name in names.values() for depth in range(1, len(scope(name)) + 1))
-    after: dict[int, list[int]] = {}
-    for i in names:
-        for j in before.get(i, ()):
-            after.setdefault(j, []).append(i)
+    after = adjacent((j, i) for i in names for j in before.get(i, ()))
 
     def shared(path: tuple[str, ...]) -> tuple[str, ...]:
         while path and groups[path] < 2 and not path[-1].isdigit():
@@ -381,12 +379,8 @@ def _divided(outer: Group, inner: Group, members: Sequence[int], box: Mapping[in
     """Replace a group by its layers that do not depend on the other members, or do not lead to them, and the rest."""
     inside = set(inner.all_layers())
     others = {*members} - {box[i] for i in inside}
-    after: dict[int, list[int]] = {}
-    before: dict[int, list[int]] = {}
-    for ends in pairs:
-        a, b = (i if i in inside else box.get(i, i) for i in ends)
-        after.setdefault(a, []).append(b)
-        before.setdefault(b, []).append(a)
+    ends = [(a if a in inside else box.get(a, a), b if b in inside else box.get(b, b)) for a, b in pairs]
+    after, before = adjacent(ends), adjacent((b, a) for a, b in ends)
     apart = inside - reached(others, after) or inside - reached(others, before)
     if not apart:
         return False
@@ -404,15 +398,28 @@ def _part(group: Group, kept: Collection[int]) -> Group:
     return Group(group.name, [i for i in group.layers if i in kept], [_part(inner, kept) for inner in group.groups])
 
 
-def reached(starts: Iterable[int], direction: Mapping[int, Collection[int]]) -> set[int]:
-    """The vertices and all that are reachable from them."""
+def adjacent(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    """The second vertices of the pairs, by the first ones."""
+    found: dict[int, list[int]] = {}
+    for a, b in pairs:
+        found.setdefault(a, []).append(b)
+    return found
+
+
+def reached(
+    starts: Iterable[int],
+    *directions: Mapping[int, Collection[int]],
+    hops: float = math.inf,
+    without: Collection[int] = frozenset(),
+) -> set[int]:
+    """The vertices and all that are reachable from them in any of the directions, over at most ``hops`` edges."""
     found = set(starts)
-    waiting = list(found)
-    while waiting:
-        for j in direction.get(waiting.pop(), ()):
-            if j not in found:
-                found.add(j)
-                waiting.append(j)
+    edge: Collection[int] = found
+    while edge and hops > 0:
+        near = {j for i in edge for direction in directions for j in direction.get(i, ())}
+        edge = near.difference(found, without)
+        found |= edge
+        hops -= 1
     return found
 
 
@@ -425,9 +432,7 @@ def group_cones(group: Group, types: Mapping[int, str], pairs: Pairs, order: Seq
         pairs: the edges between them.
         order: the layers, each after its producers except on cycles.
     """
-    after: dict[int, list[int]] = {}
-    for a, b in pairs:
-        after.setdefault(a, []).append(b)
+    after = adjacent(pairs)
     place = {i: k for k, i in enumerate(order)}
     waiting = [group]
     while waiting:
@@ -448,56 +453,23 @@ def group_cones(group: Group, types: Mapping[int, str], pairs: Pairs, order: Seq
         one.layers = [j for j in one.layers if root.get(j) not in folded]
 
 
-def strong_components(pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
-    """Sets of two and more vertices that lie on common cycles. Source: Tarjan 1972, without recursion."""
-    after: dict[int, list[int]] = {}
-    for a, b in pairs:
-        after.setdefault(a, []).append(b)
-        after.setdefault(b, [])
-    numbers: dict[int, int] = {}
-    low: dict[int, int] = {}
-    stack: list[int] = []
-    on_stack: set[int] = set()
-    found: list[list[int]] = []
-    for start in after:
-        if start not in numbers:
-            _visit(start, after, numbers, low, stack, on_stack, found)
-    return found
-
-
-def _visit(
-    start: int, after: Mapping[int, Sequence[int]], numbers: dict[int, int], low: dict[int, int], stack: list[int],
-    on_stack: set[int],
-    found: list[list[int]],
-) -> None:  # fmt: skip
-    """Number the vertices that are reachable from ``start``, and add their components to ``found``."""
-    path = [(start, iter(after[start]))]
-    numbers[start] = low[start] = len(numbers)
-    stack.append(start)
-    on_stack.add(start)
-    while path:
-        vertex, rest = path[-1]
-        for other in rest:
-            if other not in numbers:
-                numbers[other] = low[other] = len(numbers)
-                stack.append(other)
-                on_stack.add(other)
-                path.append((other, iter(after[other])))
-                break
-            if other in on_stack:
-                low[vertex] = min(low[vertex], numbers[other])
+def strong_components(pairs: Pairs) -> list[list[int]]:
+    """Sets of two and more vertices that lie on common cycles. Source: Sharir 1981, without recursion."""
+    after, before = adjacent(pairs), adjacent((b, a) for a, b in pairs)
+    entered: set[int] = set()
+    finished: dict[int, None] = {}
+    waiting = list(after)
+    while waiting:
+        vertex = waiting[-1]
+        if vertex not in entered:
+            entered.add(vertex)
+            waiting += [other for other in after.get(vertex, ()) if other not in entered]
         else:
-            path.pop()
-            if path:
-                low[path[-1][0]] = min(low[path[-1][0]], low[vertex])
-            if low[vertex] == numbers[vertex]:
-                found += _component(vertex, stack, on_stack)
-
-
-def _component(root: int, stack: list[int], on_stack: set[int]) -> list[list[int]]:
-    """Take the component of ``root`` off the stack; none for a single vertex."""
-    members: list[int] = []
-    while not members or members[-1] != root:
-        members.append(stack.pop())
-        on_stack.discard(members[-1])
-    return [members] if len(members) > 1 else []
+            finished[waiting.pop()] = None
+    found: list[list[int]] = []
+    taken: set[int] = set()
+    for vertex in reversed(finished):
+        members = set() if vertex in taken else reached([vertex], before, without=taken)
+        taken |= members
+        found += [sorted(members)] if len(members) > 1 else []
+    return found

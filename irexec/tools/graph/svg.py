@@ -25,6 +25,7 @@ from irexec.messages import counted, cut, visible
 from irexec.tools.graph.drawing import (
     FAMILIES,
     FONTS,
+    SEVERITIES,
     STATES,
     TEXT,
     TITLE,
@@ -53,7 +54,6 @@ from irexec.tools.inspect.weights import WeightLine
 
 _BLOCK_FILL, _BLOCK_STROKE, _LINE, _FAR, _LABEL = "#ffffff", "#6b7683", "#7c8792", "#c3cad1", "#4c5661"
 _FRAME_FILLS = ("#f5f7f9", "#fdfdfe")
-_SEVERITIES = {"error": "#c62828", "warning": "#b26a00", "info": "#1f6fc0"}
 _LABEL_SIZE, _LONGEST_LABEL = 9.5, 190.0
 _LONGEST_TITLE = 400
 _MAX_BOXES = 500
@@ -156,7 +156,9 @@ def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
     if box.badge:
         parts.append(_text(box.badge, right, one.y + 14, "#8f2714", text_anchor="end"))
     if box.severity:
-        parts += _mark(one.x + one.width - 10, one.y + 10, box.severity)
+        x, y, sign = one.x + one.width - 10, one.y + 10, "i" if box.severity == "info" else "!"
+        parts.append(element("circle", cx=_n(x), cy=_n(y), r=6.5, fill=SEVERITIES[box.severity]))
+        parts.append(_text(sign, x, y + 3.5, "#ffffff", text_anchor="middle", font_weight="bold"))
     return element("g", parts, opacity=0.6 if one.item < 0 and drawing.frames[~one.item].is_dimmed else None)
 
 
@@ -176,14 +178,6 @@ def _cut_ends(drawing: Drawing, boxes: Iterable[PlacedBox]) -> Iterator[Html]:
 def _connector(one: Connector) -> Html:
     circle = element("circle", cx=_n(one.x), cy=_n(one.y), r=8, fill="#ffffff", stroke=_LINE)
     return element("g", circle, _text(one.text, one.x, one.y + 3.3, _LABEL, text_anchor="middle"))
-
-
-def _mark(x: float, y: float, severity: str) -> list[Html]:
-    sign = "i" if severity == "info" else "!"
-    return [
-        element("circle", cx=_n(x), cy=_n(y), r=6.5, fill=_SEVERITIES[severity]),
-        _text(sign, x, y + 3.5, "#ffffff", text_anchor="middle", font_weight="bold"),
-    ]
 
 
 def _rectangle(one: PlacedBox, fill: str, stroke: str, *, rx: int = 5, shift: int = 0) -> Html:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from irexec.messages import counted, cut, visible
-from irexec.tools.graph.drawing import FAMILIES, Drawing, DrawnFrame, DrawnLayer
+from irexec.tools.graph.drawing import FAMILIES, SEVERITIES, Drawing, DrawnFrame, DrawnLayer
 
 _LONGEST = 60
 
@@ -47,14 +47,10 @@ def visible_boxes(drawing: Drawing) -> dict[int, int]:
     folded_in: dict[int, int | None] = {}
     for frame in drawing.frames:
         around = None if frame.parent is None else folded_in[frame.parent]
-        here = around if around is not None else frame.index if frame.folded else None
-        folded_in[frame.index] = here
-        for item in frame.items:
-            if item >= 0:
-                found[item] = item if here is None else ~here
-        if frame.layer is not None:
-            # An unfolded frame has the layer that it belongs to as a box in it.
-            found[frame.layer] = frame.layer if here is None else ~here
+        here = folded_in[frame.index] = around if around is not None else ~frame.index if frame.folded else None
+        # An unfolded frame has the layer that it belongs to as a box in it.
+        own = [] if frame.layer is None else [frame.layer]
+        found |= {item: item if here is None else here for item in (*frame.items, *own) if item >= 0}
     return found
 
 
@@ -62,7 +58,7 @@ def label_lines(drawing: Drawing, item: int) -> list[str]:
     """Lines of a box: type, name, constants, time and findings of a layer; name and size of a frame."""
     if item < 0:
         frame = drawing.frames[~item]
-        return [_short(_frame_name(drawing, frame)), counted(sum(1 for _ in drawing.inside(frame)), "layer")]
+        return [frame_label(drawing, frame), counted(sum(1 for _ in drawing.inside(frame)), "layer")]
     layer = drawing.layers[item]
     reads = [_short(", ".join(layer.reads))] if layer.reads else []
     return [_short(layer.line.type), _short(layer.line.name), *reads, *_marks(drawing, layer)]
@@ -76,13 +72,9 @@ def _marks(drawing: Drawing, layer: DrawnLayer) -> Iterator[str]:
         yield ", ".join(dict.fromkeys(f"{finding.severity} {finding.code}" for finding in found))
 
 
-def _frame_name(drawing: Drawing, frame: DrawnFrame) -> str:
-    return frame.name if frame.layer is None else f"{drawing.layers[frame.layer].line.type} {frame.name}"
-
-
 def frame_label(drawing: Drawing, frame: DrawnFrame) -> str:
-    """Title of an unfolded frame."""
-    return _short(_frame_name(drawing, frame))
+    """Title of a frame."""
+    return _short(frame.name if frame.layer is None else f"{drawing.layers[frame.layer].line.type} {frame.name}")
 
 
 def _short(text: str) -> str:
@@ -122,9 +114,6 @@ def nested_lines(
         yield f"{indent}{end}"
 
 
-_COLOURS = {"error": "#c62828", "warning": "#b26a00", "info": "#1f6fc0"}
-
-
 def dot(drawing: Drawing) -> str:
     """The text of a .dot file."""
     lines = [f"digraph {_quoted(drawing.name)} {{", '  graph [fontname="Helvetica", newrank=true];']
@@ -153,7 +142,7 @@ def _node(drawing: Drawing, item: int) -> str:
         }
         severity = drawing.severity(layer)
         if severity:
-            attributes |= {"color": _COLOURS[severity], "penwidth": "2.5"}
+            attributes |= {"color": SEVERITIES[severity], "penwidth": "2.5"}
     else:
         attributes |= {"fillcolor": "#ffffff", "peripheries": "2"}
     written = ", ".join(f'{key}="{text}"' for key, text in attributes.items())

@@ -151,7 +151,10 @@ def inside(path: str | Path, options: InsideOptions | None = None) -> Inside:
     if options.precision not in ("f32", "f16", "bf16"):
         raise InputError(f"precision is {options.precision!r}, expected f32, f16 or bf16")
     source = as_model(path)
-    made = transformed(str(path), (_python(options),), precision=options.precision)
+    python = sys.executable
+    if options.release is not None:
+        python = command_of(Release("openvino", options.release), environments_folder(options.environments))[0]
+    made = transformed(str(path), (python,), precision=options.precision)
     graph = io.read(made.xml, made.constants)
     after = Counter(node.type for node in graph.walk())
     rewritten = Counter(node.type for node in graph.walk() if not is_published(node))
@@ -189,13 +192,11 @@ class InsideCheck(Report):
 
     def sections(self) -> list[Content]:
         """The verdict, with the first layer that differs and the layers of the source that it stands for."""
-        if isinstance(self.kernel, Judgement) and self.verdict != "transformation":
-            return [f"{self.verdict}: the transformed model is the source; {self.kernel.sentence}"]
+        found = self.transformation if self.verdict == "transformation" else self.kernel
+        if isinstance(found, Judgement):
+            return [f"{self.verdict}: the transformed model is the source; {found.sentence}"]
         if self.verdict == "neither":
             return ["neither: the transformed model is the source, and OpenVINO computes both as irexec does"]
-        found = self.transformation if self.verdict == "transformation" else self.kernel
-        if not isinstance(found, Comparison):
-            raise AssertionError("a judgement is of a kernel")
         where = "the results"
         if found.first is not None:
             layer = found.first.suspect.layer
@@ -258,9 +259,3 @@ def check(
     if output is not None and verdict == "transformation":
         compare(str(path), found.model, options=own, sources=sources, output=output)
     return InsideCheck(verdict, transformation, kernel, found.fused)
-
-
-def _python(options: InsideOptions) -> str:
-    if options.release is None:
-        return sys.executable
-    return command_of(Release("openvino", options.release), environments_folder(options.environments))[0]

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-import numpy as np
-
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import BOOLEAN, F32, Element, element
 from irexec.errors import UnsupportedError
@@ -233,15 +231,15 @@ def _decompressed(builder: Builder, weights: Value, scale: Operand, zero: Operan
     groups = scales[-1] if len(scales) == len(rows) and scales[-1] not in (1, rows[-1]) else 0
     value = _as(builder, weights, kind)
     if groups:
-        value = builder.emit("Reshape", value, _integers([*rows[:-1], groups, rows[-1] // groups]), special_zero=False)
+        value = builder.emit("Reshape", value, [*rows[:-1], groups, rows[-1] // groups], special_zero=False)
     for type, operand in (("Subtract", zero), ("Multiply", scale)):
         if operand is not None:
             factor = _as(builder, operand, kind)
             if groups and builder.fact(factor).rank == len(rows):
-                factor = builder.emit("Unsqueeze", factor, _integers([-1]))
+                factor = builder.emit("Unsqueeze", factor, [-1])
             value = builder.emit(type, value, factor)
     if groups:
-        value = builder.emit("Reshape", value, _integers(rows), special_zero=False)
+        value = builder.emit("Reshape", value, list(rows), special_zero=False)
     return value
 
 
@@ -286,10 +284,6 @@ def _power(builder: Builder, node: Node, inputs: Sequence[Operand]) -> Value:
     if value in inputs:
         value = builder.emit("Multiply", value, _number(builder, value, 1.0))
     return _output_type(builder, node, value)
-
-
-def _integers(values: Sequence[int] | int) -> np.ndarray:
-    return np.array(values, np.int64)
 
 
 def _number(builder: Builder, value: Value, number: float) -> Value:
@@ -338,7 +332,7 @@ def _attention(builder: Builder, node: Node, inputs: Sequence[Operand]) -> tuple
     kind = builder.fact(query).element
     heads = [query, *(_as(builder, cache, kind) for cache in caches)]
     if axes:
-        heads = [builder.emit("Transpose", one, _integers(axes)) for one in heads]
+        heads = [builder.emit("Transpose", one, axes) for one in heads]
     heads = [heads[0], *(_repeated(builder, one, heads[0]) for one in heads[1:])]
     mask, scale = _at(others, 0), _at(others, 1)
     if mask is not None and not _is_float(builder, mask):
@@ -346,8 +340,8 @@ def _attention(builder: Builder, node: Node, inputs: Sequence[Operand]) -> tuple
     causal = "true" in (flags.get("is_causal"), flags.get("fuse_causal_attn"))
     found = builder.emit("ScaledDotProductAttention", *heads, mask, scale, causal=causal)
     if flags.get("output_BLHxS") == "true":
-        found = builder.emit("Transpose", found, _integers([0, 2, 1, 3]))
-        found = builder.emit("Reshape", found, _integers([0, 0, -1]), special_zero=True)
+        found = builder.emit("Transpose", found, [0, 2, 1, 3])
+        found = builder.emit("Reshape", found, [0, 0, -1], special_zero=True)
     return (found, *caches)
 
 
@@ -357,10 +351,10 @@ def _repeated(builder: Builder, value: Value, query: Value) -> Value:
     count, total = (None, None) if sizes is None or wanted is None else (sizes[1], wanted[1])
     if not isinstance(count, int) or not isinstance(total, int) or count == total:
         return value
-    apart = builder.emit("Unsqueeze", value, _integers([2]))
-    spread = builder.emit("Tile", apart, _integers([1, 1, total // count, 1, 1]))
+    apart = builder.emit("Unsqueeze", value, [2])
+    spread = builder.emit("Tile", apart, [1, 1, total // count, 1, 1])
     rows = builder.emit("ShapeOf", value, output_type="i64")
-    first, *last = (builder.emit("Gather", rows, _integers(axes), _integers(0)) for axes in ([0], [2, 3]))
-    shape = builder.emit("Concat", first, _integers([total]), *last, axis=0)
+    first, *last = (builder.emit("Gather", rows, axes, 0) for axes in ([0], [2, 3]))
+    shape = builder.emit("Concat", first, [total], *last, axis=0)
     made: Value = builder.emit("Reshape", spread, shape, special_zero=False)
     return made
