@@ -28,7 +28,7 @@ def main(model: str, folder: str, precision: str) -> None:
     try:
         core.compile_model(source, "CPU", dict(properties, **callbacks))
     except (RuntimeError, TypeError):
-        # Releases before 2024.4 have no encryption.
+        # Releases before 2024.4 have no callbacks.
         core.compile_model(source, "CPU", properties)
     print(get_version())
 
