@@ -309,10 +309,11 @@ def graph_fragment(drawing: Drawing, *, id: str = "graph", is_whole_page: bool =
 def graph_section(drawing: Drawing, *, id: str, is_whole_page: bool = False) -> Html:
     """The graph without style sheet and script; see ``graph_fragment``."""
     rows = [element("tr", element("th", element("kbd", keys)), element("td", what)) for keys, what in _KEYS]
+    legend = element("details", element("summary", "Colours"), element("ul"), class_="legend")
     return element(
         "section",
         _bar(drawing),
-        element("div", element("canvas", tabindex=0, aria_label=_HINT), _folded_legend(), class_="view"),
+        element("div", element("canvas", tabindex=0, aria_label=_HINT), legend, class_="view"),
         element("aside", class_="details", hidden=True, aria_label="selected layer", tabindex=-1),
         element("div", class_="prints"),
         element("div", class_="said", aria_live="polite"),
@@ -368,10 +369,6 @@ def _bar(drawing: Drawing) -> Html:
 
 def _button(name: str, text: str, label: str | None = None) -> Html:
     return element("button", text, type="button", data_do=name, aria_label=label, title=label)
-
-
-def _folded_legend() -> Html:
-    return element("details", element("summary", "Colours"), element("ul"), class_="legend")
 
 
 @cache

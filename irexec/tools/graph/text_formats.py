@@ -168,10 +168,11 @@ _PLAIN = frozenset(" _-+.,:=?!/()[]*×·%")
 
 def mermaid(drawing: Drawing) -> str:
     """The text of a .mmd file."""
-    lines = [
-        "flowchart TD",
-        *nested_lines(drawing, partial(_mermaid_node, drawing), partial(_mermaid_begin, drawing), "end"),
-    ]
+
+    def begin(frame: DrawnFrame) -> list[str]:
+        return [f'subgraph {box_name(~frame.index)} ["{escaped(frame_label(drawing, frame))}"]']
+
+    lines = ["flowchart TD", *nested_lines(drawing, partial(_mermaid_node, drawing), begin, "end")]
     for edge in flat_edges(drawing):
         label = f'|"{escaped(edge.label)}"|' if edge.label else ""
         lines.append(f"  {box_name(edge.source)} -->{label} {box_name(edge.target)}")
@@ -183,10 +184,6 @@ def mermaid(drawing: Drawing) -> str:
     if severities & {"error", "warning"}:
         lines.append("  classDef marked stroke:#c62828,stroke-width:3px")
     return "\n".join([*lines, ""])
-
-
-def _mermaid_begin(drawing: Drawing, frame: DrawnFrame) -> tuple[str]:
-    return (f'subgraph {box_name(~frame.index)} ["{escaped(frame_label(drawing, frame))}"]',)
 
 
 def _mermaid_node(drawing: Drawing, item: int) -> str:

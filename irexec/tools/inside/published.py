@@ -39,17 +39,13 @@ def published(graph: Graph, name: str = "") -> Builder:
         UnsupportedError: the plugin has operations that are not known here; it names them.
         NodeError: a layer is not as its operation demands.
     """
-    unknown = sorted({node.type for node in graph.walk() if not is_published(node) and not _known(node)})
+    known = {*_RULES, *_KEPT, "Result", "Subgraph"}
+    unknown = sorted({node.type for node in graph.walk() if node.version in _PLUGIN and node.type not in known})
     if unknown:
         raise UnsupportedError(f"the transformed model has {', '.join(unknown)}, which irexec does not know")
     builder = Builder(name)
     _fill(builder, graph, {})
     return builder
-
-
-def _known(node: Node) -> bool:
-    is_result = node.type == "Result" or node.type == "Subgraph"
-    return node.type in _RULES or is_result or _RELAXED.fullmatch(node.version) is not None
 
 
 def _fill(
