@@ -126,12 +126,44 @@ def _of_node(
     except IrexecError as error:
         return (Unbounded(str(error)),) * len(node.outputs)
     known_inputs = [one for one in inputs if not isinstance(one, Unbounded)]
+    if node.type in _TRUNCATING and known_inputs[0] is not None and _is_whole(node.inputs[0], known, facts):
+        x = known_inputs[0]
+        known_inputs[0] = settled(floats(x.exact), np.ceil(floats(x.low)), np.floor(floats(x.high)), x.codes)
     if group and known_inputs[0] is not None:
         known_inputs[0] = quantised_by_groups(known_inputs[0], group, -2 if layer.attributes["transpose_a"] else -1)
     try:
         return read_as(codes, layer, known_inputs, operation_bounds)
     except OpError as error:
         return (Unbounded(str(error)),) * len(node.outputs)
+
+
+_TRUNCATING = ("Convert", "ConvertLike")
+_OF_WHOLE = {"Add", "Subtract", "Minimum", "Maximum", "Clamp", "Reshape", "Transpose", "Squeeze", "Unsqueeze"}
+"""Layers that make integers of integers."""
+_WHOLE_DEPTH = 8
+"""Layers in front of a conversion that are asked for integers."""
+
+
+def _is_whole(value: Value | None, known: Mapping[Value, Bound], facts: Mapping[Value, Fact], depth: int = 0) -> bool:
+    """Whether a floating-point tensor has integers alone, as behind a Round: rounded sums of them are integers, too."""
+    bound = None if value is None else known.get(value)
+    if value is None or isinstance(bound, Unbounded) or depth > _WHOLE_DEPTH:
+        return False
+    if bound is not None and bound.is_certain:
+        return bound.exact.dtype.kind in "iu" or bool((np.rint(floats(bound.exact)) == bound.exact).all())
+    node = value.node
+    if node.type in ("Round", "Floor", "Ceiling"):
+        return True
+    sources = node.inputs[: 1 if node.type in MOVES or node.type == "Clamp" else None]
+    if node.type == "Convert":
+        fact = None if sources[0] is None else facts.get(sources[0])
+        return fact is not None and fact.element is not None and fact.element.is_integer
+    limits = [float(node.attributes[end]) for end in ("min", "max") if end in node.attributes]
+    return (
+        node.type in _OF_WHOLE
+        and all(limit == np.rint(limit) for limit in limits)
+        and all(_is_whole(source, known, facts, depth + 1) for source in sources)
+    )
 
 
 def _loosened(node: Node, bound: Bound, known: Mapping[Value, Bound], algebra: Algebra, roundings: float) -> Bound:
@@ -327,6 +359,10 @@ def _fits(narrow: np.ndarray, wide: np.ndarray) -> bool:
     return bool(is_inside.all())
 
 
+_WHOLE = 2.0**53
+"""Integers up to this one are numbers of f64."""
+
+
 def _checked(layer: Layer, bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
     """The bounds after each tensor is stored in its element type, or is not, as the runtime likes."""
     if len(bounds) != len(layer.outputs):
@@ -366,11 +402,19 @@ def stored_in(bound: Interval, element: Element | None) -> Interval:
 
 
 def _stored_integers(bound: Interval, element: Element) -> Interval:
-    """The interval of integers. One that may not fit its type is open: see _of_integers."""
+    """The integers in an interval. One that may not fit its type, or f64, is open: see _of_integers."""
     if bound.exact.dtype.kind in "iu" and np.array_equal(bound.low, bound.high):
         return Interval.certain(bound.exact)
     least, most = element.limits
-    return bound.open_where((floats(bound.low) < least) | (floats(bound.high) > most))
+    ends = np.ceil(floats(bound.low)), np.floor(floats(bound.high))
+    is_inside = (ends[0] >= max(least, -_WHOLE)) & (ends[1] <= min(most, _WHOLE))
+    carrier = np.dtype(element.carrier)
+    with np.errstate(invalid="ignore"):
+        exact, low, high = (
+            np.where(is_inside, one.astype(carrier), carrier.type(limit))
+            for one, limit in ((np.rint(floats(bound.exact)), least), (ends[0], least), (ends[1], most))
+        )
+    return Interval(exact, low, high, bound.codes)
 
 
 def _nearest(element: Element, array: np.ndarray) -> np.ndarray:

@@ -102,6 +102,25 @@ def test_integers_that_may_leave_their_type_are_open() -> None:
     assert bound.outside(np.float32([0, 5, 100])).tolist() == [False, True, True]
 
 
+def test_a_number_near_an_integer_becomes_either() -> None:
+    """And sums of such integers are integers; one that may leave its type may be any element of it."""
+    x = opset.parameter([5], "f32", "x")
+    model = Model([opset.convert(x, destination_type="u8") + np.uint8(1)], [x])
+    numbers = np.array([2.5, 3, -0.5, 253.99999, 255.5])
+    bound = _bound_of(model, {"x": Interval(numbers, numbers - 1e-5, numbers + 1e-5)})
+    assert isinstance(bound, Interval) and bound.exact.dtype == np.uint8
+    assert bound.low.tolist() == [3, 3, 1, 254, 0] and bound.high.tolist() == [3, 4, 1, 255, 255]
+
+
+def test_integers_that_are_not_certain_are_no_indices() -> None:
+    x, data = opset.parameter([2], "f32", "x"), opset.parameter([4], "f32", "data")
+    index = opset.convert(x, destination_type="i64") + np.int64(1)
+    model = Model([opset.gather(data, index, np.int64(0))], [x, data])
+    near, numbers = np.array([0.99999999, 2.5]), np.float32([1, 2, 3, 4])
+    found = _bound_of(model, {"x": Interval(near, near - 1e-5, near + 1e-5), "data": Interval.certain(numbers)})
+    assert isinstance(found, Unbounded) and found.reason == "an index is not certain"
+
+
 def test_numbers_that_are_indices_must_be_certain() -> None:
     steps, parents = opset.parameter([3, 1, 2], "f32", "steps"), opset.parameter([3, 1, 2], "f32", "parents")
     model = Model([opset.gather_tree(steps, parents, np.float32([3]), np.float32(9))], [steps, parents])

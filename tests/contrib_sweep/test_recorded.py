@@ -61,7 +61,7 @@ _WITHOUT_BOUNDS = {
     "MatMulBlockQuantizedFp8Weight": "how large numbers become those of few bits is open",
     "MurmurHash3": "integers that do not fit their type",
     "NGramHashMapping": "integers that do not fit their type",
-    "RelativePositionBias": "an edge of a conversion is not certain",
+    "RelativePositionBias": "an index is not certain",
     "VarlenNGramHashMapping": "integers that do not fit their type",
 }
 _LESS_EXACT = {("QMoE", 3): "products of rows that are rounded to 8 bits"}

@@ -14,10 +14,10 @@ from irexec.schema.shape_rules import align, alignment
 
 @rule("Convert", "ConvertLike")
 def converted(layer: Layer, x: Interval, *like: Interval) -> Bound:
-    """A number in another floating-point type is rounded, or kept; an integer is what lies nearer to zero.
+    """A number in another floating-point type is rounded, or kept; an integer is what lies nearer to zero, of each end.
 
-    A number that no element of the integer type is near to has no bound: C leaves it undefined, and runtimes saturate,
-    wrap, or give the smallest integer.
+    Where a number may lie beyond the integer type every element of it is allowed: C leaves it undefined, and runtimes
+    saturate, wrap, or give the smallest integer.
     """
     return _converted(layer.element, layer, x, [one.exact for one in like])
 
@@ -48,14 +48,16 @@ def _converted(element: Element | None, layer: Layer, x: Interval, others: list[
             return Unbounded("how large numbers become those of few bits is open")
         values = floats(x.exact), floats(x.low), floats(x.high)
         return layer.algebra.rounded(settled(*values))
-    if not x.is_certain or element.kind not in ("signed", "unsigned") or element.bits < 8:
+    if element.kind not in ("signed", "unsigned") or element.bits < 8 or x.exact.dtype.kind not in "fiub":
         return Unbounded("an edge of a conversion is not certain")
     with np.errstate(all="ignore"):
         exact = layer.run(x.exact, *others)[0]
     limits = np.iinfo(element.carrier)
-    given = floats(x.exact)
-    is_open = ~((given > float(limits.min) - 1) & (given < float(limits.max)))
-    return Interval(exact, np.where(is_open, limits.min, exact), np.where(is_open, limits.max, exact))
+    low, high = floats(x.low), floats(x.high)
+    is_open = ~((low > float(limits.min) - 1) & (high < float(limits.max) + 1))
+    with np.errstate(invalid="ignore"):
+        least, most = (exact if x.is_certain else np.trunc(end).astype(exact.dtype) for end in (x.low, x.high))
+    return Interval(exact, np.where(is_open, limits.min, least), np.where(is_open, limits.max, most))
 
 
 @rule("FakeQuantize")

@@ -14,7 +14,7 @@ import numpy as np
 
 from irexec.analysis.evaluate import rounded
 from irexec.bounds import EDGES, Arithmetic, Interval, Unbounded, graph_bounds, stored_in, unrounded
-from irexec.bounds.interval import Algebra
+from irexec.bounds.interval import Algebra, floats
 from irexec.dtypes.elements import BF16, F16, F32, F64, Element
 from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
@@ -37,6 +37,8 @@ _DECOMPRESSING = MOVES | {"Constant", "Convert", "Subtract", "Multiply", "Add", 
 """Types of the layers that make weights from their stored codes."""
 AT_EDGES = 1 / 64
 """Share of the elements of a tensor that may be wider, where an edge decides in their region."""
+_ONE_OF_TWO = 1 / 2
+"""Likewise, of integers that are one of two neighbours."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +91,17 @@ class Beside:
     def is_narrow(self, mask: np.ndarray, by_edges: bool = True) -> bool:
         """Whether the interval says something about the elements of a mask: its radius is small beside their spread.
 
-        With ``by_edges`` few elements may be wider, where an edge decides.
+        With ``by_edges`` few elements may be wider, where an edge decides. Of integers that an edge leaves two of, half
+        may be: each of the others has one value, so that a fault shows there.
         """
         if isinstance(self.bound, Unbounded) or self.bound.exact.dtype.kind not in "fiub":
             return False
-        wide = int(np.count_nonzero(self.bound.radius[mask] > self.limit))
-        return wide == 0 or (by_edges and self.has_edges and wide <= AT_EDGES * self.actual.size)
+        is_wide = self.bound.radius[mask] > self.limit
+        if not (by_edges and self.has_edges):
+            return not is_wide.any()
+        width = (floats(self.bound.high) - floats(self.bound.low))[mask]
+        is_one_of_two = self.bound.exact.dtype.kind in "iu" and bool((width[is_wide] <= 1).all())
+        return int(np.count_nonzero(is_wide)) <= (_ONE_OF_TWO if is_one_of_two else AT_EDGES) * self.actual.size
 
     def judged(self) -> JudgedLayer:
         """The judgement by this interval alone."""

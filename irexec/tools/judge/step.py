@@ -158,7 +158,8 @@ class Step:
     def fused(self) -> tuple[JudgedLayer, ...]:
         """Tensors outside of their intervals in runs that observe less.
 
-        Empty unless the results of the model differ from irexec's, and change with what is observed.
+        Empty unless the results of the model differ from irexec's, and change with what is observed. Runtimes fuse the
+        layers between tensors of levels, which are therefore observed alone first.
         """
         changed = self.changed
         inner = [value for value in self.runs.values if value in self.seen and value not in self.runs.results]
@@ -174,7 +175,11 @@ class Step:
         def observe(values: Sequence[Value]) -> Tensors:
             return self.runs.observed(values, self.index + 1)[self.index]
 
-        return tuple(_fused_fault(self.evidence, inner, observe, is_wrong, is_the_model))
+        levels = [value for value in inner if self.seen[value].dtype.kind in "iu" and self.seen[value].itemsize <= 2]
+        return tuple(
+            (levels and _fault_in(self.evidence, observe(levels), is_the_model, None))
+            or _fused_fault(self.evidence, inner, observe, is_wrong, is_the_model)
+        )
 
     @cached_property
     def changed(self) -> list[Value]:
@@ -240,14 +245,20 @@ def _fused_fault(
     for radius in _RADII:
         around = _around(evidence, inner[high - 1].node, radius)
         seen = [value for value in inner if value.node not in around]
-        given = observe(seen)
-        if not is_the_model(given):
-            continue
-        later = [value for value in given if value.node.type not in ("Parameter", "Constant")]
-        wide = [value for value in later if around & set(evidence.region(value, given))]
-        if found := [one for one in judged(evidence, given, wide) if one.state == "outside"]:
+        if found := _fault_in(evidence, observe(seen), is_the_model, around):
             return found
     return []
+
+
+def _fault_in(
+    evidence: Evidence, given: Tensors, is_the_model: Callable[[Tensors], bool], around: set[Node] | None
+) -> list[JudgedLayer]:
+    """The tensors outside of their intervals in a run: of all regions, or of those with layers of ``around``."""
+    if not is_the_model(given):
+        return []
+    later = [value for value in given if value.node.type not in ("Parameter", "Constant")]
+    wide = [value for value in later if around is None or around & set(evidence.region(value, given))]
+    return [one for one in judged(evidence, given, wide) if one.state == "outside"]
 
 
 def _around(evidence: Evidence, node: Node, radius: int) -> set[Node]:

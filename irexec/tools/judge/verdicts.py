@@ -62,7 +62,7 @@ def _judgement(step: Step) -> Judgement:
     return Judgement(
         runs.side.label, runs.options.runtime, version, step.arithmetic,
         found.verdict, f"{small}{found.sentence}", tuple(found.at), step.judged,
-        tuple(value.name for value in step.differing), (*_notes(step), *_saturation(step, found)),
+        tuple(value.name for value in step.differing), (*_notes(step), *_of_integer_kernels(step, found)),
         step=step.index + 1, steps=len(runs.steps), severity=severity, hidden=_hidden(step),
     )  # fmt: skip
 
@@ -99,14 +99,21 @@ def _notes(step: Step) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _saturation(step: Step, found: Found) -> Iterator[str]:
-    """The known reason of products of levels that the low-precision kernels of OpenVINO saturate on some processors."""
-    runs = step.runs
-    if not (runs.opponent.is_openvino and (runs.options.properties or {}).get("LP_TRANSFORMS_MODE") == "YES"):
+def _of_integer_kernels(step: Step, found: Found) -> Iterator[str]:
+    """Known reasons of values outside where a runtime computes in integers: products of bytes that ONNX Runtime and the
+    low precision of OpenVINO saturate on some processors, and ONNX Runtime's QLinearSoftmax."""
+    options, model = step.runs.options, step.runs.side.model
+    is_low = (options.properties or {}).get("LP_TRANSFORMS_MODE") == "YES"
+    who = {"onnxruntime": "ONNX Runtime", "openvino": "the CPU plugin" if is_low else ""}.get(options.runtime)
+    if not who:
         return
-    named = {one.layer.tensor for one in found.at if one.state == "outside"}
-    if any(products_of_bytes(runs.side.model, [value.node for value in step.seen if value.name in named])):
-        yield f"the CPU plugin {IN_16_BITS}; weights of 7 bits avoid it"
+    named = {name for one in found.at if one.state == "outside" for name in (one.layer.name, *one.region)}
+    nodes = [node for node in model.nodes if node.name in named]
+    if any(products_of_bytes(model, nodes)):
+        yield f"{who} {IN_16_BITS}; weights of 7 bits avoid it"
+    types = {node.type for node in nodes}
+    if options.runtime == "onnxruntime" and {"Softmax", "Round", "Convert"} <= types:
+        yield "ONNX Runtime computes a Softmax between quantised tensors by a table of integers, and may be a level off"
 
 
 def _outside(step: Step) -> Found | None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import irexec
+from irexec.analysis.builder import packed
 from irexec.analysis.model import Model
 from irexec.bounds import evaluate
 from irexec.bounds.registry import rule_of
@@ -367,3 +368,31 @@ def test_inputs_that_fit_only_the_branch_that_they_take(tmp_path: Path) -> None:
         inputs = {"x": np.ones((1, size), np.float32), "c": np.array(takes)}
         found = judge(path, inputs, runtime="onnxruntime")
         assert (found.verdict, found.layers[0].state) == ("agrees", "inside"), found.sentence
+
+
+def quantised() -> Model:
+    """A product of bytes as a converted QLinearMatMul has it: the result is a u8."""
+    rng = np.random.default_rng(3)
+    b = irexec.Builder("m")
+    x = b.parameter("u8", (4, 16), "x")
+    data = b.emit("Subtract", b.emit("Convert", x, destination_type="f32"), np.float32(120), name="data")
+    weights = b.emit("Convert", rng.integers(-127, 128, (16, 6)).astype(np.int8), destination_type="f32")
+    scaled = b.emit("Multiply", b.emit("MatMul", data, weights, name="product"), np.float32(0.0021), name="scaled")
+    level = b.emit("Add", b.emit("Round", scaled, mode="half_to_even"), np.float32(128))
+    level = b.emit("Clamp", level, min=0.0, max=255.0)
+    b.result(b.emit("Convert", level, destination_type="u8", name="level"))
+    return b.model()
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_levels_of_integers_have_a_bound(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A runtime with products of integers shows the levels alone, of which rounding moves few by one."""
+
+    def rescaled(model: Model, values: Sequence[Value]) -> None:
+        for node in model.nodes:
+            if node.constant is not None and node.array.dtype == np.float32 and node.array == np.float32(0.0021):
+                node.constant = packed(node.array * np.float32(1 + 0.02 * size), irexec.f32)
+
+    inputs = {"x": np.random.default_rng(4).integers(0, 256, (4, 16)).astype(np.uint8)}
+    found = judge(quantised(), inputs, runtime=plant(monkeypatch, rescaled))
+    assert found.verdict == ("bug" if size else "agrees"), found.sentence
