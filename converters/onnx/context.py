@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import onnx
@@ -18,7 +18,12 @@ from irexec.ir.constants import Constant
 from irexec.ir.dims import Size, is_static
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
+from irexec.schema.opdef import Rank
 
+Vector = Annotated[Value, Rank(1)]
+Matrix = Annotated[Value, Rank(2)]
+Tensor3 = Annotated[Value, Rank(3)]
+Tensor4 = Annotated[Value, Rank(4)]
 T = TypeVar("T", bound=Size)
 Capture = Callable[[Value], Value]
 _LISTS = {"Unsqueeze": 1, "Tile": 1, "Pad": 1, "Roll": 1, "Broadcast": 1}
@@ -40,6 +45,13 @@ class _Sizes(tuple[T, ...]):
         if isinstance(index, int) and not -len(self) <= index < len(self):
             raise OpError(f"{self.what} has rank {len(self)}, axis {index} does not exist")
         return super().__getitem__(index)
+
+
+def required(value: Value | None, message: str) -> Value:
+    """The value; raises OpError with ``message`` if it is None."""
+    if value is None:
+        raise OpError(message)
+    return value
 
 
 class TranslationContext:
@@ -151,6 +163,14 @@ class TranslationContext:
             raise NotKnownError(f"the shape of {what}, {self.fact(value)}, must be known when the model is converted")
         return _Sizes(found, what)
 
+    def static_size(self, value: Value, axis: int, what: str = "an input") -> int:
+        """The size of one axis; raises OpError if it is not known."""
+        size = self.sizes(value, what)[axis]
+        if not isinstance(size, int):
+            text = f"axis {axis} of {what}, {self.fact(value)}, must be known when the model is converted"
+            raise NotKnownError(text)
+        return size
+
     def shape_if_known(self, value: Value) -> tuple[int, ...] | None:
         """The shape of a value; None if a size is not known."""
         shape = self.fact(value).shape
@@ -163,6 +183,13 @@ class TranslationContext:
         found = self.fact(value).known
         return found if found is not None else self.builder.constant_array(value)
 
+    def array(self, value: Value | None, what: str) -> np.ndarray:
+        """The elements of a value, also of a large constant; raises OpError if they are not known."""
+        found = self.known(value)
+        if found is None:
+            raise NotKnownError(f"{what} must be known when the model is converted")
+        return found
+
     def ints_if_known(self, value: Value | None) -> tuple[int, ...] | None:
         """The elements of an integer tensor, flattened; None if they are not known."""
         found = self.known(value)
@@ -170,10 +197,7 @@ class TranslationContext:
 
     def ints(self, value: Value | None, what: str) -> tuple[int, ...]:
         """The elements of an integer tensor, flattened; raises OpError if they are not known."""
-        found = self.ints_if_known(value)
-        if found is None:
-            raise NotKnownError(f"{what} must be known when the model is converted")
-        return found
+        return tuple(int(v) for v in self.array(value, what).ravel().tolist())
 
     def integer(self, value: Value | None, what: str) -> int:
         """The only element of an integer tensor; raises OpError if it is not known, or if there is not one element."""
@@ -201,7 +225,7 @@ class TranslationContext:
         """Slices along an axis, converted to another element type: before, if OpenVINO does not move the data."""
         if self.element(value).name in NOT_MOVED:
             value = self.convert(value, to)
-        return self.convert(self.emit("Gather", value, indices, self.constant(axis)), to)
+        return self.convert(self.gather(value, indices, axis), to)
 
     def reshape(self, value: Value, shape: Sequence[int]) -> Value:
         """The value reshaped; one size may be -1. A constant stays a constant with the same bytes."""
@@ -228,6 +252,37 @@ class TranslationContext:
             sizes.insert(axis, 1)
         return self.reshape(value, sizes)
 
+    def stacked(self, parts: Iterable[Value], axis: int) -> Value:
+        """Values of one shape along a new axis."""
+        return self.emit("Concat", *(self.unsqueeze(part, [axis]) for part in parts), axis=axis)
+
+    def unstacked(self, value: Value, axis: int, count: int) -> list[Value]:
+        """The slices along an axis of size ``count``, without the axis."""
+        return [self.emit("Squeeze", part, [axis]) for part in self.split(value, axis, count)]
+
+    def gather(self, value: Value, indices: Any, axis: int) -> Value:
+        """The elements at indices of an axis: a Value, or a list of integers."""
+        return self.emit("Gather", value, indices, self.constant(axis))
+
+    def slice(self, value: Value, begin: int | Value, end: int | Value | None, axis: int) -> Value:
+        """The elements of an axis from ``begin`` to ``end``, None for its end; Values are vectors of one element."""
+        stop = end if isinstance(end, Value) else [1 << 31 if end is None else end]
+        return self.emit("Slice", value, begin if isinstance(begin, Value) else [begin], stop, [1], [axis])
+
+    def split(self, value: Value, axis: int, count: int) -> list[Value]:
+        """The value as ``count`` parts of one size along an axis."""
+        return list(self.emit("Split", value, self.constant(axis), num_splits=count))
+
+    def added(self, value: Value, *others: Value | None) -> Value:
+        """The sum of a value and those of the others that are given."""
+        for other in others:
+            value = value if other is None else self.emit("Add", value, other)
+        return value
+
+    def reshape_as(self, value: Value, like: Value) -> Value:
+        """The value in the shape of another one, which is read at run time."""
+        return self.emit("Reshape", value, self.shape_of(like), special_zero=False)
+
     def scalar(self, value: Value) -> Value:
         """A tensor of one element as a scalar."""
         return value if self.fact(value).rank == 0 else self.reshape(value, ())
@@ -238,7 +293,7 @@ class TranslationContext:
 
     def size(self, value: Value, axis: int) -> Value:
         """The size of one axis as an i64 scalar."""
-        return self.emit("Gather", self.shape_of(value), self.constant(axis), self.constant(0))
+        return self.gather(self.shape_of(value), self.constant(axis), 0)
 
     def full(self, fill: Value, shape: Value) -> Value:
         """A tensor of a shape whose elements are all ``fill``."""

@@ -40,6 +40,12 @@ MAX_UNROLLED = 10_000
 """Maximum number of steps of an algorithm, or of tensors in a sequence, that become layers of their own."""
 
 
+def check_convertible(condition: bool, what: str) -> None:
+    """Raise ConversionError, for a sound model, unless ``condition`` holds; ``what`` begins the message."""
+    if not condition:
+        raise ConversionError(f"{what} cannot be converted", unsupported=True)
+
+
 def check_unrolled(count: int, what: str) -> None:
     """Raise OpError unless this number of steps may become layers; ``what`` begins the message."""
     if not 0 <= count <= MAX_UNROLLED:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
 from converters.onnx.algorithms.expression import Expression, arange, positions
-from converters.onnx.context import TranslationContext
+from converters.onnx.context import TranslationContext, required
 from converters.onnx.graphs import check_generated
 from irexec.dtypes.elements import BOOLEAN, F32, I64, Element
-from irexec.errors import OpError
+from irexec.errors import OpError, check
 from irexec.ir.dims import Size
 from irexec.ir.graph import Value
 
@@ -88,20 +87,18 @@ def rotate(ctx: TranslationContext, x: Value, cos: Value, sin: Value, interleave
     size = ctx.sizes(x)[3]
     if isinstance(size, int):
         width = width or size
-        if width > size or width % 2:
-            raise OpError(f"{width} elements of a head of {size} cannot be rotated")
+        check(width <= size and width % 2 == 0, f"{width} elements of a head of {size} cannot be rotated")
     rotated, rest = (x, None) if width in (0, size) else ctx.emit("VariadicSplit", x, ctx.constant(3), [width, -1])
     if interleaved:
         pairs = ctx.emit("Reshape", rotated, [0, 0, 0, -1, 2], special_zero=True)
-        halves = [ctx.emit("Squeeze", half, [4]) for half in ctx.emit("Split", pairs, ctx.constant(4), num_splits=2)]
+        halves = ctx.unstacked(pairs, 4, 2)
     else:
-        halves = list(ctx.emit("Split", rotated, ctx.constant(3), num_splits=2))
+        halves = ctx.split(rotated, 3, 2)
     first, second = (Expression(ctx, half) for half in halves)
     c, s = (Expression(ctx, ctx.unsqueeze(cache, [1])) for cache in (cos, sin))
     results = [(first * c - second * s).value, (first * s + second * c).value]
     if interleaved:
-        together = ctx.emit("Concat", *(ctx.unsqueeze(part, [4]) for part in results), axis=4)
-        y = ctx.emit("Reshape", together, [0, 0, 0, -1], special_zero=True)
+        y = ctx.emit("Reshape", ctx.stacked(results, 4), [0, 0, 0, -1], special_zero=True)
     else:
         y = ctx.emit("Concat", *results, axis=3)
     return y if rest is None else ctx.emit("Concat", y, rest, axis=3)
@@ -110,15 +107,35 @@ def rotate(ctx: TranslationContext, x: Value, cos: Value, sin: Value, interleave
 def angles(ctx: TranslationContext, places: Expression, *caches: Value) -> list[Value]:
     """The rows of tables of cosines and sines at these positions; a position that they do not have is an error."""
     inside = places.checked("positions in range", places >= 0, places < Expression(ctx, ctx.size(caches[0], 0)))
-    return [ctx.emit("Gather", cache, inside.value, ctx.constant(0)) for cache in caches]
+    return [ctx.gather(cache, inside.value, 0) for cache in caches]
 
 
-def rms_of_heads(ctx: TranslationContext, x: Value, weight: Value, epsilon: float) -> Value:
-    """Each head divided by the root of its mean square, times the weight, (size)."""
-    wide = Expression(ctx, ctx.convert(x, F32))
-    mean = Expression(ctx, ctx.emit("ReduceMean", (wide * wide).value, [3], keep_dims=True))
-    scaled = wide / (mean + epsilon).sqrt() * Expression(ctx, ctx.convert(weight, F32))
-    return scaled.to(ctx.element(x)).value
+def rotate_either(
+    ctx: TranslationContext, x: Value, tables: list[Value], heads: int, interleaved: int, width: int,
+    scale: float = 1.0,
+) -> Value:  # fmt: skip
+    """``rotate`` by tables of cosines and sines, then times the scale; the data may lack the axis of heads.
+
+    (batch, length, channels) have this number of ``heads``; if it is 0, a head is as long as its angles are for.
+    """
+    if flat := ctx.rank(x) == 3:
+        channels = ctx.sizes(x)[2]
+        if not heads and isinstance(channels, int):
+            heads = channels // max(2 * ctx.static_size(tables[0], -1, "the angles"), 1)
+        x = split_heads(ctx, x, heads)
+    y = rotate(ctx, x, *tables, bool(interleaved), width)
+    y = y if scale == 1.0 else ctx.emit("Multiply", y, ctx.constant(scale, y))
+    return join_heads(ctx, y) if flat else y
+
+
+def rotate_by_tables(
+    ctx: TranslationContext, pair: tuple[Value, Value], places: Expression, cos: Value | None, sin: Value | None,
+    interleaved: int,
+) -> list[Value]:  # fmt: skip
+    """Queries and keys rotated by the angles of their positions, as many elements as the tables are for."""
+    cos, sin = (required(table, "do_rotary needs cos_cache and sin_cache") for table in (cos, sin))
+    tables, width = angles(ctx, places, cos, sin), 2 * ctx.static_size(cos, 1, "cos_cache")
+    return [rotate(ctx, x, *tables, bool(interleaved), width) for x in pair]
 
 
 def repeat_heads(
@@ -138,20 +155,15 @@ def repeat_heads(
     """
     have = ctx.sizes(x)[1] if have is None else have
     if isinstance(heads, int) and isinstance(have, int):
-        if have < 1 or heads % have:
-            raise OpError(f"{heads} query heads cannot share the heads of {ctx.fact(x)}")
+        check(have >= 1 and heads % have == 0, f"{heads} query heads cannot share the heads of {ctx.fact(x)}")
         check_generated((heads,), I64, "the indices of shared heads")
-        return (
-            x
-            if have == heads
-            else ctx.emit("Gather", x, ctx.constant(np.arange(heads) // max(heads // have, 1)), ctx.constant(1))
-        )
+        return x if have == heads else ctx.gather(x, ctx.constant(np.arange(heads) // max(heads // have, 1)), 1)
     if like is None:
         raise OpError(f"the number of heads of {ctx.fact(x)} is not known")
     count = ctx.size(like, 1)
     share = ctx.emit("Divide", count, ctx.size(x, 1))
-    index = ctx.emit("Divide", arange(ctx, 0, Expression(ctx, count), I64).value, share)
-    return ctx.emit("Gather", x, index, ctx.constant(1))
+    index = ctx.emit("Divide", arange(ctx, 0, Expression(ctx, count)).value, share)
+    return ctx.gather(x, index, 1)
 
 
 def with_past(ctx: TranslationContext, past: Value | None, x: Value) -> Value:
@@ -164,7 +176,7 @@ def inserted(ctx: TranslationContext, cache: Value, new: Value, before: Expressi
         before = before.unsqueeze(1, 2, 3)
     position = before + positions(ctx, new, 2).unsqueeze(0, 1, 3)
     index = ctx.full(position.value, ctx.shape_of(new))
-    return cast("Value", ctx.emit("ScatterElementsUpdate", cache, index, new, ctx.constant(2), version=3))
+    return ctx.emit("ScatterElementsUpdate", cache, index, new, ctx.constant(2), version=3)
 
 
 def visible(
@@ -188,7 +200,7 @@ def visible(
 
 def attend(
     ctx: TranslationContext, heads: Heads, mask: Mask, scale: float | None, causal: bool = False,
-    sink: Value | None = None,
+    sink: Value | None = None, softcap: float = 0.0,
 ) -> Value:  # fmt: skip
     """IR's attention, with 0 in place of NaN for a query without keys.
 
@@ -196,11 +208,14 @@ def attend(
         ctx, heads, mask, scale: the attention.
         causal: query i sees keys up to i.
         sink: one more score of each head, (1, heads, 1, 1), which adds to the sum of softmax and has no value.
+        softcap: the limit of the scores, which IR's attention lacks; 0 for none.
     """
+    if softcap:
+        return Scores(ctx, heads, mask, scale, softcap, sink=sink).stages()[0]
     kind = ctx.element(heads.query)
     merged = mask.merged(ctx, kind)
     if scale is None and sink is not None:
-        scale = _head_size(ctx, heads.query) ** -0.5
+        scale = ctx.static_size(heads.query, 3, "the queries") ** -0.5
     factor = None if scale is None else ctx.constant(scale, kind)
     if factor is not None and merged is None:
         merged = ctx.constant(0, kind)
@@ -210,13 +225,6 @@ def attend(
     )
     without_keys = None if sink is not None else _rows_without_keys(ctx, mask, kind)
     return y if without_keys is None else without_keys.select(0, Expression(ctx, y)).value
-
-
-def _head_size(ctx: TranslationContext, query: Value) -> int:
-    size = ctx.sizes(query)[3]
-    if not isinstance(size, int):
-        raise OpError(f"the size of the heads of {ctx.fact(query)} is not known")
-    return size
 
 
 def _rows_without_keys(ctx: TranslationContext, mask: Mask, kind: Element) -> Expression | None:
@@ -268,18 +276,18 @@ class Scores:
         if without_keys is not None:
             weights = without_keys.select(0, weights)
         weights = weights.to(kind)
-        y = ctx.emit("MatMul", weights.value, self.heads.value, transpose_a=False, transpose_b=False)
+        y = ctx.emit("MatMul", weights.value, self.heads.value)
         return y, [scores.value, capped.value, masked.value, weights.value]
 
     def _softmax(self, scores: Value) -> Value:
         """Softmax over the keys; the sink, (1, heads, 1, 1), is one more score, whose weight is left out."""
         ctx = self.ctx
         if self.sink is None:
-            return cast("Value", ctx.emit("Softmax", scores, axis=-1))
-        rows = ctx.emit("Slice", ctx.shape_of(scores), [0], [3], [1], [0])
+            return ctx.emit("Softmax", scores, axis=-1)
+        rows = ctx.slice(ctx.shape_of(scores), 0, 3, 0)
         column = ctx.full(ctx.convert(self.sink, ctx.element(scores)), ctx.emit("Concat", rows, [1], axis=0))
         weights = ctx.emit("Softmax", ctx.emit("Concat", scores, column, axis=3), axis=3)
-        return cast("Value", ctx.emit("Slice", weights, [0], [-1], [1], [3]))
+        return ctx.slice(weights, 0, -1, 3)
 
     def _scaled(self, kind: Element) -> tuple[Value, Value]:
         """Queries and keys, each times the square root of the scale; the queries take a negative sign."""

@@ -114,10 +114,12 @@ class Expression:
     def ceil(self) -> Expression:
         return self._of("Ceiling")
 
-    def select(self, then: Expression | float, otherwise: Expression) -> Expression:
-        """``then`` where this boolean is true, else ``otherwise``."""
-        first = then.value if isinstance(then, Expression) else self.ctx.constant(then, otherwise.value)
-        return Expression(self.ctx, self.ctx.emit("Select", self.value, first, otherwise.value))
+    def select(self, then: Expression | float, otherwise: Expression | float) -> Expression:
+        """``then`` where this boolean is true, else ``otherwise``; one of them is an Expression."""
+        sides = (then, otherwise)
+        like = next(side.value for side in sides if isinstance(side, Expression))
+        values = (side.value if isinstance(side, Expression) else self.ctx.constant(side, like) for side in sides)
+        return Expression(self.ctx, self.ctx.emit("Select", self.value, *values))
 
     def settled(self) -> Expression:
         """A constant if the elements are known during conversion; the layers that computed it are then unused."""
@@ -127,9 +129,9 @@ class Expression:
     def to(self, element: Element) -> Expression:
         return Expression(self.ctx, self.ctx.convert(self.value, element))
 
-    def sum(self, axis: int) -> Expression:
-        """The sum along an axis, which is kept with size 1."""
-        return Expression(self.ctx, self.ctx.emit("ReduceSum", self.value, [axis], keep_dims=True))
+    def sum(self, axis: int, *, keep: bool = True) -> Expression:
+        """The sum along an axis, which is kept with size 1 unless ``keep`` is false."""
+        return Expression(self.ctx, self.ctx.emit("ReduceSum", self.value, [axis], keep_dims=keep))
 
     def sqrt(self) -> Expression:
         return self._of("Sqrt")
@@ -142,6 +144,9 @@ class Expression:
 
     def tanh(self) -> Expression:
         return self._of("Tanh")
+
+    def sigmoid(self) -> Expression:
+        return self._of("Sigmoid")
 
     def cos(self) -> Expression:
         return self._of("Cos")
@@ -172,7 +177,7 @@ class Expression:
         axis = max(ctx.rank(self.value) - 1, 0)
         whole = self if ctx.rank(self.value) else self.unsqueeze(0)
         size = Expression(ctx, ctx.size(whole.value, axis))
-        index = is_sound.select(arange(ctx, 0, size, I64), size).value
+        index = is_sound.select(arange(ctx, 0, size), size).value
         name = f"{ctx.name}/{what}"
         operands = whole.value, ctx.full(index, ctx.shape_of(whole.value)), whole.value, ctx.constant(axis)
         found = ctx.builder.emit("ScatterElementsUpdate", *operands, version=3, name=name)
@@ -182,17 +187,17 @@ class Expression:
         return self._with("MatMul", self, other)
 
 
-def arange(ctx: TranslationContext, start: Expression | int, stop: Expression, element: Element) -> Expression:
+def arange(
+    ctx: TranslationContext, start: Expression | int, stop: Expression | int, element: Element = I64
+) -> Expression:
     """The integers from ``start`` to ``stop`` (excluded), both i64, converted to ``element``."""
-    first = start.value if isinstance(start, Expression) else ctx.constant(start)
-    return Expression(
-        ctx, ctx.convert(ctx.emit("Range", first, stop.value, ctx.constant(1), output_type="i64"), element)
-    )
+    ends = [end.value if isinstance(end, Expression) else ctx.constant(end) for end in (start, stop)]
+    return Expression(ctx, ctx.convert(ctx.emit("Range", *ends, ctx.constant(1), output_type="i64"), element))
 
 
 def positions(ctx: TranslationContext, x: Value, axis: int) -> Expression:
     """The indices along an axis of ``x``, 0 to its size - 1, as i64."""
-    return arange(ctx, 0, Expression(ctx, ctx.size(x, axis)), I64)
+    return arange(ctx, 0, Expression(ctx, ctx.size(x, axis)))
 
 
 Binary = Callable[[TranslationContext, Value, Value], Any]

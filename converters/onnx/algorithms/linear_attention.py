@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal
 
 from converters.onnx.algorithms.attention import repeat_heads
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.body_builder import BodyBuilder, IterationResult, IterationSlice, build_loop
 from converters.onnx.context import TranslationContext
 from irexec.dtypes.elements import F32
-from irexec.errors import OpError
+from irexec.errors import OpError, check
 from irexec.ir.graph import Value
 
 UpdateRule = Literal["linear", "gated", "delta", "gated_delta"]
@@ -128,8 +128,7 @@ def packed_linear_attention(
     decay, beta = needed(rule, decay, beta)
     queries, keys = heads
     key_size, value_size = _last_size(ctx, query, "query") // queries, _last_size(ctx, value, "value") // keys
-    if key_size < 1:
-        raise OpError(f"the queries {ctx.fact(query)} have no elements for {queries} heads")
+    check(key_size >= 1, f"the queries {ctx.fact(query)} have no elements for {queries} heads")
     stored = _last_size(ctx, key, "key") // key_size
     if stored < 1 or keys % stored:
         raise OpError(f"the keys {ctx.fact(key)} have {stored} heads of {key_size}, expected a divisor of {keys}")
@@ -170,7 +169,7 @@ def repeat_along(ctx: TranslationContext, x: Value, axis: int, count: int) -> Va
 
 def split_last(ctx: TranslationContext, x: Value, sizes: Sequence[int]) -> Value:
     """(batch, time, channels) in f32, with the last axis split into several."""
-    return cast("Value", ctx.emit("Reshape", ctx.convert(x, F32), [0, 0, *sizes], special_zero=True))
+    return ctx.emit("Reshape", ctx.convert(x, F32), [0, 0, *sizes], special_zero=True)
 
 
 def _last_size(ctx: TranslationContext, x: Value, what: str) -> int:

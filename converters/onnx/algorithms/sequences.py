@@ -25,13 +25,13 @@ class Sequences:
         error."""
         self.ctx, self.tokens = ctx, tokens
         given, count = Expression(ctx, ctx.convert(bounds, I64)), ctx.unsqueeze(ctx.size(tokens, 0), [0])
-        before = ctx.emit("Slice", given.value, [0], [-2], [1], [0])
+        before = ctx.slice(given.value, 0, -2, 0)
         low = Expression(ctx, ctx.emit("Concat", [0], before, count, axis=0))
         first = positions(ctx, given.value, 0).equals(0)
         high = first.select(0, Expression(ctx, count))
         wide = given.checked("sequences in order", given >= low, given <= high).value
-        self.starts = Expression(ctx, ctx.emit("Slice", wide, [0], [-1], [1], [0]))
-        ends = Expression(ctx, ctx.emit("Slice", wide, [1], [1 << 31], [1], [0]))
+        self.starts = Expression(ctx, ctx.slice(wide, 0, -1, 0))
+        ends = Expression(ctx, ctx.slice(wide, 1, None, 0))
         self.lengths = ends - self.starts
         index = positions(ctx, tokens, 0)
         ended = (ends.unsqueeze(0) <= index.column()).to(I64)
@@ -41,29 +41,29 @@ class Sequences:
 
     def of_owner(self, values: Expression) -> Expression:
         """The value of the sequence of each token."""
-        return Expression(self.ctx, self.ctx.emit("Gather", values.value, self.owner.value, self.ctx.constant(0)))
+        return Expression(self.ctx, self.ctx.gather(values.value, self.owner.value, 0))
 
     def rows(self, x: Value, index: Expression) -> Expression:
         """Rows of data with one row per token; indices out of range are those of the first or last row."""
         last = Expression(self.ctx, self.ctx.size(x, 0)) - 1
         inside = index.maximum(0).minimum(last)
-        return Expression(self.ctx, self.ctx.emit("Gather", x, inside.value, self.ctx.constant(0)))
+        return Expression(self.ctx, self.ctx.gather(x, inside.value, 0))
 
     def longest(self) -> Expression:
         return Expression(self.ctx, self.ctx.emit("ReduceMax", self.lengths.value, [0], keep_dims=False))
 
     def padded(self, x: Value, length: Expression) -> Value:
         """(tokens, ...) as (batch, length, ...); what follows a sequence is not defined."""
-        steps = arange(self.ctx, 0, length, I64)
+        steps = arange(self.ctx, 0, length)
         return self.rows(x, self.starts.column() + steps).value
 
     def packed(self, x: Value, length: Expression) -> Value:
         """(batch, length, ...) as (tokens, ...)."""
         ctx = self.ctx
-        rest = ctx.emit("Slice", ctx.shape_of(x), [2], [1 << 31], [1], [0])
+        rest = ctx.slice(ctx.shape_of(x), 2, None, 0)
         flat = ctx.emit("Reshape", x, ctx.emit("Concat", [-1], rest, axis=0), special_zero=False)
         index = self.owner * length + self.local
-        return cast("Value", ctx.emit("Gather", flat, index.value, ctx.constant(0)))
+        return ctx.gather(flat, index.value, 0)
 
     def at(self, x: Value, local: Expression, states: Value, length: int) -> Expression:
         """Rows of (tokens, channels) at positions of the sequence of each token; negative ones are in states (batch,
@@ -88,4 +88,4 @@ class Sequences:
         width = self.ctx.sizes(states)[-1]
         if not isinstance(width, int):
             raise OpError(f"the last size of {self.ctx.fact(states)} is not known")
-        return cast("Value", self.ctx.emit("Reshape", states, [-1, width], special_zero=False))
+        return cast("Value", self.ctx.reshape(states, [-1, width]))

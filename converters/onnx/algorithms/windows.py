@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import TranslationContext
 from irexec.errors import OpError
 from irexec.ir.graph import Value
@@ -137,3 +138,25 @@ def convolve(ctx: TranslationContext, x: Value, w: Value, group: int, windows: W
     if group == 1:
         return ctx.emit("Convolution", x, w, **windows.attributes())
     return ctx.emit("GroupConvolution", x, grouped_weights(ctx, w, group, transposed=False), **windows.attributes())
+
+
+def causal_convolution(
+    ctx: TranslationContext, x: Value, w: Value, bias: Value | None, past: Value | None, activation: str,
+    dilation: int = 1,
+) -> tuple[Value, Value, Value, Expression]:  # fmt: skip
+    """A depthwise convolution of (batch, channels, time) after the past state, or zeros.
+
+    Returns:
+        The result, the last values as the new state, the data after the state, and the length of the state, (1).
+    """
+    length = ((Expression(ctx, ctx.size(w, 2)) - 1) * dilation).unsqueeze(0).settled()
+    if past is not None:
+        padded = ctx.emit("Concat", past, x, axis=2)
+    else:
+        begins = Expression(ctx, ctx.emit("Concat", [0, 0], length.value, axis=0)).settled()
+        padded = ctx.emit("Pad", x, begins.value, [0, 0, 0], ctx.constant(0, x), pad_mode="constant")
+    windows = Windows.of([1], WindowAttributes(dilations=[dilation]))
+    y = add_bias(ctx, ctx.emit("GroupConvolution", padded, ctx.unsqueeze(w, [1]), **windows.attributes()), bias, 3)
+    total = Expression(ctx, ctx.size(padded, 2)).unsqueeze(0)
+    state = ctx.slice(padded, (total - length).value, total.value, 2)
+    return y if activation == "none" else ctx.emit("Swish", y), state, padded, length

@@ -12,18 +12,18 @@ from converters.onnx.algorithms.attention import (
     attend,
     join_heads,
     repeat_heads,
-    rotate,
+    rotate_either,
     split_heads,
     visible,
     with_past,
 )
 from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.algorithms.linear_attention import UpdateRule, packed_linear_attention
-from converters.onnx.context import TranslationContext
+from converters.onnx.context import Tensor4, TranslationContext, Vector
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
 from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, I64, Element
-from irexec.errors import OpError
+from irexec.errors import OpError, check
 from irexec.ir.graph import Value
 from irexec.schema.opdef import Rank
 
@@ -32,16 +32,14 @@ from irexec.schema.opdef import Rank
 def attention(
     ctx: TranslationContext, query: Annotated[Value, Rank(3, 4)], key: Annotated[Value, Rank(3, 4)],
     value: Annotated[Value, Rank(3, 4)], attn_mask: Annotated[Value, Rank(1, 4)] | None = None,
-    past_key: Annotated[Value, Rank(4)] | None = None, past_value: Annotated[Value, Rank(4)] | None = None,
-    nonpad_kv_seqlen: Annotated[Value, Rank(1)] | None = None, *, is_causal: int = 0, scale: float | None = None,
-    q_num_heads: int | None = None, kv_num_heads: int | None = None, softcap: float = 0.0,
-    softmax_precision: int | None = None, qk_matmul_output_mode: int = 0, left_window_size: int = -1,
-    right_window_size: int = -1,
+    past_key: Tensor4 | None = None, past_value: Tensor4 | None = None, nonpad_kv_seqlen: Vector | None = None, *,
+    is_causal: int = 0, scale: float | None = None, q_num_heads: int | None = None, kv_num_heads: int | None = None,
+    softcap: float = 0.0, softmax_precision: int | None = None, qk_matmul_output_mode: int = 0,
+    left_window_size: int = -1, right_window_size: int = -1,
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """Past keys and values precede the new ones. Source: ONNX Attention-25."""
     ranks = [ctx.rank(query, "the queries"), ctx.rank(key, "the keys"), ctx.rank(value, "the values")]
-    if len(set(ranks)) > 1:
-        raise OpError(f"queries, keys and values have the ranks {ranks}, expected equal ones")
+    check(len(set(ranks)) <= 1, f"queries, keys and values have the ranks {ranks}, expected equal ones")
     flat = ranks[0] == 3
     if flat:
         if not q_num_heads or not kv_num_heads:
@@ -112,13 +110,8 @@ def rotary_embedding(
     """Source: ONNX RotaryEmbedding-23."""
     if position_ids is not None:
         cos_cache, sin_cache = angles(ctx, Expression(ctx, position_ids), cos_cache, sin_cache)
-    if ctx.rank(x) == 4:
-        return rotate(ctx, x, cos_cache, sin_cache, bool(interleaved), rotary_embedding_dim)
-    if not num_heads:
-        raise OpError("num_heads is needed for data without an axis of heads")
-    return join_heads(
-        ctx, rotate(ctx, split_heads(ctx, x, num_heads), cos_cache, sin_cache, bool(interleaved), rotary_embedding_dim)
-    )
+    check(ctx.rank(x) == 4 or num_heads > 0, "num_heads is needed for data without an axis of heads")
+    return rotate_either(ctx, x, [cos_cache, sin_cache], num_heads, interleaved, rotary_embedding_dim)
 
 
 @translates("LinearAttention", since=27)

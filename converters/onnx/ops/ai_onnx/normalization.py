@@ -149,6 +149,11 @@ def rms_normalization(
     return rms_normalized(ctx, x, scale, axis, epsilon, stash_type)[0]
 
 
+def rms_in_f32(ctx: TranslationContext, x: Value, scale: Value, epsilon: float) -> Value:
+    """The RMS normalization along the last axis, of data and scale in f32."""
+    return rms_normalization(ctx, ctx.convert(x, F32), ctx.convert(scale, F32), epsilon=epsilon)
+
+
 def rms_normalized(
     ctx: TranslationContext, x: Value, scale: Value, axis: int, epsilon: float, stash_type: int
 ) -> tuple[Value, Value]:

@@ -15,6 +15,7 @@ from converters.onnx.algorithms.windows import (
     Windows,
     add_bias,
     broadcast_to_axes,
+    causal_convolution,
     conv_windows,
     convolve,
     grouped_weights,
@@ -43,17 +44,7 @@ def causal_conv_with_state(
     activation: Literal["none", "silu", "swish"] = "none",
 ) -> tuple[Value, ...]:  # fmt: skip
     """A depthwise convolution over the past state and the data; the last values of both are the new state."""
-    before = (Expression(ctx, ctx.size(w, 2)) - 1).unsqueeze(0).settled()
-    if past_state is not None:
-        padded = ctx.emit("Concat", past_state, x, axis=2)
-    else:
-        begins = Expression(ctx, ctx.emit("Concat", [0, 0], before.value, axis=0)).settled()
-        padded = ctx.emit("Pad", x, begins.value, [0, 0, 0], ctx.constant(0, x), pad_mode="constant")
-    windows = Windows.of([1], WindowAttributes())
-    y = add_bias(ctx, ctx.emit("GroupConvolution", padded, ctx.unsqueeze(w, [1]), **windows.attributes()), bias, 3)
-    y = y if activation == "none" else ctx.emit("Swish", y)
-    length = Expression(ctx, ctx.size(padded, 2)).unsqueeze(0)
-    return y, ctx.emit("Slice", padded, (length - before).value, length.value, [1], [2])
+    return causal_convolution(ctx, x, w, bias, past_state, activation)[:2]
 
 
 @translates("DeformConv", since=19, without=["auto_pad"])

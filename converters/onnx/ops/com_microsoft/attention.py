@@ -18,26 +18,36 @@ from converters.onnx.algorithms.attention import (
     attend,
     inserted,
     join_heads,
-    rotate,
+    rotate_either,
     split_heads,
     visible,
     with_past,
 )
 from converters.onnx.algorithms.expression import Expression, positions
-from converters.onnx.context import TranslationContext
+from converters.onnx.context import Matrix, Tensor3, Tensor4, TranslationContext, Vector, required
+from converters.onnx.graphs import check_convertible
 from converters.onnx.ops.com_microsoft.quantization import matmul_integer_to_float
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I64
-from irexec.errors import ConversionError, OpError
-from irexec.ir.dims import Size, are_equal
+from irexec.errors import ConversionError, OpError, check
+from irexec.ir.dims import are_equal
 from irexec.ir.graph import Value
 from irexec.schema.opdef import Rank
 
 
-def _hide(ctx: TranslationContext, mask: Mask, kept: Expression, like: Value, filter_value: float) -> None:
-    """Hide keys by a finite bias: a query without keys weights all keys equally."""
-    zero = Expression(ctx, ctx.constant(0, like))
-    mask.add(ctx, kept.select(zero, Expression(ctx, ctx.constant(max(filter_value, -3.4e38), like))).value, finite=True)
+def _masks(
+    ctx: TranslationContext, heads: Heads, padding: Value | None, bias: Value | None, filter_value: float, *,
+    has_starts: bool = False,
+) -> Mask:  # fmt: skip
+    """The padding, hidden by a finite bias so that a query without keys weights all keys equally, and the bias."""
+    mask = Mask()
+    if padding is not None:
+        zero = Expression(ctx, ctx.constant(0, heads.query))
+        kept = _raw_mask(ctx, padding, heads.key, has_starts=has_starts)
+        mask.add(ctx, kept.select(zero, max(filter_value, -3.4e38)).value, finite=True)
+    if bias is not None:
+        mask.add(ctx, bias)
+    return mask
 
 
 def _raw_mask(ctx: TranslationContext, given: Value, key: Value, *, has_starts: bool) -> Expression:
@@ -50,8 +60,7 @@ def _raw_mask(ctx: TranslationContext, given: Value, key: Value, *, has_starts: 
     mask = Expression(ctx, ctx.convert(given, I64))
     if rank == 1:
         return _by_length(ctx, mask, key, has_starts=has_starts)
-    if rank == 4:
-        raise ConversionError(f"a mask of shape {ctx.fact(given)} cannot be converted", unsupported=True)
+    check_convertible(rank != 4, f"a mask of shape {ctx.fact(given)}")
     kept = mask > 0
     columns = ctx.sizes(given)[-1]
     if rank == 2 and has_starts and (not isinstance(columns, int) or columns == 1):
@@ -70,24 +79,19 @@ def _by_length(ctx: TranslationContext, bounds: Expression, key: Value, *, has_s
         return along < bounds.unsqueeze(1, 2, 3)
     if isinstance(batch, int) and isinstance(count, int):
         accepted = (batch, 2 * batch, 3 * batch + 2) if has_starts else (batch, 3 * batch + 2)
-        if count not in accepted:
-            raise ConversionError(f"a mask of {count} values for {batch} samples cannot be converted", unsupported=True)
+        check_convertible(count in accepted, f"a mask of {count} values for {batch} samples")
     samples = Expression(ctx, ctx.unsqueeze(ctx.size(key, 0), [0]))
-    ends = Expression(ctx, ctx.emit("Slice", bounds.value, [0], samples.value, [1], [0]))
+    ends = Expression(ctx, ctx.slice(bounds.value, 0, samples.value, 0))
     used = along < ends.unsqueeze(1, 2, 3)
     if not has_starts or (isinstance(batch, int) and isinstance(count, int) and count != 2 * batch):
         return used
     # Without starts the second part consists of the zeros that are appended, as no key precedes position 0.
     padded = ctx.emit("Concat", bounds.value, ctx.full(ctx.constant(0), samples.value), axis=0)
-    starts = Expression(ctx, ctx.emit("Slice", padded, samples.value, (samples + samples).value, [1], [0]))
+    starts = Expression(ctx, ctx.slice(padded, samples.value, (samples + samples).value, 0))
     if not isinstance(batch, int) or not isinstance(count, int):
         total = Expression(ctx, ctx.unsqueeze(ctx.size(bounds.value, 0), [0]))
         starts = total.equals(samples + samples).select(starts, Expression(ctx, ctx.constant([0])))
     return used & (along >= starts.unsqueeze(1, 2, 3))
-
-
-def _scale(scale: float) -> float | None:
-    return scale or None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,14 +108,13 @@ class _Attributes:
 
 @translates("Attention", domain=COM_MICROSOFT)
 def attention(
-    ctx: TranslationContext, x: Annotated[Value, Rank(3)], weights: Annotated[Value, Rank(2)],
-    bias: Value | None = None, mask_index: Value | None = None, past: Annotated[Value, Rank(5)] | None = None,
-    attention_bias: Value | None = None, past_sequence_length: Value | None = None, *, given: _Attributes,
-    qkv_hidden_sizes: list[int] | None = None, rotary_embedding_dim: int = 0,
+    ctx: TranslationContext, x: Tensor3, weights: Matrix, bias: Value | None = None, mask_index: Value | None = None,
+    past: Annotated[Value, Rank(5)] | None = None, attention_bias: Value | None = None,
+    past_sequence_length: Value | None = None, *, given: _Attributes, qkv_hidden_sizes: list[int] | None = None,
+    rotary_embedding_dim: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """One product computes queries, keys and values; past and present are keys and values, (2, batch, heads, ...)."""
-    projected = ctx.emit("MatMul", x, weights)
-    projected = projected if bias is None else ctx.emit("Add", projected, bias)
+    projected = ctx.added(ctx.emit("MatMul", x, weights), bias)
     return _from_projected(
         ctx, projected, qkv_hidden_sizes, mask_index, past, attention_bias, given, past_sequence_length
     )
@@ -119,16 +122,14 @@ def attention(
 
 @translates("DecoderMaskedSelfAttention", domain=COM_MICROSOFT)
 def decoder_masked_self_attention(
-    ctx: TranslationContext, x: Annotated[Value, Rank(3)], weights: Annotated[Value, Rank(2)], bias: Value,
-    mask_index: Value | None, past: Annotated[Value, Rank(5)], attention_bias: Value | None,
-    past_sequence_length: Value,
+    ctx: TranslationContext, x: Tensor3, weights: Matrix, bias: Value, mask_index: Value | None,
+    past: Annotated[Value, Rank(5)], attention_bias: Value | None, past_sequence_length: Value,
     beam_width: Value | None = None, cache_indirection: Value | None = None, *, num_heads: int,
     mask_filter_value: float = -10000.0, scale: float = 0.0, do_rotary: int = 0, past_present_share_buffer: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Attention of one new token. ONNX Runtime has it on CUDA only, where the keys of a shared buffer are reordered."""
-    if cache_indirection is not None or past_present_share_buffer:
-        text = "cache_indirection and past_present_share_buffer, of CUDA's layout of keys, cannot be converted"
-        raise ConversionError(text, unsupported=True)
+    is_plain = cache_indirection is None and not past_present_share_buffer
+    check_convertible(is_plain, "cache_indirection and past_present_share_buffer, of CUDA's layout of keys,")
     given = _Attributes(num_heads=num_heads, mask_filter_value=mask_filter_value, scale=scale, do_rotary=do_rotary)
     return attention(ctx, x, weights, bias, mask_index, past, attention_bias, given=given)
 
@@ -142,47 +143,33 @@ def _from_projected(
         raise ConversionError("do_rotary 1 cannot be converted: the angles are not defined", unsupported=True)
     if given.past_present_share_buffer and (past_sequence_length is None or past is None):
         raise OpError("past_present_share_buffer needs past and past_sequence_length")
-    if sizes and len(sizes) != 3:
-        raise OpError(f"qkv_hidden_sizes is {list(sizes)}, expected 3 sizes")
-    width = ctx.sizes(projected)[2]
-    if not isinstance(width, int):
-        raise OpError(f"the width of the queries, keys and values {ctx.fact(projected)} is not known")
+    check(not sizes or len(sizes) == 3, f"qkv_hidden_sizes is {sizes}, expected 3 sizes")
+    width = ctx.static_size(projected, 2, "the queries, keys and values")
     parts = ctx.emit("VariadicSplit", projected, ctx.constant(2), list(sizes or [width // 3] * 3))
     query, key, value = (split_heads(ctx, part, given.num_heads) for part in parts)
-    stored: list[Value] = [key, value]
+    stored = [key, value]
     if past is not None:
-        old = [ctx.emit("Squeeze", part, [0]) for part in ctx.emit("Split", past, ctx.constant(0), num_splits=2)]
-        shared = given.past_present_share_buffer and past_sequence_length is not None
-        start = _scalar_length(ctx, past_sequence_length) if shared and past_sequence_length is not None else None
+        start = _scalar_length(ctx, past_sequence_length) if given.past_present_share_buffer else None
         (key, stored[0]), (value, stored[1]) = (
-            _appended(ctx, part, new, start) for part, new in zip(old, stored, strict=True)
+            _appended(ctx, part, new, start) for part, new in zip(ctx.unstacked(past, 0, 2), stored, strict=True)
         )
-    mask = Mask()
-    if mask_index is not None:
-        _hide(ctx, mask, _raw_mask(ctx, mask_index, key, has_starts=True), query, given.mask_filter_value)
-    if attention_bias is not None:
-        mask.add(ctx, attention_bias)
+    heads = Heads(query, key, value)
+    mask = _masks(ctx, heads, mask_index, attention_bias, given.mask_filter_value, has_starts=True)
     if given.unidirectional:
-        mask.restrict(visible(ctx, query, key, None if past is None else _before(ctx, key, query)), sees=True)
-    y = join_heads(ctx, attend(ctx, Heads(query, key, value), mask, _scale(given.scale)))
-    if not ctx.needs_output(1):
-        return (y,)
-    return y, ctx.emit("Concat", *(ctx.unsqueeze(part, [0]) for part in stored), axis=0)
-
-
-def _before(ctx: TranslationContext, key: Value, query: Value) -> Expression:
-    """The number of keys before the first query."""
-    return Expression(ctx, ctx.size(key, 2)) - Expression(ctx, ctx.size(query, 2))
+        before = None if past is None else Expression(ctx, ctx.size(key, 2)) - Expression(ctx, ctx.size(query, 2))
+        mask.restrict(visible(ctx, query, key, before), sees=True)
+    y = join_heads(ctx, attend(ctx, heads, mask, given.scale or None))
+    return (y, ctx.stacked(stored, 0)) if ctx.needs_output(1) else (y,)
 
 
 @translates("MultiHeadAttention", domain=COM_MICROSOFT)
 def multi_head_attention(
     ctx: TranslationContext, query: Annotated[Value, Rank(3, 5)], key: Annotated[Value, Rank(3, 5)] | None = None,
-    value: Annotated[Value, Rank(3, 4)] | None = None, bias: Annotated[Value, Rank(1)] | None = None,
-    key_padding_mask: Value | None = None, attention_bias: Value | None = None,
-    past_key: Annotated[Value, Rank(4)] | None = None, past_value: Annotated[Value, Rank(4)] | None = None,
-    past_sequence_length: Value | None = None, cache_indirection: Value | None = None, *, num_heads: int,
-    mask_filter_value: float = -10000.0, scale: float = 0.0, unidirectional: int = 0,
+    value: Annotated[Value, Rank(3, 4)] | None = None, bias: Vector | None = None,
+    key_padding_mask: Value | None = None, attention_bias: Value | None = None, past_key: Tensor4 | None = None,
+    past_value: Tensor4 | None = None, past_sequence_length: Value | None = None,
+    cache_indirection: Value | None = None, *, num_heads: int, mask_filter_value: float = -10000.0, scale: float = 0.0,
+    unidirectional: int = 0,
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """Queries, keys and values: separate; packed as (batch, length, heads, 3, size); or keys packed with values.
 
@@ -190,20 +177,15 @@ def multi_head_attention(
     of ``unidirectional`` begins after the past, and the last query sees all keys, whatever their number. ONNX Runtime
     does not read the past if no output has the new one.
     """
-    if cache_indirection is not None:
-        raise ConversionError("cache_indirection, of beam search, cannot be converted", unsupported=True)
+    check_convertible(cache_indirection is None, "cache_indirection, of beam search,")
     heads = _heads(ctx, query, key, value, bias, num_heads)
-    start = None if past_sequence_length is None else _scalar_length(ctx, past_sequence_length)
+    start = _scalar_length(ctx, past_sequence_length)
     keys, stored_key = _appended(ctx, past_key, heads.key, start)
     values, stored_value = _appended(ctx, past_value, heads.value, start)
     # The number of keys before the new ones; None is 0.
     before = start if past_key is None or start is not None else Expression(ctx, ctx.size(past_key, 2))
     heads = Heads(heads.query, keys, values)
-    mask = Mask()
-    if key_padding_mask is not None:
-        _hide(ctx, mask, _raw_mask(ctx, key_padding_mask, keys, has_starts=False), heads.query, mask_filter_value)
-    if attention_bias is not None:
-        mask.add(ctx, attention_bias)
+    mask = _masks(ctx, heads, key_padding_mask, attention_bias, mask_filter_value)
     if unidirectional:
         seen = visible(ctx, heads.query, keys, before)
         if past_key is None and not are_equal(ctx.sizes(keys)[2], ctx.sizes(heads.query)[2]):
@@ -211,13 +193,15 @@ def multi_head_attention(
             seen = seen | rows.equals(Expression(ctx, ctx.size(heads.query, 2)) - 1).column()
         mask.restrict(seen, sees=True)
     if ctx.needs_output(3):
-        y, stages = Scores(ctx, heads, mask, _scale(scale)).stages()
+        y, stages = Scores(ctx, heads, mask, scale or None).stages()
         lowest = Expression(ctx, stages[2]).maximum(float(np.finfo(np.float32).min))
         return join_heads(ctx, y), stored_key, stored_value, lowest.value
-    return join_heads(ctx, attend(ctx, heads, mask, _scale(scale))), stored_key, stored_value
+    return join_heads(ctx, attend(ctx, heads, mask, scale or None)), stored_key, stored_value
 
 
-def _scalar_length(ctx: TranslationContext, length: Value) -> Expression:
+def _scalar_length(ctx: TranslationContext, length: Value | None) -> Expression | None:
+    if length is None:
+        return None
     found = Expression(ctx, ctx.scalar(ctx.convert(length, I64)))
     return found.checked("past_sequence_length in range", found >= 0)
 
@@ -229,18 +213,17 @@ def _appended(ctx: TranslationContext, past: Value | None, new: Value, start: Ex
         return joined, joined
     cache = inserted(ctx, past, new, start)
     end = (start + Expression(ctx, ctx.size(new, 2))).unsqueeze(0)
-    return ctx.emit("Slice", cache, [0], end.value, [1], [2]), cache
+    return ctx.slice(cache, 0, end.value, 2), cache
 
 
 @translates("DecoderMaskedMultiHeadAttention", domain=COM_MICROSOFT)
 def decoder_masked_multi_head_attention(
-    ctx: TranslationContext, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3, 4)] | None = None,
+    ctx: TranslationContext, query: Tensor3, key: Annotated[Value, Rank(3, 4)] | None = None,
     value: Annotated[Value, Rank(3, 4)] | None = None, mask_index: Value | None = None,
-    attention_bias: Value | None = None, past_key: Annotated[Value, Rank(4)] | None = None,
-    past_value: Annotated[Value, Rank(4)] | None = None, past_sequence_length: Value | None = None,
-    beam_width: Value | None = None, cache_indirection: Value | None = None,
-    bias: Annotated[Value, Rank(1)] | None = None, *, num_heads: int, mask_filter_value: float = -10000.0,
-    scale: float = 0.0, output_qk: int = 0, past_present_share_buffer: int = 0,
+    attention_bias: Value | None = None, past_key: Tensor4 | None = None, past_value: Tensor4 | None = None,
+    past_sequence_length: Value | None = None, beam_width: Value | None = None, cache_indirection: Value | None = None,
+    bias: Vector | None = None, *, num_heads: int, mask_filter_value: float = -10000.0, scale: float = 0.0,
+    output_qk: int = 0, past_present_share_buffer: int = 0,
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """MultiHeadAttention of one new token; queries, keys and values may be packed along the last axis.
 
@@ -252,7 +235,7 @@ def decoder_masked_multi_head_attention(
         third = ctx.sizes(query)[2]
         if not isinstance(third, int) or third % 3:
             raise OpError(f"the packed queries, keys and values are {ctx.fact(query)}, expected a multiple of 3")
-        query, key, value = ctx.emit("Split", query, ctx.constant(2), num_splits=3)
+        query, key, value = ctx.split(query, 2, 3)
     start = past_sequence_length if past_present_share_buffer else None
     if ctx.rank(key) == 4:
         start = past_key = past_value = None
@@ -267,40 +250,23 @@ def _heads(
 ) -> Heads:
     if ctx.rank(query) == 5:
         return Heads(*_unpacked(ctx, query, 3, bias))
-    if key is None:
-        raise OpError("the keys are missing, and the queries are not packed with them")
-    parts: list[Value | None] = [None] * 3
+    key = required(key, "the keys are missing, and the queries are not packed with them")
+    is_packed, parts = ctx.rank(key) == 5, [None] * 3
     if bias is not None:
-        widths = [ctx.sizes(x)[2] if x is not None and ctx.rank(x) == 3 else None for x in (query, key, value)]
-        parts = _split_bias(ctx, bias, widths)
-    first = split_heads(ctx, _plus(ctx, query, parts[0]), num_heads)
-    if ctx.rank(key) == 5:
-        width = ctx.sizes(query)[2]
-        if bias is not None and isinstance(width, int):
-            bias = ctx.emit("Slice", bias, [width], [3 * width], [1], [0])
+        width = ctx.static_size(query, 2, "the queries")
+        last = ctx.sizes(value)[2] if value is not None and ctx.rank(value) == 3 else None
+        lengths = [width, width, last if isinstance(last, int) else -1]
+        parts = ctx.emit("VariadicSplit", bias, ctx.constant(0), lengths)
+        bias = ctx.slice(bias, width, 3 * width, 0) if is_packed else None
+    first = split_heads(ctx, ctx.added(query, parts[0]), num_heads)
+    if is_packed:
         return Heads(first, *_unpacked(ctx, key, 2, bias))
-    if value is None:
-        raise OpError("the values are missing")
+    value = required(value, "the values are missing")
     if ctx.rank(key) == 4:
         # Keys and values of another layer's cache are already split into heads, with the bias added.
         return Heads(first, key, value)
-    return Heads(
-        first,
-        split_heads(ctx, _plus(ctx, key, parts[1]), num_heads),
-        split_heads(ctx, _plus(ctx, value, parts[2]), num_heads),
-    )
-
-
-def _split_bias(ctx: TranslationContext, bias: Value, widths: list[Size | None]) -> list[Value | None]:
-    query, _, value = widths
-    if not isinstance(query, int):
-        raise OpError("the width of the queries is not known")
-    lengths = [query, query, value if isinstance(value, int) else -1]
-    return list(ctx.emit("VariadicSplit", bias, ctx.constant(0), lengths))
-
-
-def _plus(ctx: TranslationContext, x: Value, bias: Value | None) -> Value:
-    return x if bias is None else ctx.emit("Add", x, bias)
+    pairs = zip((key, value), parts[1:], strict=True)
+    return Heads(first, *(split_heads(ctx, ctx.added(x, part), num_heads) for x, part in pairs))
 
 
 def _unpacked(ctx: TranslationContext, packed: Value, count: int, bias: Value | None) -> list[Value]:
@@ -308,33 +274,23 @@ def _unpacked(ctx: TranslationContext, packed: Value, count: int, bias: Value | 
     if bias is not None:
         heads, _, size = ctx.static(packed, "the packed data")[2:]
         packed = ctx.emit("Add", packed, ctx.transpose(ctx.reshape(bias, [count, heads, size]), [1, 0, 2]))
-    parts = ctx.emit("Split", packed, ctx.constant(3), num_splits=count)
-    return [ctx.transpose(ctx.emit("Squeeze", part, [3]), [0, 2, 1, 3]) for part in parts]
+    return [ctx.transpose(part, [0, 2, 1, 3]) for part in ctx.unstacked(packed, 3, count)]
 
 
 @translates("RotaryEmbedding", domain=COM_MICROSOFT)
 def rotary_embedding(
     ctx: TranslationContext, x: Annotated[Value, Rank(3, 4)], position_ids: Annotated[Value, Rank(0, 2)],
-    cos_cache: Annotated[Value, Rank(2)], sin_cache: Annotated[Value, Rank(2)], *, interleaved: int = 0,
-    is_packed_batching: int = 0, num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,
+    cos_cache: Matrix, sin_cache: Matrix, *, interleaved: int = 0, is_packed_batching: int = 0, num_heads: int = 0,
+    rotary_embedding_dim: int = 0, scale: float = 1.0,
 ) -> Value:  # fmt: skip
     """A single position belongs to the first element; otherwise each element has its own."""
     flat = ctx.rank(x) == 3
-    if flat:
-        half = ctx.sizes(cos_cache)[1]
-        if not num_heads and not isinstance(half, int):
-            raise OpError("neither num_heads nor the width of cos_cache is known")
-        width = ctx.sizes(x)[2]
-        if not num_heads and not rotary_embedding_dim and isinstance(width, int) and isinstance(half, int) and half:
-            num_heads = width // (2 * half)
-        x = split_heads(ctx, x, num_heads)
+    check(not flat or num_heads > 0 or not rotary_embedding_dim, "rotary_embedding_dim needs num_heads")
     position = Expression(ctx, ctx.convert(position_ids, I64))
     if ctx.rank(position_ids) == 1:
-        position = (positions(ctx, x, 2) + position).unsqueeze(0)
-    cos, sin = angles(ctx, position, cos_cache, sin_cache)
-    y = rotate(ctx, x, cos, sin, bool(interleaved), rotary_embedding_dim)
-    y = y if scale == 1.0 else ctx.emit("Multiply", y, ctx.constant(scale, y))
-    return join_heads(ctx, y) if flat else y
+        position = (positions(ctx, x, 1 if flat else 2) + position).unsqueeze(0)
+    tables = angles(ctx, position, cos_cache, sin_cache)
+    return rotate_either(ctx, x, tables, num_heads, interleaved, rotary_embedding_dim, scale)
 
 
 @translates("QAttention", domain=COM_MICROSOFT)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import TranslationContext
+from converters.onnx.context import Matrix, TranslationContext
 from converters.onnx.graphs import check_unrolled
 from converters.onnx.ops.ai_onnx.elementwise import clip_1, hard_sigmoid, leaky_relu
 from converters.onnx.ops.ai_onnx.generation import range_11
@@ -17,10 +17,9 @@ from converters.onnx.ops.ai_onnx.movement import PadMode, pad_11
 from converters.onnx.ops.ai_onnx.resampling import grid_sample
 from converters.onnx.ops.ai_onnx.text import strings
 from converters.onnx.registry import COM_MICROSOFT, translates
-from irexec.errors import OpError
+from irexec.errors import OpError, check
 from irexec.ir.graph import Value
 from irexec.messages import counted
-from irexec.schema.opdef import Rank
 
 _PARAMETERS = {
     "Relu": 0, "Tanh": 0, "Sigmoid": 0, "Silu": 0, "HardSwish": 0, "LeakyRelu": 1, "Clip": 2, "HardSigmoid": 2
@@ -37,8 +36,7 @@ def fused_activation(ctx: TranslationContext, x: Value, name: str, parameters: S
     values = list(parameters or ())
     if not name:
         return x
-    if name not in _PARAMETERS:
-        raise OpError(f"activation {name!r} is not one of {', '.join(_PARAMETERS)}")
+    check(name in _PARAMETERS, f"activation {name!r} is not one of {', '.join(_PARAMETERS)}")
     if len(values) != _PARAMETERS[name]:
         raise OpError(f"activation {name} has {counted(len(values), 'parameter')}, expected {_PARAMETERS[name]}")
     if name == "LeakyRelu":
@@ -80,7 +78,7 @@ def quick_gelu(ctx: TranslationContext, x: Value, *, alpha: float = 1.702) -> Va
 @translates("BiasSplitGelu", domain=COM_MICROSOFT)
 def bias_split_gelu(ctx: TranslationContext, x: Value, bias: Value) -> Value:
     """The first half of the last axis times the Gelu of the second half."""
-    halves = ctx.emit("Split", ctx.emit("Add", x, bias), ctx.constant(ctx.rank(x) - 1), num_splits=2)
+    halves = ctx.split(ctx.emit("Add", x, bias), ctx.rank(x) - 1, 2)
     return ctx.emit("Multiply", halves[0], gelu(ctx, halves[1]))
 
 
@@ -99,7 +97,7 @@ def bias_softmax(ctx: TranslationContext, data: Value, bias: Value, *, axis: int
     if first == rank - 1:
         return ctx.emit("Softmax", summed, axis=first)
     flat = ctx.emit("Reshape", summed, [*[0] * first, -1], special_zero=True)
-    return ctx.emit("Reshape", ctx.emit("Softmax", flat, axis=first), ctx.shape_of(summed), special_zero=False)
+    return ctx.reshape_as(ctx.emit("Softmax", flat, axis=first), summed)
 
 
 @translates("BiasAdd", domain=COM_MICROSOFT)
@@ -122,9 +120,8 @@ def _complex_product(ctx: TranslationContext, x: Value, y: Value, *, conjugate: 
     parts: list[Expression] = []
     for side in (x, y):
         last = ctx.rank(side) - 1
-        if ctx.sizes(side)[last] != 2:
-            raise OpError(f"the last axis of {ctx.fact(side)} does not have size 2")
-        parts += [Expression(ctx, part) for part in ctx.emit("Split", side, ctx.constant(last), num_splits=2)]
+        check(ctx.sizes(side)[last] == 2, f"the last axis of {ctx.fact(side)} does not have size 2")
+        parts += [Expression(ctx, part) for part in ctx.split(side, last, 2)]
     real, imaginary, other_real, other_imaginary = parts
     other_imaginary = -other_imaginary if conjugate else other_imaginary
     product = [real * other_real - imaginary * other_imaginary, real * other_imaginary + imaginary * other_real]
@@ -137,15 +134,14 @@ def cdist(
 ) -> Value:
     """Distances between all rows of one matrix and all rows of another."""
     difference = Expression(ctx, x).unsqueeze(1) - Expression(ctx, y).unsqueeze(0)
-    squares = Expression(ctx, ctx.emit("ReduceSum", (difference * difference).value, [2], keep_dims=False))
+    squares = (difference * difference).sum(2, keep=False)
     return squares.value if metric == "sqeuclidean" else squares.sqrt().value
 
 
 @translates("IsAllFinite", domain=COM_MICROSOFT)
 def is_all_finite(ctx: TranslationContext, *inputs: Value, isinf_only: int = 0, isnan_only: int = 0) -> Value:
     """True if all values are finite; with isinf_only, if none is infinite; with isnan_only, if none is NaN."""
-    if isinf_only and isnan_only:
-        raise OpError("isinf_only and isnan_only exclude each other")
+    check(not isinf_only or not isnan_only, "isinf_only and isnan_only exclude each other")
     kinds = ["IsInf"] * (not isnan_only) + ["IsNaN"] * (not isinf_only)
     not_finite: Expression | None = None
     for x in inputs:
@@ -172,8 +168,7 @@ def _last_axes(ctx: TranslationContext, x: Value, count: int, parts: int, normal
     if normalized or not onesided:
         raise OpError(f"normalized is {normalized} and onesided {onesided}, expected 0 and 1")
     end = ctx.rank(x) - parts
-    if not 1 <= count <= end:
-        raise OpError(f"signal_ndim is {count} for {ctx.fact(x)}")
+    check(1 <= count <= end, f"signal_ndim is {count} for {ctx.fact(x)}")
     return ctx.constant(list(range(end - count, end)))
 
 
@@ -188,7 +183,7 @@ def torch_embedding(
     scale_grad_by_freq: Value | None = None,
 ) -> Value:  # fmt: skip
     """Rows of a table; the other inputs matter to training."""
-    return ctx.emit("Gather", weight, indices, ctx.constant(0))
+    return ctx.gather(weight, indices, 0)
 
 
 @translates("ExpandDims", domain=COM_MICROSOFT)
@@ -213,7 +208,7 @@ def contrib_pad(
     ctx: TranslationContext, x: Value, pads: Value, value: Value | None = None, *, mode: PadMode = "constant"
 ) -> Value:
     """The pads may have a leading axis of size 1."""
-    return pad_11(ctx, x, ctx.emit("Reshape", pads, [-1], special_zero=False), value, mode=mode)
+    return pad_11(ctx, x, ctx.reshape(pads, [-1]), value, mode=mode)
 
 
 @translates("Inverse", domain=COM_MICROSOFT)
@@ -222,20 +217,16 @@ def inverse(ctx: TranslationContext, x: Value) -> Value:
 
 
 @translates("NGramRepeatBlock", domain=COM_MICROSOFT)
-def n_gram_repeat_block(
-    ctx: TranslationContext, input_ids: Annotated[Value, Rank(2)], scores: Annotated[Value, Rank(2)], *,
-    ngram_size: int,
-) -> Value:  # fmt: skip
+def n_gram_repeat_block(ctx: TranslationContext, input_ids: Matrix, scores: Matrix, *, ngram_size: int) -> Value:
     """-inf as the score of each token that would repeat ``ngram_size`` tokens of the text, (batch, length)."""
-    if ngram_size < 1:
-        raise OpError(f"ngram_size is {ngram_size}, expected 1 or more")
+    check(ngram_size >= 1, f"ngram_size is {ngram_size}, expected 1 or more")
     check_unrolled(ngram_size, "the tokens to compare")
     length = Expression(ctx, ctx.size(input_ids, 1)).unsqueeze(0)
     count = (length - (ngram_size - 1)).maximum(0)
 
     def tokens(first: Expression, number: Expression) -> Expression:
         stop = (first + number).value
-        return Expression(ctx, ctx.emit("Slice", input_ids, first.value, stop, [1], [1]))
+        return Expression(ctx, ctx.slice(input_ids, first.value, stop, 1))
 
     repeats: Expression | None = None
     for i in range(ngram_size - 1):
@@ -259,8 +250,7 @@ def tokenizer(
     """Tokens between separators, or those that match an expression; an empty separator cuts between all characters."""
     if (separators is None) == (tokenexp is None):
         raise OpError("either separators or tokenexp must be given")
-    if mincharnum < 1:
-        raise OpError(f"mincharnum is {mincharnum}, expected 1 or more")
+    check(mincharnum >= 1, f"mincharnum is {mincharnum}, expected 1 or more")
     mode, patterns = "separators", separators or []
     if tokenexp is not None:
         mode, patterns = "tokens", [tokenexp]

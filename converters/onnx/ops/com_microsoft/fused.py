@@ -16,7 +16,7 @@ from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.algorithms.recurrent_cells import Function, functions_of, loop_over_time, lstm_cell
 from converters.onnx.algorithms.windows import WindowAttributes
 from converters.onnx.body_builder import BodyBuilder
-from converters.onnx.context import TranslationContext
+from converters.onnx.context import Matrix, TranslationContext, Vector
 from converters.onnx.ops.ai_onnx.linear_algebra import gemm
 from converters.onnx.ops.ai_onnx.normalization import layer_normalization, rms_normalization
 from converters.onnx.ops.ai_onnx.quantization import dequantized, dynamic_quantize_linear
@@ -221,11 +221,11 @@ class Weights:
 
 @translates("DynamicQuantizeLSTM", domain=COM_MICROSOFT)
 def dynamic_quantize_lstm(
-    ctx: TranslationContext, x: Tensor3, w: Tensor3, r: Tensor3, bias: Annotated[Value, Rank(2)] | None,
-    sequence_lens: Annotated[Value, Rank(1)] | None, initial_h: Tensor3 | None, initial_c: Tensor3 | None,
-    p: Annotated[Value, Rank(2)] | None, w_scale: Parameter, w_zero: Parameter, r_scale: Parameter, r_zero: Parameter,
-    *, activation_alpha: list[float] | None = None, activation_beta: list[float] | None = None,
-    activations: list[str] | None = None, clip: float = 0.0, hidden_size: int | None = None, input_forget: int = 0,
+    ctx: TranslationContext, x: Tensor3, w: Tensor3, r: Tensor3, bias: Matrix | None, sequence_lens: Vector | None,
+    initial_h: Tensor3 | None, initial_c: Tensor3 | None, p: Matrix | None, w_scale: Parameter, w_zero: Parameter,
+    r_scale: Parameter, r_zero: Parameter, *, activation_alpha: list[float] | None = None,
+    activation_beta: list[float] | None = None, activations: list[str] | None = None, clip: float = 0.0,
+    hidden_size: int | None = None, input_forget: int = 0,
     direction: Literal["forward", "reverse", "bidirectional"] = "forward",
 ) -> tuple[Value, ...]:  # fmt: skip
     """An LSTM with W (D, I, 4 * H) and R (D, H, 4 * H); data is quantized over its range, states in every step anew.
@@ -242,7 +242,7 @@ def dynamic_quantize_lstm(
         # Data after the longest sequence does not count; every range includes 0.
         longest = ctx.emit("ReduceMax", ctx.convert(sequence_lens, I64), [0], keep_dims=False)
         counts = (positions(ctx, data, 1) < Expression(ctx, longest)).unsqueeze(0, 2)
-        data = counts.select(Expression(ctx, data), Expression(ctx, ctx.constant(0, data))).value
+        data = counts.select(Expression(ctx, data), 0).value
     results = []
     for i in range(len(functions)):
         weights = [
@@ -266,7 +266,7 @@ def dynamic_quantize_lstm(
 
 def _row(ctx: TranslationContext, value: Value, index: int, axis: int = 0) -> Value:
     """The part of one direction, whose axis is kept with size 1."""
-    part: Value = ctx.emit("Gather", value, ctx.constant([index]), ctx.constant(axis))
+    part: Value = ctx.gather(value, ctx.constant([index]), axis)
     return part
 
 
@@ -280,7 +280,7 @@ def _direction(
     if bias is None:
         summed = ctx.constant(np.zeros((1, 4 * size)), data)
     else:
-        summed = ctx.emit("Add", *ctx.emit("Split", bias, ctx.constant(1), num_splits=2))
+        summed = ctx.emit("Add", *ctx.split(bias, 1, 2))
     recurrence = ctx.unsqueeze(ctx.transpose(of_state.levels, [1, 0]), [0])
     return loop_over_time(
         ctx, lstm_cell, functions, of_input.product(ctx, data), lengths, recurrence, summed, None, peepholes, states,

@@ -6,29 +6,27 @@ Source: onnxruntime ``docs/ContribOperators.md``, and the CPU kernel of ONNX Run
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, cast
 
 from converters.onnx.algorithms.attention import (
     Heads,
     Mask,
     Scores,
-    angles,
     attend,
     inserted,
     join_heads,
     repeat_heads,
-    rms_of_heads,
-    rotate,
+    rotate_by_tables,
     split_heads,
 )
 from converters.onnx.algorithms.expression import Expression, positions
-from converters.onnx.context import TranslationContext
+from converters.onnx.context import Matrix, Tensor3, Tensor4, TranslationContext
+from converters.onnx.graphs import check_convertible
+from converters.onnx.ops.ai_onnx.normalization import rms_in_f32
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import F32, I8, I64, U8
-from irexec.errors import ConversionError, OpError
+from irexec.errors import ConversionError, OpError, check
 from irexec.ir.dims import are_equal
 from irexec.ir.graph import Value
-from irexec.schema.opdef import Rank
 
 _HIDDEN = 1 << 40
 """Position of an entry of a cache that no query sees."""
@@ -61,14 +59,10 @@ class GroupedAttributes:
         if self.num_heads < 1 or self.kv_num_heads < 1:
             raise OpError(f"num_heads is {self.num_heads} and kv_num_heads {self.kv_num_heads}, expected 1 or more")
         choices = {
-            "causal": (0, 1),
-            "qk_output": (0, 1, 2),
-            "smooth_softmax": (-1, 0, 1),
-            "sliding_window_cache": (0, 1),
-        }
+            "causal": (0, 1), "qk_output": (0, 1, 2), "smooth_softmax": (-1, 0, 1), "sliding_window_cache": (0, 1),
+        }  # fmt: skip
         for name, accepted in choices.items():
-            if getattr(self, name) not in accepted:
-                raise OpError(f"{name} is {getattr(self, name)}, expected one of {accepted}")
+            check(getattr(self, name) in accepted, f"{name} is {getattr(self, name)}, expected one of {accepted}")
         for name in ("k_quant_type", "v_quant_type"):
             if getattr(self, name) not in ("NONE", "PER_TENSOR", "PER_CHANNEL"):
                 raise OpError(f"{name} is {getattr(self, name)!r}, expected NONE, PER_TENSOR or PER_CHANNEL")
@@ -89,11 +83,9 @@ class _Lengths:
 
 @translates("GroupQueryAttention", domain=COM_MICROSOFT)
 def group_query_attention(
-    ctx: TranslationContext, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3)] | None,
-    value: Annotated[Value, Rank(3)] | None, past_key: Annotated[Value, Rank(4)] | None,
-    past_value: Annotated[Value, Rank(4)] | None, seqlens_k: Value, total_sequence_length: Value,
-    cos_cache: Annotated[Value, Rank(2)] | None = None, sin_cache: Annotated[Value, Rank(2)] | None = None,
-    position_ids: Value | None = None, attention_bias: Annotated[Value, Rank(4)] | None = None,
+    ctx: TranslationContext, query: Tensor3, key: Tensor3 | None, value: Tensor3 | None, past_key: Tensor4 | None,
+    past_value: Tensor4 | None, seqlens_k: Value, total_sequence_length: Value, cos_cache: Matrix | None = None,
+    sin_cache: Matrix | None = None, position_ids: Value | None = None, attention_bias: Tensor4 | None = None,
     head_sink: Value | None = None, k_scale: Value | None = None, v_scale: Value | None = None,
     q_norm_weight: Value | None = None, k_norm_weight: Value | None = None, query_seqlens: Value | None = None, *,
     given: GroupedAttributes,
@@ -110,39 +102,27 @@ def group_query_attention(
     """
     given.check()
     parts = split_packed_heads(ctx, query, key, value, given.num_heads, given.kv_num_heads)
-    if (q_norm_weight is None) != (k_norm_weight is None):
-        raise OpError("one of q_norm_weight and k_norm_weight is missing")
     epsilons = [given.qk_norm_epsilon if own is None else own for own in (given.q_norm_epsilon, given.k_norm_epsilon)]
-    first, second = (
-        x if weight is None else rms_of_heads(ctx, x, weight, epsilon)
-        for x, weight, epsilon in zip(
-            (parts.query, parts.key), (q_norm_weight, k_norm_weight), epsilons, strict=True
-        )
-    )  # fmt: skip
+    first, second = normalized_heads(ctx, parts, q_norm_weight, k_norm_weight, epsilons)
     total = Expression(ctx, ctx.scalar(ctx.convert(total_sequence_length, I64)))
     if past_key is not None and not given.sliding_window_cache:
         most = Expression(ctx, ctx.size(past_key, 2)) + Expression(ctx, ctx.size(first, 2))
         total = total.checked("total_sequence_length in range", total >= 1, total <= most)
     lengths = _lengths(ctx, first, seqlens_k, total, query_seqlens)
     if given.do_rotary:
-        if cos_cache is None or sin_cache is None:
-            raise OpError("do_rotary needs cos_cache and sin_cache")
         steps = positions(ctx, first, 2)
         places = lengths.before.column() + steps
         if position_ids is not None:
             places = Expression(ctx, position_ids)
         if position_ids is not None and query_seqlens is None:
-            start = Expression(ctx, ctx.emit("Slice", ctx.reshape(position_ids, [-1]), [0], [1], [1], [0]))
+            start = Expression(ctx, ctx.slice(ctx.reshape(position_ids, [-1]), 0, 1, 0))
             is_prompt = Expression(ctx, ctx.size(first, 2)).equals(total)
             places = is_prompt.select((start + steps).unsqueeze(0), places)
         if query_seqlens is not None:
             # Rows after the last token may be beyond the table.
-            places = (steps < lengths.count.column()).select(places, Expression(ctx, ctx.constant(0)))
-        cos, sin = angles(ctx, places, cos_cache, sin_cache)
-        width = ctx.sizes(cos_cache)[-1]
-        if not isinstance(width, int):
-            raise OpError(f"the width of {ctx.fact(cos_cache)} is not known")
-        first, second = (rotate(ctx, x, cos, sin, bool(given.rotary_interleaved), 2 * width) for x in (first, second))
+            places = (steps < lengths.count.column()).select(places, 0)
+        pair = (first, second)
+        first, second = rotate_by_tables(ctx, pair, places, cos_cache, sin_cache, given.rotary_interleaved)
     caches = [
         _Cache.of(ctx, past, new, scale, kind, given)
         for past, new, scale, kind in (
@@ -172,18 +152,15 @@ def _attention(
         sink = ctx.reshape(head_sink, [1, given.num_heads, 1, 1])
     elif given.smooth_softmax == 1:
         sink = ctx.constant([[[[0.0]]] * given.num_heads], ctx.element(heads.query))
-    if not given.softcap and not ctx.needs_output(3):
-        return attend(ctx, heads, mask, given.scale or None, sink=sink), None
-    y, stages = Scores(ctx, heads, mask, given.scale or None, given.softcap, sink=sink).stages()
     if not ctx.needs_output(3):
-        return y, None
+        return attend(ctx, heads, mask, given.scale or None, sink=sink, softcap=given.softcap), None
+    y, stages = Scores(ctx, heads, mask, given.scale or None, given.softcap, sink=sink).stages()
     if not given.qk_output:
         raise OpError("the fourth output needs a qk_output of 1 or 2")
-    if given.sliding_window_cache:
-        raise ConversionError("qk_output with sliding_window_cache 1 cannot be converted", unsupported=True)
+    check_convertible(not given.sliding_window_cache, "qk_output with sliding_window_cache 1")
     scores = stages[given.qk_output + 1]
     if given.qk_output == 1 and mask.allowed is not None:
-        scores = mask.allowed.select(Expression(ctx, scores), Expression(ctx, ctx.constant(0, scores))).value
+        scores = mask.allowed.select(Expression(ctx, scores), 0).value
     return y, scores
 
 
@@ -191,30 +168,36 @@ def split_packed_heads(
     ctx: TranslationContext, query: Value, key: Value | None, value: Value | None, num_heads: int, kv_num_heads: int
 ) -> Heads:
     """Queries, keys and values; all may be packed along the last axis of the queries."""
-    if key is None or value is None:
-        width = ctx.sizes(query)[2]
-        if not isinstance(width, int):
-            raise OpError(f"the width of {ctx.fact(query)} is not known")
-        heads = num_heads + 2 * kv_num_heads
-        if width % heads:
-            raise OpError(f"the width of {ctx.fact(query)} cannot be split into {num_heads} + 2 * {kv_num_heads} heads")
-        size = width // heads
-        lengths = [num_heads * size, kv_num_heads * size, kv_num_heads * size]
-        query, key, value = ctx.emit("VariadicSplit", query, ctx.constant(2), lengths)
     counts = (num_heads, kv_num_heads, kv_num_heads)
+    if key is None or value is None:
+        size, rest = divmod(ctx.static_size(query, 2, "the queries"), sum(counts))
+        if rest:
+            raise OpError(f"the width of {ctx.fact(query)} cannot be split into {num_heads} + 2 * {kv_num_heads} heads")
+        query, key, value = ctx.emit("VariadicSplit", query, ctx.constant(2), [count * size for count in counts])
     return Heads(*(split_heads(ctx, x, count) for x, count in zip((query, key, value), counts, strict=True)))
+
+
+def normalized_heads(
+    ctx: TranslationContext, heads: Heads, query: Value | None, key: Value | None, epsilons: list[float]
+) -> list[Value]:
+    """Queries and keys, each head divided by the root of its mean square and times the weights (size), if any."""
+    check((query is None) == (key is None), "one of q_norm_weight and k_norm_weight is missing")
+    return [
+        x if weight is None else ctx.convert(rms_in_f32(ctx, x, weight, epsilon), ctx.element(x))
+        for x, weight, epsilon in zip((heads.query, heads.key), (query, key), epsilons, strict=True)
+    ]
 
 
 def _lengths(
     ctx: TranslationContext, query: Value, seqlens_k: Value, total: Expression, query_seqlens: Value | None
 ) -> _Lengths:
     after = Expression(ctx, ctx.convert(ctx.reshape(seqlens_k, [-1]), I64)) + 1
-    length = Expression(ctx, ctx.size(query, 2))
     if query_seqlens is not None:
         count = Expression(ctx, ctx.convert(query_seqlens, I64))
         before = after - count
     else:
-        count, before = length, length.equals(total).select(0, after - length)
+        count = Expression(ctx, ctx.size(query, 2))
+        before = count.equals(total).select(0, after - count)
     return _Lengths(before.checked("seqlens_k in range", before >= 0), count, after)
 
 
@@ -237,8 +220,7 @@ class _Cache:
             return _Cache(past, new, None, 0)
         if scale is None or past is None:
             raise OpError(f"k_quant_type or v_quant_type {quantization} needs the scale and the past of the cache")
-        if given.kv_cache_bit_width not in (4, 8):
-            raise OpError(f"kv_cache_bit_width is {given.kv_cache_bit_width}, expected 4 or 8")
+        check(given.kv_cache_bit_width in (4, 8), f"kv_cache_bit_width is {given.kv_cache_bit_width}, expected 4 or 8")
         kind, expected = ctx.element(past), I8 if given.kv_cache_bit_width == 8 else U8
         if kind is not expected:
             text = f"a cache of {kind} with kv_cache_bit_width {given.kv_cache_bit_width} cannot be converted"
@@ -248,8 +230,8 @@ class _Cache:
         levels = levels.maximum(-high).minimum(high - 1)
         if kind is U8:
             pairs = ctx.emit("Reshape", (levels + high).value, [0, 0, 0, -1, 2], special_zero=True)
-            low, upper = (Expression(ctx, part) for part in ctx.emit("Split", pairs, ctx.constant(4), num_splits=2))
-            levels = Expression(ctx, ctx.emit("Squeeze", (low + upper * 16).value, [4]))
+            low, upper = (Expression(ctx, part) for part in ctx.unstacked(pairs, 4, 2))
+            levels = low + upper * 16
         return _Cache(past, levels.to(kind).value, scale, given.kv_cache_bit_width)
 
     def extended(self, ctx: TranslationContext, total: Expression, before: Expression) -> Value:
@@ -269,8 +251,7 @@ class _Cache:
         wide = Expression(ctx, ctx.convert(raw, F32))
         if self.bits == 4:
             upper = (wide / 16.0).floor()
-            halves = [ctx.unsqueeze(part.value, [4]) for part in (wide - upper * 16.0, upper)]
-            joined = ctx.emit("Concat", *halves, axis=4)
+            joined = ctx.stacked(((wide - upper * 16.0).value, upper.value), 4)
             wide = Expression(ctx, ctx.emit("Reshape", joined, [0, 0, 0, -1], special_zero=True)) - 8.0
         return (wide * Expression(ctx, self.scale)).to(ctx.element(like)).value
 
@@ -295,7 +276,7 @@ def _windowed(
     before, after = lengths.before.column(), (lengths.before + lengths.count).column()
     held = _resident(before, capacity, window)
     slots = positions(ctx, past, 2).unsqueeze(0)
-    old = (slots < held).select(before - held + slots, Expression(ctx, ctx.constant(_HIDDEN)))
+    old = (slots < held).select(before - held + slots, _HIDDEN)
     columns = ctx.emit("Concat", old.value, (before + positions(ctx, new, 2).unsqueeze(0)).value, axis=1)
     kept = after - _resident(after, capacity, window) + slots
     index = (kept < before).select(kept - before + held, kept - before + capacity)
@@ -333,11 +314,11 @@ def _columns_of(ctx: TranslationContext, bias: Value, columns: Expression, keys:
         index = columns.minimum(last).maximum(0).unsqueeze(1, 2)
         samples = ctx.emit("Concat", ctx.unsqueeze(ctx.size(index.value, 0), [0]), [1, 1, 1], axis=0)
         whole = ctx.emit("Broadcast", bias, samples, mode="bidirectional")
-        rows = ctx.emit("Slice", ctx.shape_of(whole), [0], [3], [1], [0])
+        rows = ctx.slice(ctx.shape_of(whole), 0, 3, 0)
         shape = ctx.emit("Concat", rows, ctx.unsqueeze(ctx.size(index.value, 3), [0]), axis=0)
-        return cast("Value", ctx.emit("GatherElements", whole, ctx.full(index.value, shape), axis=3))
+        return ctx.emit("GatherElements", whole, ctx.full(index.value, shape), axis=3)
     if are_equal(ctx.sizes(bias, "attention_bias")[-1], ctx.sizes(keys)[2]):
         return bias
     missing = Expression(ctx, ctx.size(keys, 2)) - Expression(ctx, ctx.size(bias, 3))
     ends = ctx.emit("Concat", [0, 0, 0], missing.unsqueeze(0).value, axis=0)
-    return cast("Value", ctx.emit("Pad", bias, [0] * 4, ends, ctx.constant(0, bias), pad_mode="constant"))
+    return ctx.emit("Pad", bias, [0] * 4, ends, ctx.constant(0, bias), pad_mode="constant")

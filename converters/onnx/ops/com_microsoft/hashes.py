@@ -5,16 +5,16 @@ Source: onnxruntime ``docs/ContribOperators.md``, MurmurHash3 of Austin Appleby 
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import Annotated
 
 from converters.onnx.algorithms.expression import Expression, arange
 from converters.onnx.algorithms.sequences import Sequences
 from converters.onnx.body_builder import BodyBuilder, IterationResult, IterationSlice, build_loop
-from converters.onnx.context import TranslationContext
+from converters.onnx.context import Matrix, TranslationContext, Vector
 from converters.onnx.graphs import check_unrolled
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I32, I64, U32, U64
-from irexec.errors import ConversionError, OpError
+from irexec.errors import ConversionError, OpError, check
 from irexec.ir.graph import Value
 from irexec.schema.opdef import Rank
 
@@ -59,15 +59,14 @@ def murmur_hash_3(ctx: TranslationContext, x: Value, *, seed: int = 0, positive:
 
 @translates("NGramHashMapping", domain=COM_MICROSOFT)
 def n_gram_hash_mapping(
-    ctx: TranslationContext, input_ids: Annotated[Value, Rank(2)], multipliers: Annotated[Value, Rank(1)],
-    vocab_sizes: Annotated[Value, Rank(1)], past_ids: Annotated[Value, Rank(2)] | None = None,
-    head_offsets: Annotated[Value, Rank(1)] | None = None, eos_token_id: Value | None = None,
-    segment_ids: Annotated[Value, Rank(2)] | None = None, *, max_ngram_size: int, n_head_per_ngram: int, pad_id: int,
+    ctx: TranslationContext, input_ids: Matrix, multipliers: Vector, vocab_sizes: Vector,
+    past_ids: Matrix | None = None, head_offsets: Vector | None = None, eos_token_id: Value | None = None,
+    segment_ids: Matrix | None = None, *, max_ngram_size: int, n_head_per_ngram: int, pad_id: int,
     reset_on_eos: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Hashes of the last n tokens of each token, (batch, time, hashes), and the last tokens for the next call."""
     past = _checked_size(max_ngram_size)
-    fill, end = _fill(ctx, input_ids, pad_id, eos_token_id)
+    fill, end = _fill(ctx, input_ids, pad_id, eos_token_id, reset_on_eos)
     history = past_ids
     if history is None:
         batch = ctx.unsqueeze(ctx.size(input_ids, 0), [0])
@@ -77,29 +76,25 @@ def n_gram_hash_mapping(
     def shifted(x: Value) -> list[Expression]:
         length = ctx.unsqueeze(ctx.size(input_ids, 1), [0])
         begins = [past - n for n in range(past + 1)]
-        parts = [ctx.emit("Slice", x, [i], (Expression(ctx, length) + i).value, [1], [1]) for i in begins]
+        parts = [ctx.slice(x, i, (Expression(ctx, length) + i).value, 1) for i in begins]
         return [Expression(ctx, part).unsqueeze(2) for part in parts]
 
     segments = None
     if segment_ids is not None:
         # The tokens before belong to the first segment.
-        first = ctx.emit("Gather", segment_ids, [0] * past, ctx.constant(1))
+        first = ctx.gather(segment_ids, [0] * past, 1)
         segments = shifted(ctx.emit("Concat", first, segment_ids, axis=1))
-    hashes = _hashes(
-        shifted(whole), segments, fill, end if reset_on_eos else None, multipliers, vocab_sizes, head_offsets,
-        n_head_per_ngram,
-    )  # fmt: skip
-    return hashes, ctx.emit("Slice", whole, [-past], [_END], [1], [1])
+    hashes = _hashes(shifted(whole), segments, fill, end, multipliers, vocab_sizes, head_offsets, n_head_per_ngram)
+    return hashes, ctx.slice(whole, -past, None, 1)
 
 
 @translates("VarlenNGramHashMapping", domain=COM_MICROSOFT)
 def varlen_n_gram_hash_mapping(
-    ctx: TranslationContext, input_ids: Annotated[Value, Rank(1)], multipliers: Annotated[Value, Rank(1)],
-    vocab_sizes: Annotated[Value, Rank(1)], cumulative_sequence_length: Annotated[Value, Rank(1)],
-    past_ids: Annotated[Value, Rank(2)] | None = None, head_offsets: Annotated[Value, Rank(1)] | None = None,
-    eos_token_id: Value | None = None, segment_ids: Annotated[Value, Rank(1)] | None = None,
-    past_segment_ids: Annotated[Value, Rank(2)] | None = None, capture_count: Annotated[Value, Rank(1)] | None = None,
-    *, max_ngram_size: int, n_head_per_ngram: int, pad_id: int, reset_on_eos: int = 0, state_update_capacity: int = 0,
+    ctx: TranslationContext, input_ids: Vector, multipliers: Vector, vocab_sizes: Vector,
+    cumulative_sequence_length: Vector, past_ids: Matrix | None = None, head_offsets: Vector | None = None,
+    eos_token_id: Value | None = None, segment_ids: Vector | None = None, past_segment_ids: Matrix | None = None,
+    capture_count: Vector | None = None, *, max_ngram_size: int, n_head_per_ngram: int, pad_id: int,
+    reset_on_eos: int = 0, state_update_capacity: int = 0,
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """The same for packed sequences, with the segments and states for the next call."""
     past = _checked_size(max_ngram_size)
@@ -107,7 +102,7 @@ def varlen_n_gram_hash_mapping(
         raise OpError(f"state_update_capacity is {state_update_capacity}, and capture_count must agree with it")
     if segment_ids is None and (past_segment_ids is not None or ctx.needs_output(2)):
         raise OpError("segment_ids is missing")
-    fill, end = _fill(ctx, input_ids, pad_id, eos_token_id)
+    fill, end = _fill(ctx, input_ids, pad_id, eos_token_id, reset_on_eos)
     sequences = Sequences(ctx, input_ids, cumulative_sequence_length)
     shape = ctx.emit("Concat", ctx.shape_of(sequences.starts.value), [past], axis=0)
     history = ctx.full(fill.value, shape) if past_ids is None else past_ids
@@ -117,51 +112,48 @@ def varlen_n_gram_hash_mapping(
         return [sequences.at(x, local - n, before, past) for n in range(past + 1)]
 
     def trailing(x: Value, before: Value, ends: Expression) -> Value:
-        index = ends - past + arange(ctx, 0, Expression(ctx, ctx.constant(past)), I64)
-        return cast("Value", ctx.emit("Squeeze", sequences.of_each(x, index, before, past).value, [2]))
+        index = ends - past + arange(ctx, 0, past)
+        return ctx.emit("Squeeze", sequences.of_each(x, index, before, past).value, [2])
 
     ids, states = ctx.unsqueeze(input_ids, [1]), ctx.unsqueeze(history, [2])
     lengths = sequences.lengths.column()
     segments, last_segments = None, None
     if segment_ids is not None:
         numbers = ctx.unsqueeze(segment_ids, [1])
-        first = ctx.emit("Gather", segment_ids, sequences.starts.column().value, ctx.constant(0))
+        first = ctx.gather(segment_ids, sequences.starts.column().value, 0)
         earlier = ctx.emit("Broadcast", first, shape) if past_segment_ids is None else past_segment_ids
         earlier = ctx.unsqueeze(earlier, [2])
         segments, last_segments = shifted(numbers, earlier), trailing(numbers, earlier, lengths)
-    hashes = _hashes(
-        shifted(ids, states), segments, fill, end if reset_on_eos else None, multipliers, vocab_sizes, head_offsets,
-        n_head_per_ngram,
-    )  # fmt: skip
+    tokens = shifted(ids, states)
+    hashes = _hashes(tokens, segments, fill, end, multipliers, vocab_sizes, head_offsets, n_head_per_ngram)
     last = trailing(ids, states, lengths)
     if capture_count is None:
         return hashes, last, last_segments, None
     kept = Expression(ctx, ctx.convert(capture_count, I64)).minimum(sequences.lengths).column()
-    pad = Expression(ctx, ctx.constant(pad_id, input_ids))
     captured = []
     for slot in range(state_update_capacity):
-        state = trailing(ids, states, lengths.minimum(slot + 1))
-        captured.append((kept > slot).select(Expression(ctx, state), pad).unsqueeze(1).value)
-    return hashes, last, last_segments, ctx.emit("Concat", *captured, axis=1)
+        state = Expression(ctx, trailing(ids, states, lengths.minimum(slot + 1)))
+        captured.append((kept > slot).select(state, pad_id).value)
+    return hashes, last, last_segments, ctx.stacked(captured, 1)
 
 
 def _checked_size(size: int) -> int:
     """The number of tokens before the last of the longest n-gram."""
-    if size < 2:
-        raise OpError(f"max_ngram_size is {size}, expected 2 or more")
+    check(size >= 2, f"max_ngram_size is {size}, expected 2 or more")
     check_unrolled(size, "the tokens of an n-gram")
     return size - 1
 
 
-def _fill(ctx: TranslationContext, ids: Value, pad: int, end: Value | None) -> tuple[Expression, Expression | None]:
-    """The value of tokens before the first one, and the token that ends a text."""
+def _fill(
+    ctx: TranslationContext, ids: Value, pad: int, end: Value | None, resets: int
+) -> tuple[Expression, Expression | None]:
+    """The value of tokens before the first one, and the token after which a text begins anew."""
     limit = 1 << (31 if ctx.element(ids) == I32 else 63)
-    if not -limit <= pad < limit:
-        raise OpError(f"pad_id {pad} does not fit {ctx.element(ids)}")
+    check(-limit <= pad < limit, f"pad_id {pad} does not fit {ctx.element(ids)}")
     if end is None:
         return Expression(ctx, ctx.constant(pad, ids)), None
     given = Expression(ctx, ctx.scalar(end))
-    return given, given
+    return given, given if resets else None
 
 
 def _hashes(
@@ -176,9 +168,7 @@ def _hashes(
     if ctx.element(multipliers) == I64:
         ctx.warn("OpenVINO's CPU plugin computes i64 in 32 bits, where hashes differ")
     rows = len(tokens) - 1
-    factors = [
-        Expression(ctx, ctx.emit("Gather", multipliers, ctx.constant([i]), ctx.constant(0))) for i in range(rows + 1)
-    ]
+    factors = [Expression(ctx, ctx.gather(multipliers, ctx.constant([i]), 0)) for i in range(rows + 1)]
     mixed, products = tokens[0] * factors[0], []
     is_cut: Expression | None = None
     for n in range(1, rows + 1):
@@ -213,12 +203,12 @@ def dynamic_time_warping(ctx: TranslationContext, x: Annotated[Value, Rank(2, 3)
     costs = x if ctx.rank(x) == 2 else ctx.emit("Squeeze", x, [0])
     rows, columns = (Expression(ctx, ctx.size(costs, axis)) for axis in (0, 1))
     count = rows + columns - 1
-    row = arange(ctx, 0, rows, I64)
-    column = arange(ctx, 0, count, I64).column() - row
-    flat = ctx.emit("Reshape", costs, [-1], special_zero=False)
+    row = arange(ctx, 0, rows)
+    column = arange(ctx, 0, count).column() - row
+    flat = ctx.reshape(costs, [-1])
     index = row * columns + column.maximum(0).minimum(columns - 1)
     infinite = Expression(ctx, ctx.constant(float("inf")))
-    values = Expression(ctx, ctx.emit("Gather", flat, index.value, ctx.constant(0)))
+    values = Expression(ctx, ctx.gather(flat, index.value, 0))
     diagonals = ((column >= 0) & (column < columns)).select(values, infinite).value
     nothing = ctx.full(infinite.value, (rows + 1).unsqueeze(0).value)
     start = ctx.emit("Concat", ctx.constant([0.0]), ctx.full(infinite.value, rows.unsqueeze(0).value), axis=0)
@@ -227,7 +217,7 @@ def dynamic_time_warping(ctx: TranslationContext, x: Annotated[Value, Rank(2, 3)
         """Minimum over the three elements before each; the first element of a state stands before the first row."""
         inner = builder.inner
         both, above, left = (
-            Expression(inner, inner.emit("Slice", state, [begin], [end], [1], [0]))
+            Expression(inner, inner.slice(state, begin, end, 0))
             for state, begin, end in ((states[1], 0, -1), (states[0], 0, -1), (states[0], 1, _END))
         )
         best = both.minimum(above)
@@ -241,12 +231,10 @@ def dynamic_time_warping(ctx: TranslationContext, x: Annotated[Value, Rank(2, 3)
     def back(builder: BodyBuilder, states: list[Value], _: list[Value]) -> IterationResult:
         inner = builder.inner
         at = Expression(inner, states[0])
-        place = Expression(inner, inner.emit("Gather", at.value, [0], inner.constant(0)))
+        place = Expression(inner, inner.gather(at.value, [0], 0))
         index = inner.emit("Concat", at.sum(0).value, place.value, axis=0)
         step = inner.emit("GatherND", builder.captured(steps), index)
-        new = at - Expression(
-            inner, inner.emit("Gather", inner.constant([[1, 1], [1, 0], [0, 1]]), step, inner.constant(0))
-        )
+        new = at - Expression(inner, inner.gather(inner.constant([[1, 1], [1, 0], [0, 1]]), step, 0))
         goes_on = inner.emit("ReduceLogicalAnd", (new >= 0).value, [0], keep_dims=False)
         return IterationResult([new.value], [(at.unsqueeze(0).value, IterationSlice(0))], goes_on)
 

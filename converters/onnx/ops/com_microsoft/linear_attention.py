@@ -18,11 +18,12 @@ from converters.onnx.algorithms.linear_attention import (
     repeat_along,
 )
 from converters.onnx.algorithms.sequences import Sequences
-from converters.onnx.context import TranslationContext
-from converters.onnx.graphs import check_unrolled
+from converters.onnx.algorithms.windows import causal_convolution
+from converters.onnx.context import Matrix, Tensor3, Tensor4, TranslationContext, Vector, required
+from converters.onnx.graphs import check_convertible, check_unrolled
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import F32, I64
-from irexec.errors import ConversionError, OpError
+from irexec.errors import OpError, check
 from irexec.ir.graph import Value
 from irexec.schema.opdef import Rank
 
@@ -31,19 +32,16 @@ Activation = Literal["none", "silu", "swish"]
 
 @translates("LinearAttention", domain=COM_MICROSOFT)
 def linear_attention(
-    ctx: TranslationContext, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3)],
-    value: Annotated[Value, Rank(3)], past_state: Annotated[Value, Rank(4, 5)] | None = None,
-    decay: Annotated[Value, Rank(3)] | None = None, beta: Annotated[Value, Rank(3)] | None = None, *, q_num_heads: int,
-    kv_num_heads: int, scale: float = 0.0, update_rule: UpdateRule = "gated_delta", chunk_size: int = 64,
-    state_window: int = 0,
+    ctx: TranslationContext, query: Tensor3, key: Tensor3, value: Tensor3,
+    past_state: Annotated[Value, Rank(4, 5)] | None = None, decay: Tensor3 | None = None, beta: Tensor3 | None = None,
+    *, q_num_heads: int, kv_num_heads: int, scale: float = 0.0, update_rule: UpdateRule = "gated_delta",
+    chunk_size: int = 64, state_window: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """LinearAttention of ai.onnx, also with more key heads than query heads, and with the last states in a window."""
     smaller, larger = sorted((q_num_heads, kv_num_heads))
     if smaller < 1 or larger % smaller:
         raise OpError(f"q_num_heads is {q_num_heads} and kv_num_heads {kv_num_heads}, expected multiples")
-    _check_window(state_window)
-    if past_state is not None and state_window:
-        past_state = _last(ctx, past_state)
+    past_state = _before_window(ctx, past_state, state_window)
     y, last, states = packed_linear_attention(
         ctx, query, key, value, past_state, decay, beta, (q_num_heads, kv_num_heads), scale, update_rule,
         with_states=state_window > 0,
@@ -53,18 +51,14 @@ def linear_attention(
         rank = ctx.rank(states)
         begins = [state_window, *[0] * (rank - 1)]
         padded = ctx.emit("Pad", states, begins, [0] * rank, ctx.constant(0, states), pad_mode="constant")
-        last = cast("Value", ctx.emit("Slice", padded, [-state_window], [1 << 31], [1], [0]))
+        last = ctx.slice(padded, -state_window, None, 0)
     return y, ctx.convert(last, ctx.element(query if past_state is None else past_state))
 
 
-def _check_window(window: int) -> None:
-    if not 0 <= window <= 8:
-        raise OpError(f"state_window is {window}, expected 0 to 8")
-
-
-def _last(ctx: TranslationContext, window: Value) -> Value:
-    """The last slot of a window."""
-    return cast("Value", ctx.emit("Gather", window, ctx.constant(-1), ctx.constant(0)))
+def _before_window(ctx: TranslationContext, past: Value | None, window: int) -> Value | None:
+    """The state before the first step: of a window the last one."""
+    check(0 <= window <= 8, f"state_window is {window}, expected 0 to 8")
+    return past if past is None or not window else ctx.gather(past, ctx.constant(-1), 0)
 
 
 @translates("LinearAttentionGate", domain=COM_MICROSOFT)
@@ -74,13 +68,13 @@ def linear_attention_gate(
     """decay_scale * softplus(a + dt_bias) and sigmoid(b), in f32."""
     wide = Expression(ctx, ctx.convert(a, F32)) + Expression(ctx, dt_bias)
     decay = Expression(ctx, ctx.emit("SoftPlus", wide.value)) * Expression(ctx, decay_scale)
-    beta = None if b is None else ctx.convert(ctx.emit("Sigmoid", ctx.convert(b, F32)), ctx.element(b))
+    beta = None if b is None else Expression(ctx, b).to(F32).sigmoid().to(ctx.element(b)).value
     return decay.to(ctx.element(a)).value, beta
 
 
 @translates("CausalConvWithState", domain=COM_MICROSOFT)
 def causal_conv_with_state(
-    ctx: TranslationContext, x: Value, w: Annotated[Value, Rank(3, 5)], bias: Annotated[Value, Rank(1)] | None = None,
+    ctx: TranslationContext, x: Value, w: Annotated[Value, Rank(3, 5)], bias: Vector | None = None,
     past_state: Value | None = None, *, activation: Activation = "none", ndim: int = 1, dilation: int = 1,
     channels_last: int = 0, state_window: int = 0, state_channels_last: int = -1, state_length: int = 0,
     state_update_capacity: int = 0, input_channel_offset: int = 0, input_channels: int = 0,
@@ -96,22 +90,18 @@ def causal_conv_with_state(
         "input_channels": (input_channels, 0),
     }  # fmt: skip
     for name, (value, default) in others.items():
-        if value != default:
-            raise ConversionError(f"{name} {value} cannot be converted", unsupported=True)
-    _check_window(state_window)
-    if dilation < 1:
-        raise OpError(f"dilation is {dilation}, expected 1 or more")
-    if past_state is not None and state_window:
-        past_state = _last(ctx, past_state)
-    shape, trailing = None, ctx.rank(x) - 2
+        check_convertible(value == default, f"{name} {value}")
+    past_state = _before_window(ctx, past_state, state_window)
+    check(dilation >= 1, f"dilation is {dilation}, expected 1 or more")
+    shape = None
     if channels_last:
-        shape = ctx.emit("Slice", ctx.shape_of(x), [2], [2 + trailing], [1], [0])
+        shape = ctx.slice(ctx.shape_of(x), 2, ctx.rank(x), 0)
         x = _channels_first(ctx, x)
         past_state = None if past_state is None else _channels_first(ctx, past_state)
-    if ctx.rank(x) != 3:
-        raise OpError("the data has more axes than batch, channels and time")
-    y, padded = _convolved(ctx, x, w, bias, past_state, activation, dilation)
-    states = _states(ctx, x, padded, w, dilation, state_window)
+    check(ctx.rank(x) == 3, "the data has more axes than batch, channels and time")
+    y, states, padded, length = causal_convolution(ctx, x, w, bias, past_state, activation, dilation)
+    if state_window:
+        states = _states(ctx, x, padded, length, state_window)
     if shape is None:
         return y, states
     return _channels_last(ctx, y, shape, 0), _channels_last(ctx, states, shape, 1 if state_window else 0)
@@ -127,99 +117,66 @@ def _channels_last(ctx: TranslationContext, x: Value, channels: Value, leading: 
     """(..., channels, time) as (..., time, channels...); ``leading`` axes precede the batch."""
     rank = 3 + leading
     moved = ctx.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
-    front = ctx.emit("Slice", ctx.shape_of(moved), [0], [rank - 1], [1], [0])
-    return cast("Value", ctx.emit("Reshape", moved, ctx.emit("Concat", front, channels, axis=0), special_zero=False))
+    front = ctx.slice(ctx.shape_of(moved), 0, rank - 1, 0)
+    return ctx.emit("Reshape", moved, ctx.emit("Concat", front, channels, axis=0), special_zero=False)
 
 
-def _state_length(ctx: TranslationContext, w: Value, dilation: int) -> Expression:
-    return ((Expression(ctx, ctx.size(w, 2)) - 1) * dilation).unsqueeze(0).settled()
-
-
-def _convolved(
-    ctx: TranslationContext, x: Value, w: Value, bias: Value | None, past: Value | None, activation: Activation,
-    dilation: int,
-) -> tuple[Value, Value]:  # fmt: skip
-    """The convolution of (batch, channels, time), and the data after the past state or zeros."""
-    if past is not None:
-        padded = ctx.emit("Concat", past, x, axis=2)
-    else:
-        begins = Expression(ctx, ctx.emit("Concat", [0, 0], _state_length(ctx, w, dilation).value, axis=0)).settled()
-        padded = ctx.emit("Pad", x, begins.value, [0, 0, 0], ctx.constant(0, x), pad_mode="constant")
-    y = ctx.emit(
-        "GroupConvolution", padded, ctx.unsqueeze(w, [1]), strides=[1], pads_begin=[0], pads_end=[0],
-        dilations=[dilation], auto_pad="explicit",
-    )  # fmt: skip
-    if bias is not None:
-        y = ctx.emit("Add", y, ctx.along_channels(bias, 3))
-    return y if activation == "none" else ctx.emit("Swish", y), padded
-
-
-def _states(ctx: TranslationContext, x: Value, padded: Value, w: Value, dilation: int, window: int) -> Value:
-    """The last values of the padded data, or those after each of the last ``window`` steps, zeros before the first."""
-    length = _state_length(ctx, w, dilation)
-    if not window:
-        total = Expression(ctx, ctx.size(padded, 2)).unsqueeze(0)
-        return cast("Value", ctx.emit("Slice", padded, (total - length).value, total.value, [1], [2]))
-    if ctx.sizes(w)[2] == 1:
-        sizes = ctx.emit("Slice", ctx.shape_of(x), [0], [2], [1], [0])
+def _states(ctx: TranslationContext, x: Value, padded: Value, length: Expression, window: int) -> Value:
+    """The last values of the padded data after each of the last ``window`` steps, zeros before the first."""
+    if ctx.ints_if_known(length.value) == (0,):
+        sizes = ctx.slice(ctx.shape_of(x), 0, 2, 0)
         return ctx.full(ctx.constant(0, x), ctx.emit("Concat", [window], sizes, [0], axis=0))
-    step = Expression(ctx, ctx.size(x, 2)) - window + arange(ctx, 0, Expression(ctx, ctx.constant(window)), I64)
-    offsets = arange(ctx, 0, Expression(ctx, ctx.scalar(length.value)), I64)
-    index = ((step + 1).maximum(0)).column() + offsets
-    slots = ctx.transpose(ctx.emit("Gather", padded, index.value, ctx.constant(2)), [2, 0, 1, 3])
+    step = Expression(ctx, ctx.size(x, 2)) - window + arange(ctx, 0, window)
+    index = (step + 1).maximum(0).column() + arange(ctx, 0, Expression(ctx, ctx.scalar(length.value)))
+    slots = ctx.transpose(ctx.gather(padded, index.value, 2), [2, 0, 1, 3])
     return (step < 0).unsqueeze(1, 2, 3).select(0, Expression(ctx, slots)).value
 
 
 @translates("VarlenCausalConvWithState", domain=COM_MICROSOFT)
 def varlen_causal_conv_with_state(
-    ctx: TranslationContext, x: Annotated[Value, Rank(2)], w: Annotated[Value, Rank(3)],
-    cumulative_sequence_length: Annotated[Value, Rank(1)], bias: Annotated[Value, Rank(1)] | None,
-    initial_state: Annotated[Value, Rank(3)], capture_count: Annotated[Value, Rank(1)] | None = None,
-    kernel_delta: Value | None = None, previous_mask: Value | None = None, *, activation: Activation = "none",
-    dilation: int = 1, state_update_capacity: int = 0, delta_offset: int = 0, group_size: int = 1,
+    ctx: TranslationContext, x: Matrix, w: Tensor3, cumulative_sequence_length: Vector, bias: Vector | None,
+    initial_state: Tensor3, capture_count: Vector | None = None, kernel_delta: Value | None = None,
+    previous_mask: Value | None = None, *, activation: Activation = "none", dilation: int = 1,
+    state_update_capacity: int = 0, delta_offset: int = 0, group_size: int = 1,
 ) -> tuple[Value, ...]:  # fmt: skip
     """A causal convolution of packed sequences, each after its own state: one product per tap of the kernel."""
-    if kernel_delta is not None or previous_mask is not None:
-        raise ConversionError("kernel_delta and previous_mask, of CUDA alone, cannot be converted", unsupported=True)
+    is_plain = kernel_delta is None and previous_mask is None
+    check_convertible(is_plain, "kernel_delta and previous_mask, of CUDA alone,")
     if (capture_count is None) != (state_update_capacity == 0) or not 0 <= state_update_capacity <= 8:
         raise OpError(f"state_update_capacity is {state_update_capacity}, and capture_count must agree with it")
     taps = ctx.static(w, "the weights")[2]
+    check(taps > 0, "the kernel has no taps")
     check_unrolled(taps, "the taps of the kernel")
     sequences = Sequences(ctx, x, cumulative_sequence_length)
     length = (taps - 1) * dilation
     states = ctx.transpose(initial_state, [0, 2, 1])
-    total: Expression | None = None
+    products = []
     for tap in range(taps):
         # The value that far before each token: of the sequence, or of its state.
-        before = (taps - 1 - tap) * dilation
-        value = sequences.at(x, sequences.local - before, states, length)
-        weight = Expression(ctx, ctx.emit("Gather", w, ctx.constant(tap), ctx.constant(2)))
-        product = value * Expression(ctx, ctx.transpose(weight.value, [1, 0]))
-        total = product if total is None else total + product
-    if total is None:
-        raise OpError("the kernel has no taps")
-    y = total if bias is None else total + Expression(ctx, bias)
-    result = y.value if activation == "none" else ctx.emit("Swish", y.value)
-    ends = sequences.lengths.column() - length + arange(ctx, 0, Expression(ctx, ctx.constant(length)), I64)
+        value = sequences.at(x, sequences.local - (taps - 1 - tap) * dilation, states, length)
+        weight = ctx.transpose(ctx.gather(w, ctx.constant(tap), 2), [1, 0])
+        products.append((value * Expression(ctx, weight)).value)
+    result = ctx.added(*products, bias)
+    result = result if activation == "none" else ctx.emit("Swish", result)
+    ends = sequences.lengths.column() - length + arange(ctx, 0, length)
     # Without a state nothing is gathered: OpenVINO's CPU plugin divides by the number of indices.
     last = ctx.transpose(sequences.of_each(x, ends, states, length).value, [0, 2, 1]) if length else initial_state
     if not state_update_capacity or capture_count is None:
         return result, last
-    slots = arange(ctx, 0, Expression(ctx, ctx.constant(state_update_capacity)), I64).unsqueeze(0)
+    slots = arange(ctx, 0, state_update_capacity).unsqueeze(0)
     counts = Expression(ctx, ctx.convert(capture_count, I64)).minimum(sequences.lengths).column()
     captured = sequences.of_each(x, slots.minimum(sequences.lengths.column() - 1), states, length)
-    zero = Expression(ctx, ctx.constant(0, x))
-    return result, last, (slots < counts).unsqueeze(2).select(captured, zero).value
+    return result, last, (slots < counts).unsqueeze(2).select(captured, 0).value
 
 
 @translates("GatedDeltaNet", domain=COM_MICROSOFT)
 def gated_delta_net(
     ctx: TranslationContext, query: Annotated[Value, Rank(2, 4)], key: Annotated[Value, Rank(3, 4)] | None = None,
-    value: Annotated[Value, Rank(3, 4)] | None = None, cu_seqlens: Annotated[Value, Rank(1)] | None = None,
-    decay: Value | None = None, beta: Value | None = None, initial_state: Annotated[Value, Rank(4)] | None = None,
-    a_log: Value | None = None, dt_bias: Value | None = None, capture_count: Value | None = None,
-    state_update_active: Value | None = None, *, update_rule: UpdateRule = "gated_delta", scale: float = 0.0,
-    qk_l2_norm: int = 0, gate_activation: Literal["none", "softplus", "qwen", "sigmoid", "kda"] = "none",
+    value: Annotated[Value, Rank(3, 4)] | None = None, cu_seqlens: Vector | None = None, decay: Value | None = None,
+    beta: Value | None = None, initial_state: Tensor4 | None = None, a_log: Value | None = None,
+    dt_bias: Value | None = None, capture_count: Value | None = None, state_update_active: Value | None = None, *,
+    update_rule: UpdateRule = "gated_delta", scale: float = 0.0, qk_l2_norm: int = 0,
+    gate_activation: Literal["none", "softplus", "qwen", "sigmoid", "kda"] = "none",
     beta_activation: Literal["none", "sigmoid"] = "none", gate_lower_bound: float = -5.0, chunk_size: int = 64,
     state_update_capacity: int = 0,
 ) -> tuple[Value | None, ...]:  # fmt: skip
@@ -236,14 +193,13 @@ def gated_delta_net(
     spelled = ctx.rank(query) == 4
     if not spelled and cu_seqlens is None and initial_state is None:
         raise OpError("initial_state is missing, which has the number of sequences without cu_seqlens")
-    if spelled and cu_seqlens is not None:
-        raise OpError("cu_seqlens needs tokens of rank 3")
-    heads, key_size = (_static_size(ctx, query, axis) for axis in (-2, -1))
-    states, value_size = (_static_size(ctx, value, axis) for axis in (-2, -1))
+    check(not spelled or cu_seqlens is None, "cu_seqlens needs tokens of rank 3")
+    heads, key_size = (ctx.static_size(query, axis, "the queries") for axis in (-2, -1))
+    states, value_size = (ctx.static_size(value, axis, "the values") for axis in (-2, -1))
     if heads < 1 or states % heads:
         raise OpError(f"{states} heads of values are not a multiple of {heads} heads of queries")
     decay, beta = needed(update_rule, decay, beta)
-    layout = _Layout(ctx, query, None if spelled else cu_seqlens, initial_state, spelled)
+    layout = _Layout(ctx, query, cu_seqlens, initial_state, spelled)
     q, k = (layout.padded(ctx.convert(x, F32), [heads, key_size]) for x in (query, key))
     if qk_l2_norm:
         q, k = (_normalized(ctx, x) for x in (q, k))
@@ -272,7 +228,7 @@ def gated_delta_net(
     last = ctx.transpose(done.last, [0, 1, 3, 2])
     if done.added is None:
         return y, last, None
-    one = ctx.emit("Slice", k, [0], [1], [1], [3])
+    one = ctx.slice(k, 0, 1, 3)
     factors = ctx.full(ctx.constant(1.0), ctx.shape_of(one)) if gate is None else gate
     update = _captured(ctx, [factors, shared, done.added], state_update_capacity)
     if state_update_active is None:
@@ -288,22 +244,14 @@ def _captured(ctx: TranslationContext, parts: list[Value], count: int) -> Value:
         rank = ctx.rank(part)
         ends = [0, count, *[0] * (rank - 2)]
         padded = ctx.emit("Pad", part, [0] * rank, ends, ctx.constant(0, part), pad_mode="constant")
-        first = ctx.emit("Slice", padded, [0], [count], [1], [1])
+        first = ctx.slice(padded, 0, count, 1)
         rows.append(ctx.emit("Reshape", first, [0, -1], special_zero=True))
-    return cast("Value", ctx.emit("Concat", *rows, axis=1))
-
-
-def _static_size(ctx: TranslationContext, x: Value, axis: int) -> int:
-    size = ctx.sizes(x)[axis]
-    if not isinstance(size, int):
-        raise OpError(f"the sizes of the heads of {ctx.fact(x)} must be known")
-    return size
+    return ctx.emit("Concat", *rows, axis=1)
 
 
 def _unpacked(ctx: TranslationContext, packed: Value, state: Value | None) -> list[Value]:
     """Queries, keys and values of the packed last axis, split into heads."""
-    if state is None:
-        raise OpError("initial_state is missing, which packed queries, keys and values need")
+    state = required(state, "initial_state is missing, which packed queries, keys and values need")
     heads, value_size, key_size = ctx.static(state, "initial_state")[1:]
     width = ctx.sizes(packed)[-1]
     rest = width - heads * value_size if isinstance(width, int) else -1
@@ -322,8 +270,7 @@ def _unpacked(ctx: TranslationContext, packed: Value, state: Value | None) -> li
 def _normalized(ctx: TranslationContext, x: Value) -> Value:
     """Vectors along the last axis divided by their length."""
     wide = Expression(ctx, x)
-    squares = Expression(ctx, ctx.emit("ReduceSum", (wide * wide).value, [-1], keep_dims=True))
-    return (wide / (squares + 1e-12).sqrt()).value
+    return (wide / ((wide * wide).sum(-1) + 1e-12).sqrt()).value
 
 
 def _gate(
@@ -331,15 +278,15 @@ def _gate(
 ) -> Value:
     """The factor of the state from (batch, time, heads, 1 or key size)."""
     if activation == "none":
-        return cast("Value", ctx.emit("Exp", raw))
+        return ctx.emit("Exp", raw)
     if a_log is None or dt_bias is None:
         raise OpError(f"gate_activation {activation} needs a_log and dt_bias")
-    heads = _static_size(ctx, raw, -2)
+    heads = ctx.static_size(raw, -2, "the decay")
     x = Expression(ctx, raw) + Expression(ctx, ctx.reshape(dt_bias, [heads, -1]))
     rate = Expression(ctx, ctx.reshape(a_log, [heads, 1])).exp()
     if activation in ("softplus", "qwen"):
         return (-rate * Expression(ctx, ctx.emit("SoftPlus", x.value))).exp().value
-    return (Expression(ctx, ctx.emit("Sigmoid", (rate * x).value)) * bound).exp().value
+    return ((rate * x).sigmoid() * bound).exp().value
 
 
 class _Layout:
@@ -354,35 +301,29 @@ class _Layout:
         self, ctx: TranslationContext, query: Value, bounds: Value | None, state: Value | None, spelled: bool
     ) -> None:
         self.ctx, self.spelled, self.active = ctx, spelled, cast("Value | None", None)
-        self._sequences: Sequences | None = None
-        if bounds is None:
-            source = query if spelled else cast("Value", state)
-            self.batch = Expression(ctx, ctx.unsqueeze(ctx.size(source, 0), [0]))
-            return
-        self._sequences = Sequences(ctx, query, bounds)
-        lengths = self._sequences.lengths
-        self.batch = Expression(ctx, ctx.unsqueeze(ctx.size(lengths.value, 0), [0]))
-        self._longest = self._sequences.longest()
-        steps = arange(ctx, 0, self._longest, I64)
-        self.active = (steps < lengths.column()).unsqueeze(2, 3, 4).value
+        self._sequences = None if bounds is None else Sequences(ctx, query, bounds)
+        source = query if spelled else state
+        if self._sequences is not None:
+            self._longest, source = self._sequences.longest(), self._sequences.lengths.value
+            steps = arange(ctx, 0, self._longest)
+            self.active = (steps < self._sequences.lengths.column()).unsqueeze(2, 3, 4).value
+        self.batch = Expression(ctx, ctx.unsqueeze(ctx.size(cast("Value", source), 0), [0]))
 
     def padded(self, x: Value, sizes: list[int]) -> Value:
         """(tokens, ...) as (batch, time, *sizes)."""
         ctx = self.ctx
         if self.spelled:
-            return cast("Value", ctx.emit("Reshape", x, [0, 0, *sizes], special_zero=True))
+            return ctx.emit("Reshape", x, [0, 0, *sizes], special_zero=True)
         if self._sequences is None:
             shape = ctx.emit("Concat", self.batch.value, [-1, *sizes], axis=0)
-            return cast("Value", ctx.emit("Reshape", x, shape, special_zero=False))
+            return ctx.emit("Reshape", x, shape, special_zero=False)
         flat = ctx.emit("Reshape", x, [0, *sizes], special_zero=True)
         return self._sequences.padded(flat, self._longest)
 
     def packed(self, x: Value, sizes: list[int]) -> Value:
         """(batch, time, ...) as the tokens were."""
         ctx = self.ctx
-        if self.spelled:
-            return cast("Value", ctx.emit("Reshape", x, [0, 0, *sizes], special_zero=True))
-        if self._sequences is None:
-            return cast("Value", ctx.emit("Reshape", x, [-1, *sizes], special_zero=False))
-        padded: Value = ctx.emit("Reshape", x, [0, 0, *sizes], special_zero=True)
-        return self._sequences.packed(padded, self._longest)
+        if self._sequences is None and not self.spelled:
+            return ctx.reshape(x, [-1, *sizes])
+        padded = ctx.emit("Reshape", x, [0, 0, *sizes], special_zero=True)
+        return padded if self._sequences is None else self._sequences.packed(padded, self._longest)

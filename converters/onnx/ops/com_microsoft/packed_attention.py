@@ -6,107 +6,92 @@ Source: onnxruntime ``docs/ContribOperators.md`` and ``contrib_ops/cuda/bert``; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated
 
 from converters.onnx.algorithms.attention import (
     Heads,
     Mask,
-    Scores,
-    angles,
     attend,
     join_heads,
     repeat_heads,
-    rms_of_heads,
-    rotate,
+    rotate_by_tables,
     split_heads,
 )
 from converters.onnx.algorithms.expression import Expression, arange, positions
 from converters.onnx.algorithms.sequences import Sequences
-from converters.onnx.context import TranslationContext
-from converters.onnx.ops.com_microsoft.grouped_attention import split_packed_heads
+from converters.onnx.context import Matrix, Tensor3, Tensor4, TranslationContext, Vector, required
+from converters.onnx.graphs import check_convertible
+from converters.onnx.ops.com_microsoft.grouped_attention import normalized_heads, split_packed_heads
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I32, I64
-from irexec.errors import ConversionError, OpError
+from irexec.errors import OpError
 from irexec.ir.graph import Value
 from irexec.schema.opdef import Rank
-
-Vector = Annotated[Value, Rank(1)]
-Matrix = Annotated[Value, Rank(2)]
 
 
 @translates("PackedAttention", domain=COM_MICROSOFT)
 def packed_attention(
     ctx: TranslationContext, x: Matrix, weights: Matrix, bias: Vector, token_offset: Matrix,
-    cumulative_sequence_length: Vector, attention_bias: Annotated[Value, Rank(4)] | None = None, *, num_heads: int,
+    cumulative_sequence_length: Vector, attention_bias: Tensor4 | None = None, *, num_heads: int,
     qkv_hidden_sizes: list[int] | None = None, scale: float = 0.0,
 ) -> Value:  # fmt: skip
     """Attention of each sequence over its own tokens; one product computes queries, keys and values."""
-    projected = ctx.emit("Add", ctx.emit("MatMul", x, weights), bias)
-    width = ctx.static(weights, "the weights")[1]
-    sizes = list(qkv_hidden_sizes or [width // 3] * 3)
+    projected = ctx.added(ctx.emit("MatMul", x, weights), bias)
+    sizes = qkv_hidden_sizes or [ctx.static(weights, "the weights")[1] // 3] * 3
     parts = ctx.emit("VariadicSplit", projected, ctx.constant(1), sizes)
-    return _by_sequence(
-        ctx, list(parts), token_offset, cumulative_sequence_length, attention_bias, num_heads, scale
-    )  # fmt: skip
+    return packed_multi_head_attention(
+        ctx, *parts, None, token_offset, cumulative_sequence_length, attention_bias, num_heads=num_heads, scale=scale
+    )
 
 
 @translates("PackedMultiHeadAttention", domain=COM_MICROSOFT)
 def packed_multi_head_attention(
     ctx: TranslationContext, query: Annotated[Value, Rank(2, 4)], key: Matrix | None, value: Matrix | None,
     bias: Vector | None, token_offset: Matrix, cumulative_sequence_length: Vector,
-    attention_bias: Annotated[Value, Rank(4)] | None = None, *, num_heads: int, mask_filter_value: float = -10000.0,
-    scale: float = 0.0,
+    attention_bias: Tensor4 | None = None, *, num_heads: int, mask_filter_value: float = -10000.0, scale: float = 0.0,
 ) -> Value:  # fmt: skip
-    """Attention of each sequence over its own tokens; all three may be packed as (tokens, heads, 3, size)."""
+    """Attention of each sequence over its own tokens; all three may be packed as (tokens, heads, 3, size).
+
+    The sequences are padded to the length that token_offset, (batch, length), has.
+    """
     if ctx.rank(query) == 4:
-        pieces = [ctx.emit("Squeeze", part, [2]) for part in ctx.emit("Split", query, ctx.constant(2), num_splits=3)]
-        parts = [ctx.emit("Reshape", part, [0, -1], special_zero=True) for part in pieces]
+        parts = [ctx.emit("Reshape", part, [0, -1], special_zero=True) for part in ctx.unstacked(query, 2, 3)]
     elif key is None or value is None:
         raise OpError("the keys or values are missing, and the queries are not packed with them")
     else:
         parts = [query, key, value]
     if bias is not None:
-        widths = [ctx.sizes(part)[1] for part in parts]
-        if not all(isinstance(width, int) for width in widths):
-            raise OpError("the widths of the queries, keys and values are not known")
+        widths = [ctx.static_size(part, 1, "the queries, keys and values") for part in parts]
         pieces = ctx.emit("VariadicSplit", bias, ctx.constant(0), widths)
         parts = [ctx.emit("Add", part, piece) for part, piece in zip(parts, pieces, strict=True)]
-    return _by_sequence(ctx, parts, token_offset, cumulative_sequence_length, attention_bias, num_heads, scale)
-
-
-def _by_sequence(
-    ctx: TranslationContext, parts: list[Value], token_offset: Value, bounds: Value, bias: Value | None, heads: int,
-    scale: float,
-) -> Value:  # fmt: skip
-    """Attention after padding to the length that token_offset, (batch, length), has."""
-    sequences, length = Sequences(ctx, parts[0], bounds), Expression(ctx, ctx.size(token_offset, 1))
-    padded = Heads(*(split_heads(ctx, sequences.padded(part, length), heads) for part in parts))
+    length = Expression(ctx, ctx.size(token_offset, 1))
+    sequences = Sequences(ctx, parts[0], cumulative_sequence_length)
+    padded = Heads(*(split_heads(ctx, sequences.padded(part, length), num_heads) for part in parts))
     mask = Mask()
     mask.restrict(positions(ctx, padded.key, 2) < sequences.lengths.unsqueeze(1, 2, 3), sees=True)
-    if bias is not None:
-        mask.add(ctx, bias)
+    if attention_bias is not None:
+        mask.add(ctx, attention_bias)
     return sequences.packed(join_heads(ctx, attend(ctx, padded, mask, scale or None)), length)
 
 
 @translates("RemovePadding", domain=COM_MICROSOFT)
-def remove_padding(ctx: TranslationContext, x: Annotated[Value, Rank(3)], counts: Vector) -> tuple[Value, ...]:
+def remove_padding(ctx: TranslationContext, x: Tensor3, counts: Vector) -> tuple[Value, ...]:
     """The tokens before each end; their offsets, then those of the padding; the bounds; and the maximum length."""
     wide, length = Expression(ctx, ctx.convert(counts, I64)), Expression(ctx, ctx.size(x, 1))
     wide = wide.checked("sequence_token_count in range", wide >= 0, wide <= length)
     used = positions(ctx, x, 1).unsqueeze(0) < wide.column()
-    flags = ctx.emit("Reshape", used.value, [-1], special_zero=False)
+    flags = ctx.reshape(used.value, [-1])
     tokens, rest = (
-        ctx.emit("Reshape", ctx.emit("NonZero", each, output_type="i64"), [-1], special_zero=False)
+        ctx.reshape(ctx.emit("NonZero", each, output_type="i64"), [-1])
         for each in (flags, ctx.emit("LogicalNot", flags))
     )
-    offsets = ctx.emit(
-        "Reshape", ctx.emit("Concat", tokens, rest, axis=0), ctx.shape_of(used.value), special_zero=False
-    )
-    rows = ctx.emit("Reshape", x, [-1, ctx.static(x, "the data")[2]], special_zero=False)
+    every = ctx.emit("Concat", tokens, rest, axis=0)
+    offsets = ctx.reshape_as(every, used.value)
+    rows = ctx.reshape(x, [-1, ctx.static_size(x, 2, "the data")])
     sums = ctx.emit("CumSum", wide.value, ctx.constant(0), exclusive=False, reverse=False)
     longest = ctx.emit("ReduceMax", wide.value, [0], keep_dims=True)
     return (
-        ctx.emit("Gather", rows, tokens, ctx.constant(0)),
+        ctx.gather(rows, tokens, 0),
         *(ctx.convert(part, I32) for part in (offsets, ctx.emit("Concat", [0], sums, axis=0), longest)),
     )
 
@@ -115,13 +100,13 @@ def remove_padding(ctx: TranslationContext, x: Annotated[Value, Rank(3)], counts
 def restore_padding(ctx: TranslationContext, x: Matrix, token_offset: Matrix) -> Value:
     """Tokens at their offsets, zeros elsewhere."""
     size = ctx.size(x, 0)
-    flat = ctx.emit("Reshape", ctx.convert(token_offset, I64), [-1], special_zero=False)
-    used = ctx.emit("Slice", flat, [0], ctx.unsqueeze(size, [0]), [1], [0])
+    flat = ctx.reshape(ctx.convert(token_offset, I64), [-1])
+    used = ctx.slice(flat, 0, ctx.unsqueeze(size, [0]), 0)
     width = ctx.unsqueeze(ctx.size(x, 1), [0])
     zeros = ctx.full(ctx.constant(0, x), ctx.emit("Concat", ctx.shape_of(flat), width, axis=0))
     rows = ctx.emit("ScatterUpdate", zeros, used, x, ctx.constant(0))
     shape = ctx.emit("Concat", ctx.shape_of(token_offset), width, axis=0)
-    return cast("Value", ctx.emit("Reshape", rows, shape, special_zero=False))
+    return ctx.emit("Reshape", rows, shape, special_zero=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,18 +135,17 @@ class PagedAttributes:
         for name, default in (
             ("kv_cache_layout", "SEPARATE"), ("k_quant_type", "NONE"), ("v_quant_type", "NONE"), ("rotary_offset", 0),
         ):  # fmt: skip
-            if getattr(self, name) != default:
-                raise ConversionError(f"{name} {getattr(self, name)!r} cannot be converted", unsupported=True)
+            check_convertible(getattr(self, name) == default, f"{name} {getattr(self, name)!r}")
 
 
 @translates("PagedAttention", domain=COM_MICROSOFT)
 def paged_attention(
-    ctx: TranslationContext, query: Matrix, key: Matrix | None, value: Matrix | None,
-    key_cache: Annotated[Value, Rank(4)], value_cache: Annotated[Value, Rank(4)] | None,
-    cumulative_sequence_length: Vector, past_seqlens: Vector, block_table: Matrix, cos_cache: Matrix | None = None,
-    sin_cache: Matrix | None = None, slot_mapping: Vector | None = None, head_sink: Vector | None = None,
-    q_norm_weight: Vector | None = None, k_norm_weight: Vector | None = None, k_scale: Value | None = None,
-    v_scale: Value | None = None, attention_metadata: Value | None = None, *, given: PagedAttributes,
+    ctx: TranslationContext, query: Matrix, key: Matrix | None, value: Matrix | None, key_cache: Tensor4,
+    value_cache: Tensor4 | None, cumulative_sequence_length: Vector, past_seqlens: Vector, block_table: Matrix,
+    cos_cache: Matrix | None = None, sin_cache: Matrix | None = None, slot_mapping: Vector | None = None,
+    head_sink: Vector | None = None, q_norm_weight: Vector | None = None, k_norm_weight: Vector | None = None,
+    k_scale: Value | None = None, v_scale: Value | None = None, attention_metadata: Value | None = None, *,
+    given: PagedAttributes,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Attention of packed tokens over pages (blocks, block size, heads, size), which the new keys and values enter.
 
@@ -170,27 +154,18 @@ def paged_attention(
     block_table, and slots that do not exist, are errors, in place of the zeros of ONNX Runtime's CUDA kernel.
     """
     given.check()
-    if value_cache is None:
-        raise OpError("value_cache is missing")
-    row = [None if x is None else ctx.unsqueeze(x, [0]) for x in (query, key, value)]
-    if row[0] is None:
-        raise OpError("the queries are missing")
-    heads = split_packed_heads(ctx, row[0], row[1], row[2], given.num_heads, given.kv_num_heads)
+    value_cache = required(value_cache, "value_cache is missing")
+    rows = (None if x is None else ctx.unsqueeze(x, [0]) for x in (key, value))
+    heads = split_packed_heads(ctx, ctx.unsqueeze(query, [0]), *rows, given.num_heads, given.kv_num_heads)
     sequences = Sequences(ctx, query, cumulative_sequence_length)
     pages = _Pages(ctx, key_cache, Expression(ctx, ctx.convert(block_table, I64)))
     past = Expression(ctx, ctx.convert(past_seqlens, I64))
     past = past.checked("past_seqlens in range", past >= 0, past + sequences.lengths <= pages.capacity())
     place = sequences.of_owner(past) + sequences.local
-    first, second = heads.query, heads.key
-    if q_norm_weight is not None and k_norm_weight is not None:
-        first = rms_of_heads(ctx, first, q_norm_weight, given.qk_norm_epsilon)
-        second = rms_of_heads(ctx, second, k_norm_weight, given.qk_norm_epsilon)
+    first, second = normalized_heads(ctx, heads, q_norm_weight, k_norm_weight, [given.qk_norm_epsilon] * 2)
     if given.do_rotary:
-        if cos_cache is None or sin_cache is None:
-            raise OpError("do_rotary needs cos_cache and sin_cache")
-        cos, sin = angles(ctx, place.unsqueeze(0), cos_cache, sin_cache)
-        width = 2 * ctx.static(cos_cache, "cos_cache")[1]
-        first, second = (rotate(ctx, x, cos, sin, bool(given.rotary_interleaved), width) for x in (first, second))
+        pair, places = (first, second), place.unsqueeze(0)
+        first, second = rotate_by_tables(ctx, pair, places, cos_cache, sin_cache, given.rotary_interleaved)
     slots = pages.slot(sequences.owner, place)
     if slot_mapping is not None:
         slots = Expression(ctx, ctx.convert(slot_mapping, I64))
@@ -198,9 +173,9 @@ def paged_attention(
     caches = [pages.stored(cache, new, slots) for cache, new in ((key_cache, second), (value_cache, heads.value))]
     length = sequences.longest()
     queries = ctx.transpose(sequences.padded(_tokens(ctx, first), length), [0, 2, 1, 3])
-    used = pages.mapped() & (arange(ctx, 0, pages.capacity(), I64).unsqueeze(0) < (past + sequences.lengths).column())
+    used = pages.mapped() & (arange(ctx, 0, pages.capacity()).unsqueeze(0) < (past + sequences.lengths).column())
     keys, values = (repeat_heads(ctx, pages.read(cache, used), given.num_heads) for cache in caches)
-    own = past.unsqueeze(1, 2, 3) + arange(ctx, 0, length, I64).column()
+    own = past.unsqueeze(1, 2, 3) + arange(ctx, 0, length).column()
     columns = positions(ctx, keys, 2)
     limit = own if given.is_causal else (past + sequences.lengths - 1).unsqueeze(1, 2, 3)
     seen = (columns <= limit) & used.unsqueeze(1, 2)
@@ -210,16 +185,13 @@ def paged_attention(
     mask.restrict(seen)
     attended = Heads(queries, keys, values)
     sink = None if head_sink is None else ctx.reshape(head_sink, [1, given.num_heads, 1, 1])
-    if given.softcap:
-        y = Scores(ctx, attended, mask, given.scale or None, given.softcap, sink=sink).stages()[0]
-    else:
-        y = attend(ctx, attended, mask, given.scale or None, sink=sink)
+    y = attend(ctx, attended, mask, given.scale or None, sink=sink, softcap=given.softcap)
     return sequences.packed(join_heads(ctx, y), length), *caches
 
 
 def _tokens(ctx: TranslationContext, x: Value) -> Value:
     """(1, heads, tokens, size) as (tokens, heads, size)."""
-    return cast("Value", ctx.emit("Squeeze", ctx.transpose(x, [0, 2, 1, 3]), [0]))
+    return ctx.emit("Squeeze", ctx.transpose(x, [0, 2, 1, 3]), [0])
 
 
 class _Pages:
@@ -227,10 +199,7 @@ class _Pages:
 
     def __init__(self, ctx: TranslationContext, cache: Value, table: Expression) -> None:
         self.ctx, self.table = ctx, table
-        heads, size = ctx.sizes(cache)[2:]
-        if not isinstance(heads, int) or not isinstance(size, int):
-            raise OpError(f"the heads of the cache {ctx.fact(cache)} must be known")
-        self.sizes = (heads, size)
+        self.sizes = [ctx.static_size(cache, axis, "the cache") for axis in (2, 3)]
         self.block = Expression(ctx, ctx.size(cache, 1))
         self.count = Expression(ctx, ctx.size(cache, 0)) * self.block
 
@@ -241,33 +210,31 @@ class _Pages:
     def slot(self, owner: Expression, place: Expression) -> Expression:
         """The slot of each token; the number of slots or more if its page does not exist."""
         pages = Expression(self.ctx, self.ctx.size(self.table.value, 1))
-        flat = self.ctx.emit("Reshape", self.table.value, [-1], special_zero=False)
+        flat = self.ctx.reshape(self.table.value, [-1])
         index = owner * pages + (place / self.block).minimum(pages - 1)
-        page = Expression(self.ctx, self.ctx.emit("Gather", flat, index.value, self.ctx.constant(0)))
-        page = (place / self.block < pages).select(page, Expression(self.ctx, self.ctx.constant(-1)))
-        return (page >= 0).select(
-            page * self.block + place.modulo(self.block), Expression(self.ctx, self.ctx.constant(-1))
-        )
+        page = Expression(self.ctx, self.ctx.gather(flat, index.value, 0))
+        page = (place / self.block < pages).select(page, -1)
+        return (page >= 0).select(page * self.block + place.modulo(self.block), -1)
 
     def stored(self, cache: Value, new: Value, slots: Expression) -> Value:
         """The cache with new entries (1, heads, tokens, size); slots that do not exist are left out."""
-        ctx, sizes = self.ctx, list(self.sizes)
-        flat = ctx.emit("Reshape", cache, [-1, *sizes], special_zero=False)
+        ctx = self.ctx
+        flat = ctx.reshape(cache, [-1, *self.sizes])
         # Entries without a slot go to one more row, which is cut off.
         padded = ctx.emit("Pad", flat, [0, 0, 0], [1, 0, 0], ctx.constant(0, cache), pad_mode="constant")
         index = ((slots >= 0) & (slots < self.count)).select(slots, self.count)
         updated = ctx.emit("ScatterUpdate", padded, index.value, _tokens(ctx, new), ctx.constant(0))
-        kept = ctx.emit("Slice", updated, [0], [-1], [1], [0])
-        return cast("Value", ctx.emit("Reshape", kept, ctx.shape_of(cache), special_zero=False))
+        kept = ctx.slice(updated, 0, -1, 0)
+        return ctx.reshape_as(kept, cache)
 
     def read(self, cache: Value, used: Expression) -> Value:
         """The pages of each sequence, (batch, heads, pages * block size, size); zeros for entries that are not used."""
         ctx = self.ctx
         blocks = Expression(ctx, ctx.size(cache, 0))
         index = self.table.maximum(0).minimum(blocks - 1)
-        pages = ctx.emit("Gather", cache, index.value, ctx.constant(0))
+        pages = ctx.gather(cache, index.value, 0)
         joined = ctx.emit("Reshape", pages, [0, -1, *self.sizes], special_zero=True)
-        kept = used.unsqueeze(2, 3).select(Expression(ctx, joined), Expression(ctx, ctx.constant(0, cache)))
+        kept = used.unsqueeze(2, 3).select(Expression(ctx, joined), 0)
         return ctx.transpose(kept.value, [0, 2, 1, 3])
 
     def mapped(self) -> Expression:

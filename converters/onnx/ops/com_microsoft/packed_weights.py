@@ -6,19 +6,19 @@ Layouts of the blocks: the CPU kernel of GatherPacked in ONNX Runtime 1.32, whic
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import TranslationContext
+from converters.onnx.context import Matrix, TranslationContext
+from converters.onnx.graphs import check_convertible
 from converters.onnx.ops.com_microsoft.quantization import matmul_n_bits
 from converters.onnx.registry import COM_MICROSOFT, translates
 from converters.onnx.tensors import element_of
 from irexec.dtypes.elements import F32, I8, I64
-from irexec.errors import ConversionError, OpError
+from irexec.errors import OpError, check
 from irexec.ir.graph import Value
-from irexec.schema.opdef import Rank
 
 Levels = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 """Integers (rows, groups, size), and for each group the factor and what is subtracted."""
@@ -95,17 +95,14 @@ _PLAIN = {0: 1, 1: 10, 30: 16}
 
 def _matrix(ctx: TranslationContext, data: Value, packed_type: int, columns: int) -> Value:
     """The matrix in f32, (rows, columns), of bytes (rows, bytes)."""
-    packed = ctx.known(data)
-    if packed is None:
-        raise OpError("the packed weights must be known when the model is converted")
+    packed = ctx.array(data, "the packed weights")
     rows = packed.shape[0]
     if packed_type in _PLAIN:
         kind = element_of(_PLAIN[packed_type])
         raw = np.ascontiguousarray(packed).view(np.uint32 if kind is F32 else np.uint16)
         wide = (raw.astype(np.uint32) << 16).view(np.float32) if packed_type == 30 else raw.view(kind.carrier)
         return ctx.convert(ctx.constant(wide.reshape(rows, columns), kind), F32)
-    if packed_type not in FORMATS:
-        raise ConversionError(f"packed_type {packed_type} cannot be converted", unsupported=True)
+    check_convertible(packed_type in FORMATS, f"packed_type {packed_type}")
     numbers, size, read = FORMATS[packed_type]
     if columns < 1 or columns % numbers or packed.shape[1] != columns // numbers * size:
         raise OpError(f"{packed.shape[1]} bytes of a row are not {columns} numbers in blocks of {numbers}")
@@ -120,34 +117,31 @@ def _matrix(ctx: TranslationContext, data: Value, packed_type: int, columns: int
 
 @translates("GatherPacked", domain=COM_MICROSOFT)
 def gather_packed(
-    ctx: TranslationContext, data: Annotated[Value, Rank(2)], indices: Value, *, packed_type: int, K: int,
-    output_dtype: int = 16,
-) -> Value:  # fmt: skip
+    ctx: TranslationContext, data: Matrix, indices: Value, *, packed_type: int, K: int, output_dtype: int = 16
+) -> Value:
     """Rows of a matrix in blocks; an index that it does not have is that of the first row, as in ONNX Runtime."""
     matrix, index = _matrix(ctx, data, packed_type, K), Expression(ctx, ctx.convert(indices, I64))
     exists = (index >= 0) & (index < Expression(ctx, ctx.size(matrix, 0)))
-    inside = exists.select(index, Expression(ctx, ctx.constant(0)))
-    return ctx.convert(ctx.emit("Gather", matrix, inside.value, ctx.constant(0)), element_of(output_dtype))
+    inside = exists.select(index, 0)
+    return ctx.convert(ctx.gather(matrix, inside.value, 0), element_of(output_dtype))
 
 
 @translates("MatMulPacked", domain=COM_MICROSOFT)
 def matmul_packed(
-    ctx: TranslationContext, x: Value, weights: Annotated[Value, Rank(2)], global_scale: Value | None = None, *,
-    packed_type: int, K: int, N: int, activation_type: Literal["none", "relu2", "relu_squared", "silu"] = "none",
+    ctx: TranslationContext, x: Value, weights: Matrix, global_scale: Value | None = None, *, packed_type: int, K: int,
+    N: int, activation_type: Literal["none", "relu2", "relu_squared", "silu"] = "none",
 ) -> Value:  # fmt: skip
     """A product with (N, K) in blocks, whose numbers are rounded to the type of the data first."""
-    if global_scale is not None:
-        raise ConversionError("global_scale, of NVFP4, cannot be converted", unsupported=True)
+    check_convertible(global_scale is None, "global_scale, of NVFP4,")
     matrix = ctx.convert(_matrix(ctx, weights, packed_type, K), ctx.element(x))
-    if ctx.sizes(matrix)[0] != N:
-        raise OpError(f"N is {N}, the weights have {ctx.sizes(matrix)[0]} rows")
-    y = ctx.emit("MatMul", x, matrix, transpose_a=False, transpose_b=True)
+    check(ctx.sizes(matrix)[0] == N, f"N is {N}, the weights have {ctx.sizes(matrix)[0]} rows")
+    y = ctx.emit("MatMul", x, matrix, transpose_b=True)
     if activation_type == "silu":
-        return cast("Value", ctx.emit("Swish", y))
+        return ctx.emit("Swish", y)
     if activation_type == "none":
         return cast("Value", y)
     positive = ctx.emit("Relu", y)
-    return cast("Value", ctx.emit("Multiply", positive, positive))
+    return ctx.emit("Multiply", positive, positive)
 
 
 @translates("MatMulNBitsQLoRA", domain=COM_MICROSOFT)
@@ -164,4 +158,4 @@ def matmul_n_bits_qlora(
     of = {"bits": lora_bits, "block_size": lora_block_size}
     down = matmul_n_bits(ctx, x, lora_a, lora_a_scales, None, None, None, K=K, N=rank, **of)
     up = matmul_n_bits(ctx, down, lora_b, lora_b_scales, None, None, None, K=rank, N=N, **of)
-    return cast("Value", ctx.emit("Add", y, up))
+    return ctx.emit("Add", y, up)

@@ -8,22 +8,22 @@ from __future__ import annotations
 import math
 from typing import Annotated
 
-from converters.onnx.algorithms.attention import join_heads, rotate, split_heads
+from converters.onnx.algorithms.attention import rotate_either, split_heads
 from converters.onnx.algorithms.expression import Expression, arange
-from converters.onnx.context import TranslationContext
+from converters.onnx.context import Matrix, Tensor3, TranslationContext
+from converters.onnx.graphs import check_convertible
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import F32, I64
-from irexec.errors import ConversionError, OpError
+from irexec.errors import OpError, check
 from irexec.ir.graph import Value
 from irexec.schema.opdef import Rank
 
 
 @translates("MRotaryEmbedding", domain=COM_MICROSOFT)
 def m_rotary_embedding(
-    ctx: TranslationContext, x: Annotated[Value, Rank(3, 4)], position_ids: Annotated[Value, Rank(3)],
-    cos_cache: Annotated[Value, Rank(2)], sin_cache: Annotated[Value, Rank(2)], *, mrope_section: list[int],
-    mrope_layout: int = 0, interleaved: int = 0, is_packed_batching: int = 0, num_heads: int = 0,
-    rotary_embedding_dim: int = 0, scale: float = 1.0,
+    ctx: TranslationContext, x: Annotated[Value, Rank(3, 4)], position_ids: Tensor3, cos_cache: Matrix,
+    sin_cache: Matrix, *, mrope_section: list[int], mrope_layout: int = 0, interleaved: int = 0,
+    is_packed_batching: int = 0, num_heads: int = 0, rotary_embedding_dim: int = 0, scale: float = 1.0,
 ) -> Value:  # fmt: skip
     """RotaryEmbedding whose angles are those of a position in time, height or width, (3, batch, length)."""
     half = ctx.static(cos_cache, "cos_cache")[1]
@@ -38,40 +38,27 @@ def m_rotary_embedding(
     # (batch, length, half): the position of each angle; then the angle of that row and column of the cache.
     places, rows = Expression(ctx, ctx.convert(position_ids, I64)), Expression(ctx, ctx.size(cos_cache, 0))
     places = places.checked("positions in range", places >= 0, places < rows)
-    by_angle = ctx.transpose(ctx.emit("Gather", places.value, axes, ctx.constant(0)), [1, 2, 0])
-    columns = arange(ctx, 0, Expression(ctx, ctx.constant(half)), I64)
-    index = Expression(ctx, by_angle) * half + columns
-    cos, sin = (
-        ctx.emit("Gather", ctx.reshape(cache, [-1]), index.value, ctx.constant(0)) for cache in (cos_cache, sin_cache)
-    )
-    flat = ctx.rank(x) == 3
-    if flat:
-        width = ctx.sizes(x)[2]
-        if not num_heads and isinstance(width, int):
-            num_heads = width // (2 * half)
-        x = split_heads(ctx, x, num_heads)
-    y = rotate(ctx, x, cos, sin, bool(interleaved), rotary_embedding_dim)
-    y = y if scale == 1.0 else ctx.emit("Multiply", y, ctx.constant(scale, y))
-    return join_heads(ctx, y) if flat else y
+    by_angle = ctx.transpose(ctx.gather(places.value, axes, 0), [1, 2, 0])
+    index = Expression(ctx, by_angle) * half + arange(ctx, 0, half)
+    tables = [ctx.gather(ctx.reshape(cache, [-1]), index.value, 0) for cache in (cos_cache, sin_cache)]
+    return rotate_either(ctx, x, tables, num_heads, interleaved, rotary_embedding_dim, scale)
 
 
 @translates("GemmaRotaryEmbedding", domain=COM_MICROSOFT)
 def gemma_rotary_embedding(
-    ctx: TranslationContext, emb: Annotated[Value, Rank(3)], q: Value, q_rot: Value, k: Value, k_rot: Value
+    ctx: TranslationContext, emb: Tensor3, q: Value, q_rot: Value, k: Value, k_rot: Value
 ) -> tuple[Value, ...]:
     """x * cos(emb) + rotated x * sin(emb), of queries and of keys, with the angles rounded to their type."""
     kind = ctx.element(q)
-    cos, sin = (
-        Expression(ctx, ctx.convert(ctx.emit(each, emb), kind)).unsqueeze(1) for each in ("Cos", "Sin")
-    )  # fmt: skip
+    cos, sin = (Expression(ctx, ctx.convert(ctx.emit(each, emb), kind)).unsqueeze(1) for each in ("Cos", "Sin"))
     pairs = ((q, q_rot), (k, k_rot))
     return tuple((Expression(ctx, x) * cos + Expression(ctx, rotated) * sin).value for x, rotated in pairs)
 
 
 @translates("RelativePositionBias", domain=COM_MICROSOFT)
 def relative_position_bias(
-    ctx: TranslationContext, bias_table: Annotated[Value, Rank(2)], query_length: Value, key_length: Value, *,
-    max_distance: int, is_bidirectional: int = 0,
+    ctx: TranslationContext, bias_table: Matrix, query_length: Value, key_length: Value, *, max_distance: int,
+    is_bidirectional: int = 0,
 ) -> Value:  # fmt: skip
     """The bias of T5: a value per bucket of distances; small distances have their own, large ones logarithmic buckets.
 
@@ -81,10 +68,9 @@ def relative_position_bias(
     whole, heads = ctx.static(bias_table, "bias_table")
     buckets = whole // (2 if is_bidirectional else 1)
     exact = buckets // 2
-    if exact < 1 or max_distance <= exact:
-        raise OpError(f"max_distance is {max_distance} for {buckets} buckets in a direction")
+    check(exact >= 1 and max_distance > exact, f"max_distance is {max_distance} for {buckets} buckets in a direction")
     queries, keys = (Expression(ctx, ctx.scalar(length)) for length in (query_length, key_length))
-    distance = arange(ctx, 0, keys, I64).unsqueeze(0) - arange(ctx, 0, queries, I64).column()
+    distance = arange(ctx, 0, keys).unsqueeze(0) - arange(ctx, 0, queries).column()
     start = Expression(ctx, ctx.constant(0))
     if is_bidirectional:
         start = (distance > 0).select(buckets, start)
@@ -94,7 +80,7 @@ def relative_position_bias(
     ratio = (distance.maximum(1).to(F32) / float(exact)).log() / math.log(max_distance / exact)
     far = ((ratio * float(buckets - exact)).to(I64) + exact).minimum(buckets - 1)
     bucket = (distance < exact).select(distance, far) + start
-    values = ctx.emit("Gather", ctx.reshape(bias_table, [heads, whole]), bucket.value, ctx.constant(1))
+    values = ctx.gather(ctx.reshape(bias_table, [heads, whole]), bucket.value, 1)
     return ctx.unsqueeze(values, [0])
 
 
@@ -104,12 +90,12 @@ def gated_relative_position_bias(
     eco_a: Value, token_offset: Value | None = None, *, num_heads: int,
 ) -> Value:  # fmt: skip
     """The position bias of WavLM, times a gate of the queries: (u * (r * a - 1) + 2) with u and r sigmoids."""
-    if token_offset is not None or ctx.rank(query_layer) != 3:
-        raise ConversionError("token_offset, of tokens without padding, cannot be converted", unsupported=True)
-    heads = split_heads(ctx, ctx.emit("Add", query_layer, query_bias), num_heads)
-    projected = ctx.emit("Add", ctx.emit("MatMul", heads, weight), bias)
+    is_padded = token_offset is None and ctx.rank(query_layer) == 3
+    check_convertible(is_padded, "token_offset, of tokens without padding,")
+    heads = split_heads(ctx, ctx.added(query_layer, query_bias), num_heads)
+    projected = ctx.added(ctx.emit("MatMul", heads, weight), bias)
     pairs = ctx.emit("Reshape", projected, [0, 0, 0, 2, -1], special_zero=True)
     gates = ctx.emit("Sigmoid", ctx.emit("ReduceSum", pairs, [4], keep_dims=False))
-    u, r = (Expression(ctx, part) for part in ctx.emit("Split", gates, ctx.constant(3), num_splits=2))
+    u, r = (Expression(ctx, part) for part in ctx.split(gates, 3, 2))
     gate = u * (r * Expression(ctx, eco_a) - 1.0) + 2.0
     return (gate * Expression(ctx, rel_pos)).value

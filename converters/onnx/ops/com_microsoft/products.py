@@ -5,30 +5,28 @@ Source: onnxruntime ``docs/ContribOperators.md``.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 
 from converters.onnx.algorithms.expression import Expression
-from converters.onnx.context import TranslationContext
+from converters.onnx.context import Matrix, TranslationContext, Vector
+from converters.onnx.graphs import check_convertible
 from converters.onnx.ops.ai_onnx.normalization import rms_normalization
 from converters.onnx.ops.ai_onnx.quantization import block_indices
-from converters.onnx.ops.com_microsoft.quantization import matmul_n_bits, packed_bits
+from converters.onnx.ops.com_microsoft.quantization import matmul_n_bits, packed_bits, product_with_blocks
 from converters.onnx.registry import COM_MICROSOFT, translates
 from converters.onnx.tensors import element_of
 from irexec.dtypes.elements import F8E4M3, F32, I32, element
-from irexec.errors import ConversionError, OpError
+from irexec.errors import OpError, check
 from irexec.ir.graph import Value
-from irexec.schema.opdef import Rank
-
-Vector = Annotated[Value, Rank(1)]
 
 
 def _normalized(
     ctx: TranslationContext, x: Value, skip: Value | None, scale: Value | None, epsilon: float
 ) -> tuple[Value, Value]:
     """The RMS normalization of x + skip, and the sum; the data alone without a scale."""
-    total = x if skip is None else ctx.emit("Add", x, skip)
+    total = ctx.added(x, skip)
     return total if scale is None else rms_normalization(ctx, total, scale, epsilon=epsilon), total
 
 
@@ -39,13 +37,11 @@ def matmul_n_bits_mlp(
     N: int, block_size: int, bits: int = 4, accuracy_level: int = 0, epsilon: float = 1e-5,
 ) -> tuple[Value, ...]:  # fmt: skip
     """activation(x @ gate) * (x @ up), of data that may be normalized first; the second output is x + skip."""
-    if activation != "silu":
-        raise ConversionError(f"activation {activation!r} cannot be converted", unsupported=True)
+    check_convertible(activation == "silu", f"activation {activation!r}")
     normal, total = _normalized(ctx, x, skip, norm_scale, epsilon)
-    first, second = (
-        matmul_n_bits(ctx, normal, *part, None, None, bias, K=K, N=N, bits=bits, block_size=block_size)
-        for part, bias in (((gate, gate_scales), gate_bias), ((up, up_scales), up_bias))
-    )
+    given = {"K": K, "N": N, "bits": bits, "block_size": block_size}
+    first = matmul_n_bits(ctx, normal, gate, gate_scales, None, None, gate_bias, **given)
+    second = matmul_n_bits(ctx, normal, up, up_scales, None, None, up_bias, **given)
     return ctx.emit("Multiply", ctx.emit("Swish", first), second), total
 
 
@@ -59,38 +55,31 @@ def matmul_n_bits_qkv(
     """Three products of the normalized data; the fourth output is x + skip."""
     normal, total = _normalized(ctx, x, skip, norm_scale, epsilon)
     parts = ((q, q_scales, q_bias, Nq), (k, k_scales, k_bias, Nkv), (v, v_scales, v_bias, Nkv))
-    products = [
-        matmul_n_bits(ctx, normal, weights, scales, None, None, bias, K=K, N=count, bits=bits, block_size=block_size)
-        for weights, scales, bias, count in parts
-    ]
-    return *products, total
+    given: dict[str, int] = {"K": K, "bits": bits, "block_size": block_size}
+    return *(matmul_n_bits(ctx, normal, w, by, None, None, bias, N=n, **given) for w, by, bias, n in parts), total
 
 
 @translates("MatMulBlockQuantizedFp8Weight", domain=COM_MICROSOFT)
 def matmul_fp8_weight(
-    ctx: TranslationContext, x: Value, y: Annotated[Value, Rank(2)], y_scale: Annotated[Value, Rank(2)],
-    x_scale: Value | None = None, bias: Vector | None = None, *, block_size: int = 128,
+    ctx: TranslationContext, x: Value, y: Matrix, y_scale: Matrix, x_scale: Value | None = None,
+    bias: Vector | None = None, *, block_size: int = 128,
 ) -> Value:  # fmt: skip
     """A product with (N, K) of f8e4m3, a scale per block of a row; with x_scale the data is rounded to f8e4m3 too."""
-    if block_size < 1:
-        raise OpError(f"block_size is {block_size}, expected 1 or more")
-    kind = ctx.element(x)
-    scales = ctx.emit("Gather", y_scale, block_indices(ctx, y, 1, block_size), ctx.constant(1))
+    check(block_size >= 1, f"block_size is {block_size}, expected 1 or more")
+    scales = ctx.gather(y_scale, block_indices(ctx, y, 1, block_size), 1)
     weights = ctx.emit("Multiply", ctx.convert(y, F32), scales)
     data = Expression(ctx, ctx.convert(x, F32))
     if x_scale is not None:
         scale = Expression(ctx, ctx.scalar(x_scale))
-        levels = (data / scale).minimum(448.0).maximum(-448.0)
-        data = Expression(ctx, ctx.convert(ctx.convert(levels.value, F8E4M3), F32)) * scale
-    product = ctx.emit("MatMul", data.value, weights, transpose_a=False, transpose_b=True)
-    product = product if bias is None else ctx.emit("Add", product, ctx.convert(bias, F32))
-    return ctx.convert(product, kind)
+        data = (data / scale).minimum(448.0).maximum(-448.0).to(F8E4M3).to(F32) * scale
+    bias = bias if bias is None else ctx.convert(bias, F32)
+    return ctx.convert(ctx.added(ctx.emit("MatMul", data.value, weights, transpose_b=True), bias), ctx.element(x))
 
 
 @translates("MatMulBlockQuantizedFp4Weight", domain=COM_MICROSOFT)
 def matmul_fp4_weight(
-    ctx: TranslationContext, x: Value, y: Annotated[Value, Rank(2)], y_scale: Annotated[Value, Rank(2)],
-    whole_scale: Value, x_scale: Value | None = None, bias: Vector | None = None, *, block_size: int = 16,
+    ctx: TranslationContext, x: Value, y: Matrix, y_scale: Matrix, whole_scale: Value, x_scale: Value | None = None,
+    bias: Vector | None = None, *, block_size: int = 16,
 ) -> Value:  # fmt: skip
     """A product with (N, K) of f4e2m1, two in a byte, a scale of f8e4m3 per block of a row and one for all.
 
@@ -107,29 +96,21 @@ def matmul_fp4_weight(
     weights = ctx.convert(packed_bits(ctx, y, element("f4e2m1"), (rows, blocks, block_size)), F32)
     scales = ctx.convert(packed_bits(ctx, y_scale, F8E4M3, (rows, blocks, 1)), F32)
     scaled = ctx.emit("Multiply", weights, ctx.emit("Multiply", scales, ctx.scalar(whole_scale)))
-    joined = ctx.reshape(scaled, [rows, blocks * block_size])
-    if 2 * half % block_size:
-        joined = ctx.emit("Slice", joined, [0], [2 * half], [1], [1])
-    rounded = ctx.convert(joined, ctx.element(x))
-    product: Value = ctx.emit("MatMul", x, rounded, transpose_a=False, transpose_b=True)
-    return product if bias is None else ctx.emit("Add", product, bias)
+    return product_with_blocks(ctx, x, ctx.reshape(scaled, [rows, blocks * block_size]), 2 * half, bias)
 
 
 @translates("GemmFloat8", domain=COM_MICROSOFT)
 def gemm_float8(
-    ctx: TranslationContext, x: Annotated[Value, Rank(2)], y: Annotated[Value, Rank(2)], bias: Value | None = None,
-    x_scale: Value | None = None, y_scale: Value | None = None, scale: Value | None = None, *, alpha: float = 1.0,
-    beta: float = 0.0, transA: int = 0, transB: int = 0, dtype: int = 1,
-    activation: Literal["", "NONE", "RELU", "GELU"] = "NONE",
+    ctx: TranslationContext, x: Matrix, y: Matrix, bias: Value | None = None, x_scale: Value | None = None,
+    y_scale: Value | None = None, scale: Value | None = None, *, alpha: float = 1.0, beta: float = 0.0, transA: int = 0,
+    transB: int = 0, dtype: int = 1, activation: Literal["", "NONE", "RELU", "GELU"] = "NONE",
 ) -> Value:  # fmt: skip
     """activation(alpha * x @ y + beta * bias) in f32, of floats of 8 bits times their scales.
 
     The scale of the result is refused: the documents do not say whether it multiplies or divides.
     """
-    if scale is not None:
-        raise ConversionError("scaleY cannot be converted", unsupported=True)
-    if activation == "GELU":
-        raise ConversionError("activation 'GELU' cannot be converted", unsupported=True)
+    check_convertible(scale is None, "scaleY")
+    check_convertible(activation != "GELU", "activation 'GELU'")
     sides = [
         ctx.convert(side, F32) if by is None else ctx.emit("Multiply", ctx.convert(side, F32), ctx.scalar(by))
         for side, by in ((x, x_scale), (y, y_scale))
@@ -150,14 +131,10 @@ def matmul_fp_q4(ctx: TranslationContext, x: Value, blob: Vector, shape: Vector,
     A block is its scale, with blk_quant_type 1 a byte of its zero point, and 16 bytes of values, the low halves before
     the high ones. ONNX Runtime reads blk_quant_type 2 of the document, blocks of 64, as if it were 1.
     """
-    if blk_quant_type not in (0, 1):
-        raise ConversionError(f"blk_quant_type {blk_quant_type} cannot be converted", unsupported=True)
-    data = ctx.known(blob)
-    if data is None:
-        raise OpError("the packed weights must be known when the model is converted")
+    check_convertible(blk_quant_type in (0, 1), f"blk_quant_type {blk_quant_type}")
+    data = ctx.array(blob, "the packed weights")
     sizes = ctx.ints(shape, "the shape of the weights")
-    if len(sizes) != 2 or min(sizes) < 1:
-        raise OpError(f"the shape of the weights is {list(sizes)}, expected 2 sizes")
+    check(len(sizes) == 2 and min(sizes) >= 1, f"the shape of the weights is {list(sizes)}, expected 2 sizes")
     rows, columns = sizes
     block, header = 32, 4 + blk_quant_type
     blocks, width = -(-rows // block), header + block // 2
@@ -171,10 +148,7 @@ def matmul_fp_q4(ctx: TranslationContext, x: Value, blob: Vector, shape: Vector,
     unscaled = ctx.convert(ctx.constant(levels, element("u4")), F32)
     centred = ctx.emit("Subtract", unscaled, ctx.constant(zeros, F32))
     weights = ctx.reshape(ctx.emit("Multiply", centred, ctx.constant(scales, F32)), [columns, blocks * block])
-    if blocks * block != rows:
-        weights = ctx.emit("Slice", weights, [0], [rows], [1], [1])
-    y: Value = ctx.emit("MatMul", x, weights, transpose_a=False, transpose_b=True)
-    return y
+    return product_with_blocks(ctx, x, weights, rows, None)
 
 
 @translates("MulInteger", domain=COM_MICROSOFT)
@@ -186,14 +160,11 @@ def mul_integer(
         ctx.convert(side, I32) if zero is None else ctx.emit("Subtract", ctx.convert(side, I32), ctx.convert(zero, I32))
         for side, zero in ((x, x_zero), (y, y_zero))
     ]
-    product: Value = ctx.emit("Multiply", *sides)
-    return product
+    return ctx.emit("Multiply", *sides)
 
 
 @translates("ReduceSumInteger", domain=COM_MICROSOFT)
 def reduce_sum_integer(ctx: TranslationContext, x: Value, *, axes: list[int], keepdims: int) -> Value:
     """The sum in i32 or u32."""
     kind = element("u32") if ctx.element(x).kind == "unsigned" else I32
-    normal = [ctx.axis(axis, x) for axis in axes]
-    summed: Value = ctx.emit("ReduceSum", ctx.convert(x, kind), normal, keep_dims=bool(keepdims))
-    return summed
+    return ctx.emit("ReduceSum", ctx.convert(x, kind), [ctx.axis(axis, x) for axis in axes], keep_dims=bool(keepdims))

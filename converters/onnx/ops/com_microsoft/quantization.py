@@ -13,6 +13,7 @@ import numpy as np
 
 from converters.onnx.algorithms.windows import PoolAttributes
 from converters.onnx.context import TranslationContext
+from converters.onnx.graphs import check_convertible
 from converters.onnx.ops.ai_onnx.elementwise import leaky_relu
 from converters.onnx.ops.ai_onnx.quantization import (
     block_indices,
@@ -28,7 +29,7 @@ from converters.onnx.ops.ai_onnx.windows import average_pool, global_average_poo
 from converters.onnx.registry import COM_MICROSOFT, add, translates
 from irexec.dtypes.elements import F32, F64, I32, U8, U32, Element, element
 from irexec.dtypes.layouts import NormalFloat4
-from irexec.errors import ConversionError, OpError
+from irexec.errors import OpError, check
 from irexec.ir.constants import Constant
 from irexec.ir.graph import Value
 from irexec.messages import counted
@@ -85,8 +86,7 @@ def _in_either_layout(function: Callable[..., Value]) -> Callable[..., Value]:
 
 def _softmax(ctx: TranslationContext, x: Value, *, axis: int = -1, opset: int) -> Value:
     """Softmax of opset 13 and later."""
-    if opset < 13:
-        raise ConversionError(f"the softmax of opset {opset} cannot be converted", unsupported=True)
+    check_convertible(opset >= 13, f"the softmax of opset {opset}")
     return ctx.emit("Softmax", x, axis=ctx.axis(axis, x))
 
 
@@ -133,8 +133,7 @@ def qgemm(
     """The bias is quantized with the product of both scales and alpha. Without a scale the result is a float."""
     left = ctx.transpose(x, [1, 0]) if transA else x
     right = ctx.transpose(y, [1, 0]) if transB else y
-    sums = matmul_integer(ctx, left, right, x_zero, y_zero)
-    sums = sums if bias is None else ctx.emit("Add", sums, bias)
+    sums = ctx.added(matmul_integer(ctx, left, right, x_zero, y_zero), bias)
     product_scale = ctx.emit("Multiply", x_scale, y_scale)
     if alpha != 1.0:
         product_scale = ctx.emit("Multiply", product_scale, ctx.constant(alpha, product_scale))
@@ -148,14 +147,13 @@ def matmul_integer_to_float(
     y_zero: Value | None = None, bias: Value | None = None,
 ) -> Value:  # fmt: skip
     sums = ctx.convert(matmul_integer(ctx, x, y, x_zero, y_zero), ctx.element(x_scale))
-    result = ctx.emit("Multiply", sums, ctx.emit("Multiply", x_scale, y_scale))
-    return result if bias is None else ctx.emit("Add", result, bias)
+    return ctx.added(ctx.emit("Multiply", sums, ctx.emit("Multiply", x_scale, y_scale)), bias)
 
 
 @translates("DynamicQuantizeMatMul", domain=COM_MICROSOFT)
 def dynamic_quantize_matmul(
-    ctx: TranslationContext, x: Value, y: Value, y_scale: Value, y_zero: Value | None = None, bias: Value | None = None,
-) -> Value:  # fmt: skip
+    ctx: TranslationContext, x: Value, y: Value, y_scale: Value, y_zero: Value | None = None, bias: Value | None = None
+) -> Value:
     levels, scale, zero = dynamic_quantize_linear(ctx, x)
     return matmul_integer_to_float(ctx, levels, y, scale, y_scale, zero, y_zero, bias)
 
@@ -171,16 +169,16 @@ def matmul_n_bits(
     ``g_idx`` has the block whose scale and zero point each column of the weights has, in place of its own block. Beside
     it ONNX Runtime 1.32 takes u8 zero points of 4 bits for 8, and computes weights of 2 bits otherwise.
     """
-    if bits not in (2, 4, 8) or weight_prepacked:
-        raise ConversionError(f"weights of {bits} bits, or prepacked, cannot be converted", unsupported=True)
-    if min(K, N, block_size) < 1:
-        raise OpError(f"K is {K}, N {N} and block_size {block_size}, expected positive numbers")
+    check_convertible(bits in (2, 4, 8) and not weight_prepacked, f"weights of {bits} bits, or prepacked,")
+    check(min(K, N, block_size) >= 1, f"K is {K}, N {N} and block_size {block_size}, expected positive numbers")
     blocks = -(-K // block_size)
     kind = ctx.element(x)
     unscaled = ctx.convert(packed_bits(ctx, y, element(f"u{bits}"), (N, blocks, block_size)), kind)
     zero = ctx.constant(2.0 ** (bits - 1), kind)
     if zero_points is not None:
-        zero = _zero_points(ctx, zero_points, element(f"u{bits}"), N, blocks, kind)
+        is_packed = ctx.element(zero_points) is U8
+        points = packed_rows(ctx, zero_points, bits, (N, blocks), kind) if is_packed else zero_points
+        zero = ctx.convert(ctx.reshape(points, [N, blocks, 1]), kind)
     scale = ctx.convert(ctx.reshape(scales, [N, blocks, 1]), kind)
     if g_idx is not None:
         unscaled = ctx.reshape(unscaled, [N, blocks * block_size, 1])
@@ -188,11 +186,13 @@ def matmul_n_bits(
         scale = ctx.emit("Gather", scale, groups, 1)
         zero = zero if zero_points is None else ctx.emit("Gather", zero, groups, 1)
     level = ctx.emit("Multiply", ctx.emit("Subtract", unscaled, zero), scale)
-    weights = ctx.emit("Reshape", level, [N, blocks * block_size], special_zero=False)
-    if blocks * block_size != K:
-        weights = ctx.emit("Slice", weights, [0], [K], [1], [1])
-    product = ctx.emit("MatMul", x, weights, transpose_a=False, transpose_b=True)
-    return product if bias is None else ctx.emit("Add", product, bias)
+    return product_with_blocks(ctx, x, ctx.reshape(level, [N, blocks * block_size]), K, bias)
+
+
+def product_with_blocks(ctx: TranslationContext, x: Value, rows: Value, columns: int, bias: Value | None) -> Value:
+    """x @ rows^T + bias, without the values after this number of columns, which fill the last block of each row."""
+    rows = rows if ctx.sizes(rows)[1] == columns else ctx.slice(rows, 0, columns, 1)
+    return ctx.added(ctx.emit("MatMul", x, ctx.convert(rows, ctx.element(x)), transpose_b=True), bias)
 
 
 def _column_groups(ctx: TranslationContext, g_idx: Value, columns: int, blocks: int, block_size: int) -> Value:
@@ -207,19 +207,17 @@ def _column_groups(ctx: TranslationContext, g_idx: Value, columns: int, blocks: 
     known = ctx.ints_if_known(g_idx)
     if known and not 0 <= min(known) <= max(known) < blocks:
         raise OpError(f"g_idx has values from {min(known)} to {max(known)}, expected 0 to {blocks - 1}")
-    used = ctx.emit("Slice", g_idx, [0], [columns], [1], [0])
+    used = ctx.slice(g_idx, 0, columns, 0)
     return ctx.emit("Pad", used, [0], [padded - columns], ctx.constant(0, g_idx), pad_mode="constant")
 
 
 def packed_bits(ctx: TranslationContext, value: Value, kind: Element, shape: tuple[int, ...]) -> Value:
     """Bytes as values of fewer bits, lowest bits first: packed if the bytes are a constant, else computed as u8."""
-    if ctx.element(value) is not U8:
-        raise OpError(f"the packed values are {ctx.fact(value)}, expected u8")
+    check(ctx.element(value) is U8, f"the packed values are {ctx.fact(value)}, expected u8")
     constant = value.node.constant
     if constant is None:
         return computed_bits(ctx, value, kind.bits, shape)
-    if constant.size * 8 != math.prod(shape) * kind.bits:
-        raise OpError(f"{constant.size} bytes are not {kind}{list(shape)}")
+    check(constant.size * 8 == math.prod(shape) * kind.bits, f"{constant.size} bytes are not {kind}{list(shape)}")
     return ctx.builder.raw_constant(Constant(kind, shape, constant.fetch, constant.size), value.node.name)
 
 
@@ -230,16 +228,11 @@ def computed_bits(ctx: TranslationContext, value: Value, bits: int, shape: tuple
     return ctx.reshape(values, shape)
 
 
-def _zero_points(
-    ctx: TranslationContext, zero_points: Value, kind: Element, rows: int, blocks: int, wide: Element
-) -> Value:
-    """Zero points: floats, or packed in rows of whole bytes."""
-    if ctx.element(zero_points) is not U8:
-        return ctx.convert(ctx.reshape(zero_points, [rows, blocks, 1]), wide)
-    per_byte = 8 // kind.bits
-    padded = -(-blocks // per_byte) * per_byte
-    found = ctx.convert(packed_bits(ctx, zero_points, kind, (rows, padded, 1)), wide)
-    return found if padded == blocks else ctx.emit("Slice", found, [0], [blocks], [1], [1])
+def packed_rows(ctx: TranslationContext, value: Value, bits: int, shape: tuple[int, ...], wide: Element = U8) -> Value:
+    """``packed_bits`` of rows of whole bytes; values of partly used bytes have the type ``wide``."""
+    padded = -(-shape[-1] * bits // 8) * 8 // bits
+    found = packed_bits(ctx, value, element(f"u{bits}"), (*shape[:-1], padded))
+    return found if padded == shape[-1] else ctx.slice(ctx.convert(found, wide), 0, shape[-1], len(shape) - 1)
 
 
 # The values of FP4 of bitsandbytes whose sign is positive, by code; NF4 is IR's nf4.
@@ -255,24 +248,23 @@ def matmul_bnb4(
 
     Source: ONNX Runtime's ``blockwise_quant_block_bnb4.h``; with ``transB`` 0 its product is not defined.
     """
-    if transB != 1:
-        raise ConversionError(f"transB {transB} cannot be converted", unsupported=True)
+    check_convertible(transB == 1, f"transB {transB}")
     if min(K, N, block_size) < 1 or quant_type not in (0, 1):
         raise OpError(f"K is {K}, N {N}, block_size {block_size} and quant_type {quant_type}")
     count, blocks = N * K, -(-N * K // block_size)
     table = NormalFloat4().values if quant_type else np.outer([1, -1], _FP4).ravel()
     halves = ctx.emit("BitwiseRightShift", ctx.reshape(y, [-1, 1]), ctx.constant([4, 0], U8))
     codes = ctx.reshape(ctx.emit("BitwiseAnd", halves, ctx.constant(15, U8)), [-1])
-    flat = ctx.emit("Gather", ctx.constant(table, x), ctx.convert(codes, I32), ctx.constant(0))
+    flat = ctx.gather(ctx.constant(table, x), ctx.convert(codes, I32), 0)
     size = ctx.sizes(flat)[0]
     if isinstance(size, int) and size != 2 * -(-count // 2):
         raise OpError(f"the packed weights {ctx.fact(y)} are not {N} x {K} values of 4 bits")
     # Values beyond the last weight do not matter.
     flat = ctx.emit("Pad", flat, [0], [blocks * block_size], ctx.constant(0, x), pad_mode="constant")
-    flat = ctx.emit("Slice", flat, [0], [blocks * block_size], [1], [0])
+    flat = ctx.slice(flat, 0, blocks * block_size, 0)
     scaled = ctx.emit("Multiply", ctx.reshape(flat, [blocks, block_size]), ctx.reshape(absmax, [blocks, 1]))
-    weights = ctx.emit("Slice", ctx.reshape(scaled, [-1]), [0], [count], [1], [0])
-    return ctx.emit("MatMul", x, ctx.reshape(weights, [N, K]), transpose_a=False, transpose_b=True)
+    weights = ctx.slice(ctx.reshape(scaled, [-1]), 0, count, 0)
+    return ctx.emit("MatMul", x, ctx.reshape(weights, [N, K]), transpose_b=True)
 
 
 @translates("NhwcMaxPool", domain=COM_MICROSOFT)
@@ -298,32 +290,20 @@ def gather_block_quantized(
     first, normal_quantize_axis = ctx.axis(gather_axis, rank), ctx.axis(quantize_axis, rank)
     if bits not in (2, 4, 8) or block_size < 1:
         raise OpError(f"bits is {bits}, expected 2, 4 or 8, and block_size {block_size}, expected 1 or more")
-    if first == normal_quantize_axis:
-        raise OpError(f"gather_axis and quantize_axis are both {first}")
+    check(first != normal_quantize_axis, f"gather_axis and quantize_axis are both {first}")
     default_zero = 0.0
     if ctx.element(data) is U8:
         default_zero = 2.0 ** (bits - 1)
-        data = _unpacked(ctx, data, bits)
-        zero_points = (
-            None if zero_points is None else _unpacked(ctx, zero_points, bits, ctx.static(scales, "the scales"))
-        )
+        *leading, last = ctx.static(data, "packed data")
+        data = packed_rows(ctx, data, bits, (*leading, last * 8 // bits))
+        if zero_points is not None:
+            zero_points = packed_rows(ctx, zero_points, bits, ctx.static(scales, "the scales"))
     block_axis = normal_quantize_axis if normal_quantize_axis < first else normal_quantize_axis + ctx.rank(indices) - 1
     block = block_indices(ctx, data, normal_quantize_axis, block_size)
 
     def gathered(part: Value) -> Value:
         chosen = ctx.gather_as(part, indices, first, ctx.element(scales))
-        return chosen if part is data else ctx.emit("Gather", chosen, block, ctx.constant(block_axis))
+        return chosen if part is data else ctx.gather(chosen, block, block_axis)
 
     zero = ctx.constant(default_zero, scales) if zero_points is None else gathered(zero_points)
     return ctx.emit("Multiply", ctx.emit("Subtract", gathered(data), zero), gathered(scales))
-
-
-def _unpacked(ctx: TranslationContext, data: Value, bits: int, shape: tuple[int, ...] | None = None) -> Value:
-    """Bytes as values of ``bits`` bits along the last axis; its last byte may be partly used."""
-    if bits == 8:
-        return data
-    *leading, last = ctx.static(data, "packed data")
-    whole = packed_bits(ctx, data, element(f"u{bits}"), (*leading, last * 8 // bits))
-    if shape is None or shape[-1] == last * 8 // bits:
-        return whole
-    return ctx.emit("Slice", ctx.convert(whole, U8), [0], [shape[-1]], [1], [len(leading)])

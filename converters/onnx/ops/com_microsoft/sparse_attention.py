@@ -5,36 +5,30 @@ Source: onnxruntime ``docs/ContribOperators.md``, and the CPU kernel of ONNX Run
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from converters.onnx.algorithms.attention import (
     Heads,
     Mask,
-    angles,
     attend,
     inserted,
     join_heads,
     repeat_heads,
-    rotate,
+    rotate_by_tables,
     visible,
 )
 from converters.onnx.algorithms.expression import Expression, arange, positions
-from converters.onnx.context import TranslationContext
+from converters.onnx.context import Matrix, Tensor3, Tensor4, TranslationContext, Vector
 from converters.onnx.ops.com_microsoft.grouped_attention import split_packed_heads
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I64
-from irexec.errors import OpError
+from irexec.errors import check
 from irexec.ir.graph import Value
-from irexec.schema.opdef import Rank
 
 
 @translates("SparseAttention", domain=COM_MICROSOFT)
 def sparse_attention(
-    ctx: TranslationContext, query: Annotated[Value, Rank(3)], key: Annotated[Value, Rank(3)] | None,
-    value: Annotated[Value, Rank(3)] | None, past_key: Annotated[Value, Rank(4)], past_value: Annotated[Value, Rank(4)],
-    block_row_indices: Annotated[Value, Rank(2)], block_col_indices: Annotated[Value, Rank(2)],
-    total_sequence_length: Value, key_total_sequence_lengths: Annotated[Value, Rank(1)],
-    cos_cache: Annotated[Value, Rank(2)] | None = None, sin_cache: Annotated[Value, Rank(2)] | None = None, *,
+    ctx: TranslationContext, query: Tensor3, key: Tensor3 | None, value: Tensor3 | None, past_key: Tensor4,
+    past_value: Tensor4, block_row_indices: Matrix, block_col_indices: Matrix, total_sequence_length: Value,
+    key_total_sequence_lengths: Vector, cos_cache: Matrix | None = None, sin_cache: Matrix | None = None, *,
     num_heads: int, kv_num_heads: int, sparse_block_size: int, scale: float = 0.0, do_rotary: int = 0,
     rotary_interleaved: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
@@ -43,8 +37,7 @@ def sparse_attention(
     A first prompt, whose total length is the length of the queries, has no past. For samples whose totals differ, ONNX
     Runtime's CPU kernel gives other results than for each sample alone; here they are those of each sample alone.
     """
-    if sparse_block_size < 1:
-        raise OpError(f"sparse_block_size is {sparse_block_size}, expected 1 or more")
+    check(sparse_block_size >= 1, f"sparse_block_size is {sparse_block_size}, expected 1 or more")
     heads = split_packed_heads(ctx, query, key, value, num_heads, kv_num_heads)
     length = Expression(ctx, ctx.size(heads.query, 2))
     total = Expression(ctx, ctx.scalar(ctx.convert(total_sequence_length, I64)))
@@ -56,20 +49,17 @@ def sparse_attention(
     places = before.column() + positions(ctx, heads.query, 2)
     first, second = heads.query, heads.key
     if do_rotary:
-        if cos_cache is None or sin_cache is None:
-            raise OpError("do_rotary needs cos_cache and sin_cache")
-        cos, sin = angles(ctx, places, cos_cache, sin_cache)
-        width = 2 * ctx.static(cos_cache, "cos_cache")[1]
-        first, second = (rotate(ctx, x, cos, sin, bool(rotary_interleaved), width) for x in (first, second))
+        pair = (first, second)
+        first, second = rotate_by_tables(ctx, pair, places, cos_cache, sin_cache, rotary_interleaved)
     caches = [inserted(ctx, past, new, before) for past, new in ((past_key, second), (past_value, heads.value))]
     blocks = _block_mask(ctx, block_row_indices, block_col_indices)
-    rows = ctx.emit("Gather", blocks, (places / sparse_block_size).value, ctx.constant(1))
+    rows = ctx.gather(blocks, (places / sparse_block_size).value, 1)
     columns = (positions(ctx, caches[0], 2) / sparse_block_size).minimum(Expression(ctx, ctx.size(blocks, 2)) - 1)
-    by_layout = ctx.transpose(ctx.emit("Gather", rows, columns.value, ctx.constant(3)), [1, 0, 2, 3])
+    by_layout = ctx.transpose(ctx.gather(rows, columns.value, 3), [1, 0, 2, 3])
     layouts = Expression(ctx, ctx.size(blocks, 0))
-    turn = arange(ctx, 0, Expression(ctx, ctx.constant(num_heads)), I64).modulo(layouts)
+    turn = arange(ctx, 0, num_heads).modulo(layouts)
     mask = Mask()
-    mask.restrict(Expression(ctx, ctx.emit("Gather", by_layout, turn.value, ctx.constant(1))) > 0)
+    mask.restrict(Expression(ctx, ctx.gather(by_layout, turn.value, 1)) > 0)
     mask.restrict(visible(ctx, first, caches[0], before))
     keys, values = (repeat_heads(ctx, cache, num_heads, kv_num_heads) for cache in caches)
     return join_heads(ctx, attend(ctx, Heads(first, keys, values), mask, scale or None)), *caches
@@ -83,9 +73,9 @@ def _block_mask(ctx: TranslationContext, rows: Value, columns: Value) -> Value:
     high = positions(ctx, rows, 1).equals(0).select(0, most)
     bounds = bounds.checked("block_row_indices in order", bounds >= before, bounds <= high)
     entries = positions(ctx, columns, 1)
-    ends = Expression(ctx, ctx.emit("Slice", bounds.value, [1], [1 << 31], [1], [1])).unsqueeze(1)
+    ends = Expression(ctx, ctx.slice(bounds.value, 1, None, 1)).unsqueeze(1)
     passed = (ends <= entries.unsqueeze(0, 2)).to(I64)
-    row = Expression(ctx, ctx.emit("ReduceSum", passed.value, [2], keep_dims=False))
+    row = passed.sum(2, keep=False)
     # Entries after the last one go to a place that is cut off.
     used = row < count
     index = index.checked("block_col_indices in range", ~used | ((index >= 0) & (index < count)))
@@ -95,7 +85,7 @@ def _block_mask(ctx: TranslationContext, rows: Value, columns: Value) -> Value:
     zeros = ctx.full(ctx.constant(0), ctx.emit("Concat", layouts, area, axis=0))
     ones = ctx.full(ctx.constant(1), ctx.shape_of(place.value))
     marked = ctx.emit("ScatterElementsUpdate", zeros, place.value, ones, ctx.constant(1), version=3)
-    kept = ctx.emit("Slice", marked, [0], [-1], [1], [1])
+    kept = ctx.slice(marked, 0, -1, 1)
     side = count.unsqueeze(0).value
     mask: Value = ctx.emit("Reshape", kept, ctx.emit("Concat", layouts, side, side, axis=0), special_zero=False)
     return mask

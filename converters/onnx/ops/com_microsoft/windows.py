@@ -6,27 +6,26 @@ Source: onnxruntime ``docs/ContribOperators.md`` and ``contrib_ops/cpu``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
+from typing import Literal
 
 from converters.onnx.algorithms.expression import Expression, arange, positions
 from converters.onnx.algorithms.windows import WindowAttributes, Windows
-from converters.onnx.context import TranslationContext
-from converters.onnx.graphs import check_unrolled
+from converters.onnx.context import Matrix, Tensor4, TranslationContext, Vector
+from converters.onnx.graphs import check_convertible, check_unrolled
 from converters.onnx.ops.ai_onnx.windows import conv, conv_transpose
 from converters.onnx.ops.com_microsoft.fused import fused_conv
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I64
-from irexec.errors import ConversionError, OpError
+from irexec.errors import ConversionError, OpError, check
 from irexec.ir.graph import Value
-from irexec.schema.opdef import Rank
 
 _LOWEST = -3.4028234663852886e38
 
 
 @translates("ConvTransposeWithDynamicPads", domain=COM_MICROSOFT)
 def conv_transpose_with_dynamic_pads(
-    ctx: TranslationContext, x: Value, w: Value, pads: Annotated[Value, Rank(1)], bias: Value | None = None, *,
-    group: int = 1, given: WindowAttributes, output_padding: list[int] | None = None,
+    ctx: TranslationContext, x: Value, w: Value, pads: Vector, bias: Value | None = None, *, group: int = 1,
+    given: WindowAttributes, output_padding: list[int] | None = None,
 ) -> Value:  # fmt: skip
     """ConvTranspose whose pads, begins then ends, are an input; unknown ones are cut off the whole result.
 
@@ -39,8 +38,8 @@ def conv_transpose_with_dynamic_pads(
         return conv_transpose(ctx, x, w, bias, group=group, given=padded, output_padding=output_padding)
     rank = ctx.rank(w, "the weights") - 2
     whole = conv_transpose(ctx, x, w, bias, group=group, given=replace(given, pads=None), output_padding=output_padding)
-    cut = [Expression(ctx, part) for part in ctx.emit("Split", pads, ctx.constant(0), num_splits=2)]
-    sizes = Expression(ctx, ctx.emit("Slice", ctx.shape_of(whole), [2], [2 + rank], [1], [0]))
+    cut = [Expression(ctx, part) for part in ctx.split(pads, 0, 2)]
+    sizes = Expression(ctx, ctx.slice(ctx.shape_of(whole), 2, 2 + rank, 0))
     return ctx.emit("Slice", whole, cut[0].value, (sizes - cut[1]).value, [1] * rank, list(range(2, 2 + rank)))
 
 
@@ -70,8 +69,7 @@ def nhwc_fused_conv(
 
 @translates("WordConvEmbedding", domain=COM_MICROSOFT)
 def word_conv_embedding(
-    ctx: TranslationContext, words: Annotated[Value, Rank(2)], w: Annotated[Value, Rank(4)],
-    bias: Annotated[Value, Rank(1)], table: Annotated[Value, Rank(2)], *, embedding_size: int = -1,
+    ctx: TranslationContext, words: Matrix, w: Tensor4, bias: Vector, table: Matrix, *, embedding_size: int = -1,
     conv_window_size: int = -1, char_embedding_size: int = -1,
 ) -> Value:  # fmt: skip
     """The maximum of tanh of a convolution over the characters of each word (words, length), which 0 pads.
@@ -85,9 +83,9 @@ def word_conv_embedding(
     given = Expression(ctx, words)
     rows = Expression(ctx, ctx.convert(ctx.size(table, 0), ctx.element(words)))
     index = given.checked("characters in range", given >= 0, given < rows).value
-    characters = ctx.unsqueeze(ctx.emit("Gather", table, index, ctx.constant(0)), [1])
+    characters = ctx.unsqueeze(ctx.gather(table, index, 0), [1])
     y = ctx.emit("Squeeze", conv(ctx, characters, w, bias, given=WindowAttributes()), [3])
-    count = Expression(ctx, ctx.emit("ReduceSum", (given > 0).to(I64).value, [1], keep_dims=True))
+    count = (given > 0).to(I64).sum(1)
     is_inside = positions(ctx, y, 2).unsqueeze(0) <= count - width
     used = is_inside | positions(ctx, y, 2).equals(0).unsqueeze(0)
     values = used.unsqueeze(1).select(Expression(ctx, y).tanh(), Expression(ctx, ctx.constant(-1e12)))
@@ -101,9 +99,9 @@ def unfold_tensor(ctx: TranslationContext, x: Value, *, size: int, dim: int = -1
     if size < 1 or step < 1 or (isinstance(length, int) and length < size):
         raise OpError(f"size is {size} and step {step} for an axis of {length}")
     count = (Expression(ctx, ctx.size(x, axis)) - size) / step + 1
-    starts = arange(ctx, 0, count, I64) * step
-    index = starts.column() + arange(ctx, 0, Expression(ctx, ctx.constant(size)), I64)
-    slices = ctx.emit("Gather", x, index.value, ctx.constant(axis))
+    starts = arange(ctx, 0, count) * step
+    index = starts.column() + arange(ctx, 0, size)
+    slices = ctx.gather(x, index.value, axis)
     rank = ctx.rank(x) + 1
     return ctx.transpose(slices, [i for i in range(rank) if i != axis + 1] + [axis + 1])
 
@@ -125,8 +123,7 @@ def maxpool_with_mask(ctx: TranslationContext, x: Value, mask: Value, *, given: 
     channel is converted.
     """
     windows, rank = Windows.of(given.kernel_shape, given), ctx.rank(x)
-    if windows.auto_pad.startswith("same"):
-        raise ConversionError(f"auto_pad {given.auto_pad} cannot be converted", unsupported=True)
+    check_convertible(not windows.auto_pad.startswith("same"), f"auto_pad {given.auto_pad}")
     if len(windows.kernel) != rank - 2 or ctx.rank(mask, "the mask") != rank:
         raise OpError(f"kernel_shape is {windows.kernel} and the mask {ctx.fact(mask)} for the data {ctx.fact(x)}")
     if ctx.sizes(mask)[0] != 1 or ctx.sizes(mask)[1] != 1:
@@ -138,7 +135,7 @@ def maxpool_with_mask(ctx: TranslationContext, x: Value, mask: Value, *, given: 
     used = ~Expression(ctx, mask).equals(0)
     if rank > 3:
         first = positions(ctx, ctx.reshape(mask, [-1]), 0).equals(0)
-        used = used | Expression(ctx, ctx.emit("Reshape", first.value, ctx.shape_of(mask), special_zero=False))
+        used = used | Expression(ctx, ctx.reshape_as(first.value, mask))
     data = ctx.emit("Pad", x, begins, ends, ctx.constant(_LOWEST, x), pad_mode="constant")
     kept = ctx.emit("Pad", ctx.convert(used.value, I64), begins, ends, ctx.constant(1), pad_mode="constant")
     columns = _maxima_of_rows(ctx, Expression(ctx, data), Expression(ctx, kept) > 0, windows)
@@ -173,9 +170,8 @@ def _maxima_of_rows(ctx: TranslationContext, data: Expression, used: Expression,
 
 @translates("CropAndResize", domain=COM_MICROSOFT)
 def crop_and_resize(
-    ctx: TranslationContext, x: Annotated[Value, Rank(4)], rois: Annotated[Value, Rank(2)],
-    batch_indices: Annotated[Value, Rank(1)], crop_size: Value, *, mode: Literal["bilinear", "nearest"] = "bilinear",
-    extrapolation_value: float = 0.0,
+    ctx: TranslationContext, x: Tensor4, rois: Matrix, batch_indices: Vector, crop_size: Value, *,
+    mode: Literal["bilinear", "nearest"] = "bilinear", extrapolation_value: float = 0.0,
 ) -> Value:  # fmt: skip
     """Boxes (y1, x1, y2, x2), relative to the image, resized so that their corners are the outer pixels.
 
@@ -183,9 +179,8 @@ def crop_and_resize(
     order of operations decides which samples are outside.
     """
     sizes = ctx.ints(crop_size, "crop_size")
-    if len(sizes) != 2 or min(sizes) < 1:
-        raise OpError(f"crop_size is {list(sizes)}, expected a height and a width")
-    images: Value = ctx.emit("Gather", x, ctx.convert(batch_indices, I64), ctx.constant(0))
+    check(len(sizes) == 2 and min(sizes) >= 1, f"crop_size is {list(sizes)}, expected a height and a width")
+    images: Value = ctx.gather(x, ctx.convert(batch_indices, I64), 0)
     rows, columns = (_samples(ctx, x, rois, axis, sizes[axis]) for axis in (0, 1))
     outside = rows.outside.unsqueeze(1, 3) | columns.outside.unsqueeze(1, 2)
     if mode == "nearest":
@@ -220,9 +215,7 @@ class _Samples:
 
 def _samples(ctx: TranslationContext, x: Value, rois: Value, axis: int, count: int) -> _Samples:
     kind = ctx.element(rois)
-    start, end = (
-        Expression(ctx, ctx.emit("Gather", rois, ctx.constant([axis + 2 * side]), ctx.constant(1))) for side in (0, 1)
-    )
+    start, end = (Expression(ctx, ctx.gather(rois, ctx.constant([axis + 2 * side]), 1)) for side in (0, 1))
     last = (Expression(ctx, ctx.size(x, axis + 2)) - 1).to(kind)
     if count == 1:
         position = (start + end) * 0.5 * last
