@@ -162,14 +162,9 @@ def _paged(
 
 
 @op(
-    "PagedGatedDeltaNet",
-    since="extension",
-    unread=True,
-    widen=True,
-    stateful=True,
-    tolerance=1e-5,
+    "PagedGatedDeltaNet", since="extension", unread=True, widen=True, stateful=True, tolerance=1e-5,
     caches=("recurrent_state_table",),
-)
+)  # fmt: skip
 def paged_gated_delta_net(
     query: Heads, key: Heads, value: Heads, recurrent_state_table: Batch, gate: Matrix, beta: Matrix,
     subsequence_begins: Indices, la_block_indices: Indices, la_block_indices_begins: Indices, processed_tokens: Indices,
@@ -206,14 +201,9 @@ def _paged_gated_delta_net_shape(
 
 
 @op(
-    "PagedSelectiveSSM",
-    since="extension",
-    unread=True,
-    widen=True,
-    stateful=True,
-    tolerance=1e-5,
+    "PagedSelectiveSSM", since="extension", unread=True, widen=True, stateful=True, tolerance=1e-5,
     caches=("recurrent_state_table",),
-)
+)  # fmt: skip
 def paged_selective_ssm(
     a: FloatVector, dt: Matrix, b: Heads, x: Heads, c: Heads, recurrent_state_table: Batch, subsequence_begins: Indices,
     la_block_indices: Indices, la_block_indices_begins: Indices, num_processed_tokens: Indices, cache_interval: Indices,
@@ -246,14 +236,9 @@ def _paged_selective_ssm_shape(
 
 
 @op(
-    "PagedCausalConv1D",
-    since="extension",
-    unread=True,
-    widen=True,
-    stateful=True,
-    tolerance=1e-5,
+    "PagedCausalConv1D", since="extension", unread=True, widen=True, stateful=True, tolerance=1e-5,
     caches=("conv_state_table",),
-)
+)  # fmt: skip
 def paged_causal_conv1d(
     input_embeds: Matrix, conv_state_table: Heads, conv_weight: Heads, conv_bias: FloatVector,
     subsequence_begins: Indices, la_block_indices: Indices, la_block_indices_begins: Indices, processed_tokens: Indices,

@@ -42,8 +42,10 @@ class Mask:
         self.sees = self.sees and sees and self.allowed is None
         self.allowed = allowed if self.allowed is None else self.allowed & allowed
 
-    def add(self, ctx: TranslationContext, bias: Value, *, finite: bool = False) -> None:
-        """Add a bias. ``finite`` states that none of its values is -inf."""
+    def add(self, ctx: TranslationContext, bias: Value | None, *, finite: bool = False) -> None:
+        """Add a bias, if there is one. ``finite`` states that none of its values is -inf."""
+        if bias is None:
+            return
         self.sees = self.sees and finite
         self.bias = bias if self.bias is None else ctx.emit("Add", self.bias, bias)
 

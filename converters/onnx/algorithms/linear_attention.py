@@ -127,23 +127,16 @@ def packed_linear_attention(
     """
     decay, beta = needed(rule, decay, beta)
     queries, keys = heads
-    key_size, value_size = _last_size(ctx, query, "query") // queries, _last_size(ctx, value, "value") // keys
+    key_size, value_size = ctx.static_size(query, -1, "query") // queries, ctx.static_size(value, -1, "value") // keys
     check(key_size >= 1, f"the queries {ctx.fact(query)} have no elements for {queries} heads")
-    stored = _last_size(ctx, key, "key") // key_size
+    stored = ctx.static_size(key, -1, "key") // key_size
     if stored < 1 or keys % stored:
         raise OpError(f"the keys {ctx.fact(key)} have {stored} heads of {key_size}, expected a divisor of {keys}")
-    key_heads = split_last(ctx, key, [stored, key_size])
-    if stored < keys:
-        # Several states read the same key head.
-        key_heads = repeat_along(ctx, key_heads, 2, keys)
-    group = max(queries // keys, 1)
-    wide = split_last(ctx, query, [min(queries, keys) if keys > queries else keys, group, key_size])
-    if keys > queries:
-        # Several states read the same query head.
-        rows = ctx.emit("Squeeze", wide, [3])
-        wide = ctx.unsqueeze(repeat_along(ctx, rows, 2, keys), [3])
+    # Several states may read the same key or query head.
+    columns = repeat_heads_of_tokens(ctx, split_last(ctx, key, [stored, key_size, 1]), keys)
+    rows = split_last(ctx, query, [min(queries, keys), max(queries // keys, 1), key_size])
     tokens = Tokens(
-        wide, ctx.unsqueeze(key_heads, [4]), split_last(ctx, value, [keys, 1, value_size]),
+        repeat_heads_of_tokens(ctx, rows, keys), columns, split_last(ctx, value, [keys, 1, value_size]),
         None if decay is None else ctx.emit("Exp", split_last(ctx, decay, [keys, -1, 1])),
         None if beta is None else split_last(ctx, beta, [-1, 1, 1]),
     )  # fmt: skip
@@ -158,22 +151,14 @@ def packed_linear_attention(
     return ctx.convert(flat, ctx.element(query)), done.last, done.states
 
 
-def repeat_along(ctx: TranslationContext, x: Value, axis: int, count: int) -> Value:
-    """The heads along an axis, each repeated until there are ``count``."""
-    if axis == 1:
-        return repeat_heads(ctx, x, count)
-    order = [0, axis, *(i for i in range(1, ctx.rank(x)) if i != axis)]
-    back = [order.index(i) for i in range(len(order))]
-    return ctx.transpose(repeat_heads(ctx, ctx.transpose(x, order), count), back)
+def repeat_heads_of_tokens(ctx: TranslationContext, x: Value, count: int) -> Value:
+    """(batch, time, heads, ...), each head repeated until there are ``count``."""
+    if ctx.sizes(x)[2] == count:
+        return x
+    order = [0, 2, 1, *range(3, ctx.rank(x))]
+    return ctx.transpose(repeat_heads(ctx, ctx.transpose(x, order), count), order)
 
 
 def split_last(ctx: TranslationContext, x: Value, sizes: Sequence[int]) -> Value:
     """(batch, time, channels) in f32, with the last axis split into several."""
     return ctx.emit("Reshape", ctx.convert(x, F32), [0, 0, *sizes], special_zero=True)
-
-
-def _last_size(ctx: TranslationContext, x: Value, what: str) -> int:
-    size = ctx.sizes(x, what)[-1]
-    if not isinstance(size, int):
-        raise OpError(f"the last size of {what}, {ctx.fact(x)}, must be known when the model is converted")
-    return size

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from converters.onnx.algorithms.expression import Expression, arange, positions
 from converters.onnx.context import TranslationContext
 from irexec.dtypes.elements import I64
-from irexec.errors import OpError
 from irexec.ir.graph import Value
 
 
@@ -85,7 +82,5 @@ class Sequences:
         return (local >= 0).unsqueeze(2).select(fresh, old)
 
     def _flat(self, states: Value) -> Value:
-        width = self.ctx.sizes(states)[-1]
-        if not isinstance(width, int):
-            raise OpError(f"the last size of {self.ctx.fact(states)} is not known")
-        return cast("Value", self.ctx.reshape(states, [-1, width]))
+        width = self.ctx.static_size(states, -1, "the states")
+        return self.ctx.reshape(states, [-1, width])

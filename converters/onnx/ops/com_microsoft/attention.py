@@ -45,8 +45,7 @@ def _masks(
         zero = Expression(ctx, ctx.constant(0, heads.query))
         kept = _raw_mask(ctx, padding, heads.key, has_starts=has_starts)
         mask.add(ctx, kept.select(zero, max(filter_value, -3.4e38)).value, finite=True)
-    if bias is not None:
-        mask.add(ctx, bias)
+    mask.add(ctx, bias)
     return mask
 
 

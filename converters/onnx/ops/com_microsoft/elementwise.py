@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Sequence
 from typing import Literal
 
@@ -66,7 +68,7 @@ def bias_gelu(ctx: TranslationContext, x: Value, bias: Value) -> Value:
 
 @translates("FastGelu", domain=COM_MICROSOFT)
 def fast_gelu(ctx: TranslationContext, x: Value, bias: Value | None = None) -> Value:
-    return ctx.emit("Gelu", x if bias is None else ctx.emit("Add", x, bias), approximation_mode="tanh")
+    return ctx.emit("Gelu", ctx.added(x, bias), approximation_mode="tanh")
 
 
 @translates("QuickGelu", domain=COM_MICROSOFT)
@@ -102,28 +104,19 @@ def bias_softmax(ctx: TranslationContext, data: Value, bias: Value, *, axis: int
 
 @translates("BiasAdd", domain=COM_MICROSOFT)
 def bias_add(ctx: TranslationContext, x: Value, bias: Value, skip: Value) -> Value:
-    return ctx.emit("Add", ctx.emit("Add", x, bias), skip)
+    return ctx.added(x, bias, skip)
 
 
-@translates("ComplexMul", domain=COM_MICROSOFT)
+@translates("ComplexMul", "ComplexMulConj", domain=COM_MICROSOFT)
 def complex_mul(ctx: TranslationContext, x: Value, y: Value) -> Value:
-    return _complex_product(ctx, x, y, conjugate=False)
-
-
-@translates("ComplexMulConj", domain=COM_MICROSOFT)
-def complex_mul_conj(ctx: TranslationContext, x: Value, y: Value) -> Value:
-    return _complex_product(ctx, x, y, conjugate=True)
-
-
-def _complex_product(ctx: TranslationContext, x: Value, y: Value, *, conjugate: bool) -> Value:
-    """The product of complex values, whose parts are on the last axis; ``conjugate`` conjugates the second factor."""
+    """The product of complex values, whose parts are on the last axis; that of ComplexMulConj with the conjugate."""
     parts: list[Expression] = []
     for side in (x, y):
         last = ctx.rank(side) - 1
         check(ctx.sizes(side)[last] == 2, f"the last axis of {ctx.fact(side)} does not have size 2")
         parts += [Expression(ctx, part) for part in ctx.split(side, last, 2)]
     real, imaginary, other_real, other_imaginary = parts
-    other_imaginary = -other_imaginary if conjugate else other_imaginary
+    other_imaginary = -other_imaginary if ctx.node.op_type == "ComplexMulConj" else other_imaginary
     product = [real * other_real - imaginary * other_imaginary, real * other_imaginary + imaginary * other_real]
     return ctx.emit("Concat", *(part.value for part in product), axis=-1)
 
@@ -143,33 +136,23 @@ def is_all_finite(ctx: TranslationContext, *inputs: Value, isinf_only: int = 0, 
     """True if all values are finite; with isinf_only, if none is infinite; with isnan_only, if none is NaN."""
     check(not isinf_only or not isnan_only, "isinf_only and isnan_only exclude each other")
     kinds = ["IsInf"] * (not isnan_only) + ["IsNaN"] * (not isinf_only)
-    not_finite: Expression | None = None
-    for x in inputs:
-        for kind in kinds:
-            found = ctx.emit("ReduceLogicalOr", ctx.emit(kind, x), list(range(ctx.rank(x))), keep_dims=False)
-            not_finite = Expression(ctx, found) if not_finite is None else not_finite | Expression(ctx, found)
-    if not_finite is None:
-        raise OpError("it has no inputs")
-    return (~not_finite).value
+    check(len(inputs) > 0, "it has no inputs")
+    found = [
+        Expression(ctx, ctx.emit("ReduceLogicalOr", ctx.emit(kind, x), list(range(ctx.rank(x))), keep_dims=False))
+        for x in inputs for kind in kinds
+    ]  # fmt: skip
+    return (~functools.reduce(operator.or_, found)).value
 
 
-@translates("Rfft", domain=COM_MICROSOFT)
+@translates("Rfft", "Irfft", domain=COM_MICROSOFT)
 def rfft(ctx: TranslationContext, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Value:
-    """The transform over the last axes."""
-    return ctx.emit("RDFT", x, _last_axes(ctx, x, signal_ndim, 0, normalized, onesided))
-
-
-@translates("Irfft", domain=COM_MICROSOFT)
-def irfft(ctx: TranslationContext, x: Value, *, normalized: int = 0, onesided: int = 1, signal_ndim: int = 1) -> Value:
-    return ctx.emit("IRDFT", x, _last_axes(ctx, x, signal_ndim, 1, normalized, onesided))
-
-
-def _last_axes(ctx: TranslationContext, x: Value, count: int, parts: int, normalized: int, onesided: int) -> Value:
+    """The transform over the last axes; that of Irfft is of complex values, whose parts are on one more axis."""
     if normalized or not onesided:
         raise OpError(f"normalized is {normalized} and onesided {onesided}, expected 0 and 1")
-    end = ctx.rank(x) - parts
-    check(1 <= count <= end, f"signal_ndim is {count} for {ctx.fact(x)}")
-    return ctx.constant(list(range(end - count, end)))
+    inverse = ctx.node.op_type == "Irfft"
+    end = ctx.rank(x) - inverse
+    check(1 <= signal_ndim <= end, f"signal_ndim is {signal_ndim} for {ctx.fact(x)}")
+    return ctx.emit("IRDFT" if inverse else "RDFT", x, ctx.constant(list(range(end - signal_ndim, end))))
 
 
 translates("GatherND", domain=COM_MICROSOFT, without=["batch_dims"])(gather_nd)
@@ -224,21 +207,21 @@ def n_gram_repeat_block(ctx: TranslationContext, input_ids: Matrix, scores: Matr
     length = Expression(ctx, ctx.size(input_ids, 1)).unsqueeze(0)
     count = (length - (ngram_size - 1)).maximum(0)
 
-    def tokens(first: Expression, number: Expression) -> Expression:
-        stop = (first + number).value
-        return Expression(ctx, ctx.slice(input_ids, first.value, stop, 1))
+    def tokens(first: Expression | int, number: Expression) -> Expression:
+        start = first if isinstance(first, Expression) else Expression(ctx, ctx.constant([first]))
+        return Expression(ctx, ctx.slice(input_ids, start.value, (start + number).value, 1))
 
-    repeats: Expression | None = None
-    for i in range(ngram_size - 1):
-        last = (length - (ngram_size - 1 - i)).maximum(0)
-        same = tokens(Expression(ctx, ctx.constant([i])), count).equals(tokens(last, count.minimum(1)))
-        repeats = same if repeats is None else repeats & same
-    banned = tokens(Expression(ctx, ctx.constant([ngram_size - 1])), count)
-    low, high = (Expression(ctx, ctx.constant(value, scores)) for value in (-np.inf, np.inf))
-    new = low if repeats is None else repeats.select(low, high)
-    updates = ctx.full(new.value, ctx.shape_of(banned.value)) if repeats is None else new.value
+    banned, low = tokens(ngram_size - 1, count).value, Expression(ctx, ctx.constant(-np.inf, scores))
+    same = [
+        tokens(i, count).equals(tokens((length - (ngram_size - 1 - i)).maximum(0), count.minimum(1)))
+        for i in range(ngram_size - 1)
+    ]
+    if same:
+        updates = functools.reduce(operator.and_, same).select(low, np.inf).value
+    else:
+        updates = ctx.full(low.value, ctx.shape_of(banned))
     return ctx.emit(
-        "ScatterElementsUpdate", scores, banned.value, updates, ctx.constant(1), reduction="min", use_init_val=True
+        "ScatterElementsUpdate", scores, banned, updates, ctx.constant(1), reduction="min", use_init_val=True
     )
 
 

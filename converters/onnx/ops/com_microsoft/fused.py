@@ -1,7 +1,5 @@
 """com.microsoft: products, convolutions and normalizations fused with other operators, an LSTM of quantized weights.
 
-Source: onnxruntime ``docs/ContribOperators.md``.
-
 Source: onnxruntime ``docs/ContribOperators.md`` and ``core/providers/cpu/rnn``.
 """
 
@@ -16,7 +14,7 @@ from converters.onnx.algorithms.expression import Expression, positions
 from converters.onnx.algorithms.recurrent_cells import Function, functions_of, loop_over_time, lstm_cell
 from converters.onnx.algorithms.windows import WindowAttributes
 from converters.onnx.body_builder import BodyBuilder
-from converters.onnx.context import Matrix, TranslationContext, Vector
+from converters.onnx.context import Matrix, TranslationContext, Vector, required
 from converters.onnx.ops.ai_onnx.linear_algebra import gemm
 from converters.onnx.ops.ai_onnx.normalization import layer_normalization, rms_normalization
 from converters.onnx.ops.ai_onnx.quantization import dequantized, dynamic_quantize_linear
@@ -108,13 +106,7 @@ def fused_conv(
 ) -> Value:  # fmt: skip
     """The activation of a convolution plus bias plus Z."""
     y = conv(ctx, x, w, bias, group=group, given=given)
-    return fused_activation(ctx, y if z is None else ctx.emit("Add", y, z), activation, activation_params)
-
-
-def _summed(ctx: TranslationContext, x: Value, skip: Value, bias: Value | None) -> Value:
-    """x + skip + bias; the skip may have no batch axis, or a batch of 1."""
-    total = ctx.emit("Add", x, skip)
-    return total if bias is None else ctx.emit("Add", total, bias)
+    return fused_activation(ctx, ctx.added(y, z), activation, activation_params)
 
 
 @translates("SkipLayerNormalization", domain=COM_MICROSOFT)
@@ -122,8 +114,8 @@ def skip_layer_normalization(
     ctx: TranslationContext, x: Value, skip: Value, gamma: Value, beta: Value | None = None, bias: Value | None = None,
     *, epsilon: float = 1e-12,
 ) -> tuple[Value | None, ...]:  # fmt: skip
-    """The layer normalization of x + skip + bias; the sum is the fourth output."""
-    total = _summed(ctx, x, skip, bias)
+    """The layer normalization of x + skip + bias; the sum is the fourth output. The skip may lack the batch axis."""
+    total = ctx.added(x, skip, bias)
     results = layer_normalization(ctx, total, gamma, beta, epsilon=epsilon)
     return (*results, total) if len(results) == 3 else (results[0], None, None, total)
 
@@ -133,7 +125,7 @@ def skip_simplified_layer_normalization(
     ctx: TranslationContext, x: Value, skip: Value, gamma: Value, bias: Value | None = None, *, epsilon: float = 1e-12
 ) -> tuple[Value | None, ...]:
     """The RMS normalization of x + skip + bias; the sum is the fourth output, and outputs 1 and 2 are absent."""
-    total = _summed(ctx, x, skip, bias)
+    total = ctx.added(x, skip, bias)
     return rms_normalization(ctx, total, gamma, epsilon=epsilon), None, None, total
 
 
@@ -144,18 +136,12 @@ def embed_layer_normalization(
     position_ids: Value | None = None, *, epsilon: float = 1e-12, mask_index_type: int = 0,
 ) -> tuple[Value, ...]:  # fmt: skip
     """The normalized sum of word, position and segment embeddings; the number of ones in each mask; and the sum."""
-    axis = ctx.constant(0)
     if position_ids is None:
         position_ids = positions(ctx, input_ids, 1).unsqueeze(0).value
-    total = ctx.emit(
-        "Add",
-        ctx.emit("Gather", word_embedding, input_ids, axis),
-        ctx.emit("Gather", position_embedding, position_ids, axis),
-    )
+    total = ctx.added(ctx.gather(word_embedding, input_ids, 0), ctx.gather(position_embedding, position_ids, 0))
     if segment_embedding is not None:
-        if segment_ids is None:
-            raise OpError("segment_ids is missing, which segment_embedding needs")
-        total = ctx.emit("Add", total, ctx.emit("Gather", segment_embedding, segment_ids, axis))
+        segment_ids = required(segment_ids, "segment_ids is missing, which segment_embedding needs")
+        total = ctx.added(total, ctx.gather(segment_embedding, segment_ids, 0))
     y = layer_normalization(ctx, total, gamma, beta, epsilon=epsilon)[0]
     if mask is None:
         counted = ctx.full(ctx.constant(0, I32), ctx.unsqueeze(ctx.size(input_ids, 0), [0]))
@@ -266,8 +252,7 @@ def dynamic_quantize_lstm(
 
 def _row(ctx: TranslationContext, value: Value, index: int, axis: int = 0) -> Value:
     """The part of one direction, whose axis is kept with size 1."""
-    part: Value = ctx.gather(value, ctx.constant([index]), axis)
-    return part
+    return ctx.gather(value, ctx.constant([index]), axis)
 
 
 def _direction(

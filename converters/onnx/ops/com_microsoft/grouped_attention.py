@@ -33,24 +33,30 @@ _HIDDEN = 1 << 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupedAttributes:
-    """The attributes of GroupQueryAttention."""
+class CachedAttributes:
+    """The attributes that GroupQueryAttention and PagedAttention share."""
 
     num_heads: int
     kv_num_heads: int
     scale: float = 0.0
+    softcap: float = 0.0
     do_rotary: int = 0
     rotary_interleaved: int = 0
     local_window_size: int = -1
-    softcap: float = 0.0
+    qk_norm_epsilon: float = 1e-6
+    k_quant_type: str = "NONE"
+    v_quant_type: str = "NONE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupedAttributes(CachedAttributes):
+    """The attributes of GroupQueryAttention."""
+
     smooth_softmax: int = -1
     kv_cache_bit_width: int = 0
     qk_output: int = 0
     causal: int = 1
-    k_quant_type: str = "NONE"
-    v_quant_type: str = "NONE"
     sliding_window_cache: int = 0
-    qk_norm_epsilon: float = 1e-6
     q_norm_epsilon: float | None = None
     k_norm_epsilon: float | None = None
 
@@ -295,16 +301,14 @@ def _mask(
     ctx: TranslationContext, query: Value, columns: Expression, lengths: _Lengths, given: GroupedAttributes
 ) -> Mask:
     """The keys that a query sees: itself and those before it, within the window; all tokens without ``causal``."""
-    mask, places = Mask(), columns.unsqueeze(1, 2)
+    places = columns.unsqueeze(1, 2)
     if not given.causal:
-        mask.restrict(places < lengths.after.unsqueeze(1, 2, 3), sees=True)
-        return mask
+        return Mask(places < lengths.after.unsqueeze(1, 2, 3))
     own = lengths.before.unsqueeze(1, 2, 3) + positions(ctx, query, 2).column()
     seen = places <= own
     if given.local_window_size > 0:
         seen = seen & (places > own - given.local_window_size)
-    mask.restrict(seen, sees=True)
-    return mask
+    return Mask(seen)
 
 
 def _columns_of(ctx: TranslationContext, bias: Value, columns: Expression, keys: Value, windowed: bool) -> Value:

@@ -15,7 +15,7 @@ from converters.onnx.algorithms.linear_attention import (
     needed,
     packed_linear_attention,
     recurrence,
-    repeat_along,
+    repeat_heads_of_tokens,
 )
 from converters.onnx.algorithms.sequences import Sequences
 from converters.onnx.algorithms.windows import causal_convolution
@@ -204,7 +204,7 @@ def gated_delta_net(
     if qk_l2_norm:
         q, k = (_normalized(ctx, x) for x in (q, k))
     shared = k
-    q, k = (repeat_along(ctx, x, 2, states) for x in (q, k))
+    q, k = (repeat_heads_of_tokens(ctx, x, states) for x in (q, k))
     gate = None
     if decay is not None:
         width = key_size if ctx.rank(decay) == ctx.rank(query) else 1

@@ -21,7 +21,7 @@ from converters.onnx.algorithms.expression import Expression, arange, positions
 from converters.onnx.algorithms.sequences import Sequences
 from converters.onnx.context import Matrix, Tensor3, Tensor4, TranslationContext, Vector, required
 from converters.onnx.graphs import check_convertible
-from converters.onnx.ops.com_microsoft.grouped_attention import normalized_heads, split_packed_heads
+from converters.onnx.ops.com_microsoft.grouped_attention import CachedAttributes, normalized_heads, split_packed_heads
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import I32, I64
 from irexec.errors import OpError
@@ -67,10 +67,8 @@ def packed_multi_head_attention(
     length = Expression(ctx, ctx.size(token_offset, 1))
     sequences = Sequences(ctx, parts[0], cumulative_sequence_length)
     padded = Heads(*(split_heads(ctx, sequences.padded(part, length), num_heads) for part in parts))
-    mask = Mask()
-    mask.restrict(positions(ctx, padded.key, 2) < sequences.lengths.unsqueeze(1, 2, 3), sees=True)
-    if attention_bias is not None:
-        mask.add(ctx, attention_bias)
+    mask = Mask(positions(ctx, padded.key, 2) < sequences.lengths.unsqueeze(1, 2, 3))
+    mask.add(ctx, attention_bias)
     return sequences.packed(join_heads(ctx, attend(ctx, padded, mask, scale or None)), length)
 
 
@@ -110,23 +108,13 @@ def restore_padding(ctx: TranslationContext, x: Matrix, token_offset: Matrix) ->
 
 
 @dataclass(frozen=True, kw_only=True)
-class PagedAttributes:
+class PagedAttributes(CachedAttributes):
     """The attributes of PagedAttention."""
 
-    num_heads: int
-    kv_num_heads: int
-    scale: float = 0.0
-    softcap: float = 0.0
-    do_rotary: int = 0
-    rotary_interleaved: int = 0
     rotary_offset: int = 0
-    local_window_size: int = -1
     is_causal: int = 1
-    qk_norm_epsilon: float = 1e-6
     kv_cache_layout: str = "SEPARATE"
     v_head_size: int = 0
-    k_quant_type: str = "NONE"
-    v_quant_type: str = "NONE"
     k_cache_dtype: str = ""
     v_cache_dtype: str = ""
 
@@ -181,11 +169,9 @@ def paged_attention(
     seen = (columns <= limit) & used.unsqueeze(1, 2)
     if given.local_window_size > 0:
         seen = seen & (columns > own - given.local_window_size)
-    mask = Mask()
-    mask.restrict(seen)
-    attended = Heads(queries, keys, values)
+    heads, mask = Heads(queries, keys, values), Mask(seen, sees=False)
     sink = None if head_sink is None else ctx.reshape(head_sink, [1, given.num_heads, 1, 1])
-    y = attend(ctx, attended, mask, given.scale or None, sink=sink, softcap=given.softcap)
+    y = attend(ctx, heads, mask, given.scale or None, sink=sink, softcap=given.softcap)
     return sequences.packed(join_heads(ctx, y), length), *caches
 
 

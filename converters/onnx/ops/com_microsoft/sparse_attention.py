@@ -58,9 +58,8 @@ def sparse_attention(
     by_layout = ctx.transpose(ctx.gather(rows, columns.value, 3), [1, 0, 2, 3])
     layouts = Expression(ctx, ctx.size(blocks, 0))
     turn = arange(ctx, 0, num_heads).modulo(layouts)
-    mask = Mask()
-    mask.restrict(Expression(ctx, ctx.gather(by_layout, turn.value, 1)) > 0)
-    mask.restrict(visible(ctx, first, caches[0], before))
+    is_listed = Expression(ctx, ctx.gather(by_layout, turn.value, 1)) > 0
+    mask = Mask(is_listed & visible(ctx, first, caches[0], before), sees=False)
     keys, values = (repeat_heads(ctx, cache, num_heads, kv_num_heads) for cache in caches)
     return join_heads(ctx, attend(ctx, Heads(first, keys, values), mask, scale or None)), *caches
 

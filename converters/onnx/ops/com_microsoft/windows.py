@@ -5,6 +5,9 @@ Source: onnxruntime ``docs/ContribOperators.md`` and ``contrib_ops/cpu``.
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -152,20 +155,15 @@ def _maxima_of_rows(ctx: TranslationContext, data: Expression, used: Expression,
     """The maximum of each window along the last axis, of the values before the first that is not used."""
     axis, kernel, stride = 1 + len(windows.kernel), windows.kernel[-1], windows.strides[-1]
     size = Expression(ctx, ctx.size(data.value, axis)).unsqueeze(0)
-    low = Expression(ctx, ctx.constant(_LOWEST, data.value))
-    result: Expression | None = None
-    within: Expression | None = None
-    for position in range(kernel):
+    check(kernel > 0, "the window is empty")
+
+    def at(part: Expression, position: int) -> Expression:
         stop = (size - (kernel - 1 - position)).value
-        value, is_used = (
-            Expression(ctx, ctx.emit("Slice", part.value, [position], stop, [stride], [axis])) for part in (data, used)
-        )
-        within = is_used if within is None else within & is_used
-        value = within.select(value, low)
-        result = value if result is None else result.maximum(value)
-    if result is None:
-        raise OpError("the window is empty")
-    return result
+        return Expression(ctx, ctx.emit("Slice", part.value, [position], stop, [stride], [axis]))
+
+    within = itertools.accumulate((at(used, position) for position in range(kernel)), operator.and_)
+    kept = (is_used.select(at(data, position), _LOWEST) for position, is_used in enumerate(within))
+    return functools.reduce(Expression.maximum, kept)
 
 
 @translates("CropAndResize", domain=COM_MICROSOFT)
