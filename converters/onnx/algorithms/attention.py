@@ -84,8 +84,11 @@ def join_heads(ctx: TranslationContext, x: Value) -> Value:
     return ctx.emit("Reshape", ctx.transpose(x, [0, 2, 1, 3]), [0, 0, width], special_zero=True)
 
 
-def rotate(ctx: TranslationContext, x: Value, cos: Value, sin: Value, interleaved: bool, width: int) -> Value:
-    """The first ``width`` elements of each head rotated by angles (batch, length, width / 2); a width of 0 is all."""
+def rotate(ctx: TranslationContext, x: Value, tables: list[Value], interleaved: int, width: int) -> Value:
+    """The first ``width`` elements of each head rotated; a width of 0 is all.
+
+    The tables have the cosines and the sines of the angles, (batch, length, width / 2).
+    """
     size = ctx.sizes(x)[3]
     if isinstance(size, int):
         width = width or size
@@ -97,7 +100,7 @@ def rotate(ctx: TranslationContext, x: Value, cos: Value, sin: Value, interleave
     else:
         halves = ctx.split(rotated, 3, 2)
     first, second = (Expression(ctx, half) for half in halves)
-    c, s = (Expression(ctx, ctx.unsqueeze(cache, [1])) for cache in (cos, sin))
+    c, s = (Expression(ctx, ctx.unsqueeze(cache, [1])) for cache in tables)
     results = [(first * c - second * s).value, (first * s + second * c).value]
     if interleaved:
         y = ctx.emit("Reshape", ctx.stacked(results, 4), [0, 0, 0, -1], special_zero=True)
@@ -125,7 +128,7 @@ def rotate_either(
         if not heads and isinstance(channels, int):
             heads = channels // max(2 * ctx.static_size(tables[0], -1, "the angles"), 1)
         x = split_heads(ctx, x, heads)
-    y = rotate(ctx, x, *tables, bool(interleaved), width)
+    y = rotate(ctx, x, tables, interleaved, width)
     y = y if scale == 1.0 else ctx.emit("Multiply", y, ctx.constant(scale, y))
     return join_heads(ctx, y) if flat else y
 
@@ -137,7 +140,7 @@ def rotate_by_tables(
     """Queries and keys rotated by the angles of their positions, as many elements as the tables are for."""
     cos, sin = (required(table, "do_rotary needs cos_cache and sin_cache") for table in (cos, sin))
     tables, width = angles(ctx, places, cos, sin), 2 * ctx.static_size(cos, 1, "cos_cache")
-    return [rotate(ctx, x, *tables, bool(interleaved), width) for x in pair]
+    return [rotate(ctx, x, tables, interleaved, width) for x in pair]
 
 
 def repeat_heads(

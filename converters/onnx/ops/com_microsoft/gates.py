@@ -5,7 +5,7 @@ Source: onnxruntime ``docs/ContribOperators.md``.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 from converters.onnx.algorithms.expression import Expression
 from converters.onnx.context import Matrix, Tensor4, TranslationContext, Vector
@@ -141,7 +141,7 @@ def swi_glu(
     kind = ctx.element(gate)
     if up is None:
         gate, up = ctx.split(gate, ctx.rank(gate) - 1, 2)
-    left, right = _wide(ctx, gate), _wide(ctx, cast("Value", up))
+    left, right = _wide(ctx, gate), _wide(ctx, up)
     if limit > 0:
         left, right = left.minimum(limit), right.minimum(limit).maximum(-limit)
     swish = Expression(ctx, ctx.emit("Swish", left.value, ctx.constant(activation_alpha)))

@@ -143,8 +143,8 @@ def paged_attention(
     """
     given.check()
     value_cache = required(value_cache, "value_cache is missing")
-    rows = (None if x is None else ctx.unsqueeze(x, [0]) for x in (key, value))
-    heads = split_packed_heads(ctx, ctx.unsqueeze(query, [0]), *rows, given.num_heads, given.kv_num_heads)
+    q, (k, v) = ctx.unsqueeze(query, [0]), (None if x is None else ctx.unsqueeze(x, [0]) for x in (key, value))
+    heads = split_packed_heads(ctx, q, k, v, given.num_heads, given.kv_num_heads)
     sequences = Sequences(ctx, query, cumulative_sequence_length)
     pages = _Pages(ctx, key_cache, Expression(ctx, ctx.convert(block_table, I64)))
     past = Expression(ctx, ctx.convert(past_seqlens, I64))
