@@ -6,14 +6,13 @@ K and V sizes of a head of keys and values, P rows of a table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 import numpy as np
 
-from irexec.dtypes.elements import Element
 from irexec.errors import check
-from irexec.ir.dims import Size, may_equal
+from irexec.ir.dims import may_equal
 from irexec.ir.facts import Fact
 from irexec.ops.paged import Indices, Span, spans
 from irexec.schema.attributes import NOT_KEPT, Caches
@@ -97,14 +96,11 @@ def gated_delta_net(
 @gated_delta_net.shape_rule
 def _gated_delta_net_shapes(
     query: Fact, key: Fact, value: Fact, recurrent_state: Fact, gate: Fact, beta: Fact
-) -> tuple[Fact, Fact]:
-    element = unify_elements(query, key, value, recurrent_state, gate, beta)
-    sizes = labelled_sizes(
-        "NLGK NLGK NLHV NLH NLH NHKV", query=query, key=key, value=value, gate=gate, beta=beta,
+) -> tuple[Fact, ...]:
+    return _shapes(
+        "NLGK NLGK NLHV NLH NLH NHKV", "NLHV NHKV", query=query, key=key, value=value, gate=gate, beta=beta,
         recurrent_state=recurrent_state,
     )  # fmt: skip
-    _check_groups(sizes)
-    return _of(element, sizes, "NLHV"), _of(element, sizes, "NHKV")
 
 
 @op("SelectiveSSM", since="extension", unread=True, widen=True, tolerance=1e-5)
@@ -122,11 +118,9 @@ def selective_ssm(
 
 
 @selective_ssm.shape_rule
-def _selective_ssm_shapes(a: Fact, dt: Fact, b: Fact, x: Fact, c: Fact, recurrent_state: Fact) -> tuple[Fact, Fact]:
-    element = unify_elements(a, dt, b, x, c, recurrent_state)
-    sizes = labelled_sizes("H NLH NLGK NLHV NLGK NHVK", a=a, dt=dt, b=b, x=x, c=c, recurrent_state=recurrent_state)
-    _check_groups(sizes)
-    return _of(element, sizes, "NLHV"), _of(element, sizes, "NHVK")
+def _selective_ssm_shapes(a: Fact, dt: Fact, b: Fact, x: Fact, c: Fact, recurrent_state: Fact) -> tuple[Fact, ...]:
+    labels = "H NLH NLGK NLHV NLGK NHVK"
+    return _shapes(labels, "NLHV NHVK", a=a, dt=dt, b=b, x=x, c=c, recurrent_state=recurrent_state)
 
 
 def rows_of(
@@ -149,15 +143,21 @@ def rows_of(
 
 
 def _paged(
-    table: np.ndarray, out: np.ndarray, step: Step, runs: Sequence[Span], interval: np.ndarray, writes_without: bool
-) -> np.ndarray:
-    """Run the sequences in place, see ``rows_of``."""
+    caches: Caches, name: str, given: np.ndarray, like: np.ndarray, step: Step, places: Sequence[np.ndarray], *,
+    writes_without: bool, swaps: bool = False,
+) -> np.ndarray:  # fmt: skip
+    """The outputs of the tokens, see ``rows_of``, with states in the rows of a table, perhaps with swapped axes."""
+    begins, blocks, block_begins, past, interval = places
+    table, out = caches.read(name, given), np.zeros_like(like)
+    states = table.swapaxes(2, 3) if swaps else table
+    runs = [*spans(len(out), past, begins, blocks, block_begins)]
     for span, first, written in rows_of(runs, interval, len(table), writes_without):
-        state = table[first].copy()
+        state = states[first].copy()
         for t in range(span.tokens.start, span.tokens.stop):
             out[t], state = step(t, state)
             if t in written:
-                table[written[t]] = state
+                states[written[t]] = state
+    caches.keep(name, table.astype(given.dtype))
     return out
 
 
@@ -178,26 +178,21 @@ def paged_gated_delta_net(
     input. The state at the end is in the second block where there is no interval.
     Source: PagedGatedDeltaNet, and the CPU plugin of openvino 2026.4 for the case without an interval.
     """
-    table = caches.read("recurrent_state_table", recurrent_state_table).swapaxes(2, 3)
     epsilons = (q_l2_norm_eps, k_l2_norm_eps) if use_qk_l2norm else ()
-    runs = [*spans(len(query), processed_tokens, subsequence_begins, la_block_indices, la_block_indices_begins)]
     step = delta_rule(query, key, value, gate, beta, epsilons=epsilons)
-    out = _paged(table, np.zeros_like(value), step, runs, cache_interval, writes_without=True)
-    caches.keep("recurrent_state_table", table.swapaxes(2, 3).astype(recurrent_state_table.dtype))
-    return out
+    places = (subsequence_begins, la_block_indices, la_block_indices_begins, processed_tokens, cache_interval)
+    table = ("recurrent_state_table", recurrent_state_table)
+    return _paged(caches, *table, value, step, places, writes_without=True, swaps=True)
 
 
 @paged_gated_delta_net.shape_rule
 def _paged_gated_delta_net_shape(
     query: Fact, key: Fact, value: Fact, recurrent_state_table: Fact, gate: Fact, beta: Fact, *others: Fact
 ) -> Fact:
-    element = unify_elements(query, key, value, recurrent_state_table, gate, beta)
-    sizes = labelled_sizes(
-        "TGK TGK THV TH TH PHVK", query=query, key=key, value=value, gate=gate, beta=beta,
+    return _shapes(
+        "TGK TGK THV TH TH PHVK", "THV", query=query, key=key, value=value, gate=gate, beta=beta,
         recurrent_state_table=recurrent_state_table,
-    )  # fmt: skip
-    _check_groups(sizes)
-    return _of(element, sizes, "THV")
+    )[0]  # fmt: skip
 
 
 @op(
@@ -215,24 +210,17 @@ def paged_selective_ssm(
     The table given is that of the first run; a session keeps what was written, as OpenVINO does in the memory of the
     input. Without an interval nothing is written. Source: PagedSelectiveSSM.
     """
-    table = caches.read("recurrent_state_table", recurrent_state_table)
-    runs = [*spans(len(x), num_processed_tokens, subsequence_begins, la_block_indices, la_block_indices_begins)]
     step = _selective_scan(a, dt, b, x, c)
-    out = _paged(table, np.zeros_like(x), step, runs, cache_interval, writes_without=False)
-    caches.keep("recurrent_state_table", table.astype(recurrent_state_table.dtype))
-    return out
+    places = (subsequence_begins, la_block_indices, la_block_indices_begins, num_processed_tokens, cache_interval)
+    return _paged(caches, "recurrent_state_table", recurrent_state_table, x, step, places, writes_without=False)
 
 
 @paged_selective_ssm.shape_rule
 def _paged_selective_ssm_shape(
     a: Fact, dt: Fact, b: Fact, x: Fact, c: Fact, recurrent_state_table: Fact, *others: Fact
 ) -> Fact:
-    element = unify_elements(a, dt, b, x, c, recurrent_state_table)
-    sizes = labelled_sizes(
-        "H TH TGK THV TGK PHVK", a=a, dt=dt, b=b, x=x, c=c, recurrent_state_table=recurrent_state_table
-    )
-    _check_groups(sizes)
-    return _of(element, sizes, "THV")
+    labels = "H TH TGK THV TGK PHVK"
+    return _shapes(labels, "THV", a=a, dt=dt, b=b, x=x, c=c, recurrent_state_table=recurrent_state_table)[0]
 
 
 @op(
@@ -252,9 +240,8 @@ def paged_causal_conv1d(
     the second block where there is no interval.
     Source: PagedCausalConv1D; blocks are read and written as the CPU plugin of openvino 2026.4 does.
     """
-    table = caches.read("conv_state_table", conv_state_table)
     of_group, kernel = conv_weight.shape[1:]
-    runs = [*spans(len(input_embeds), processed_tokens, subsequence_begins, la_block_indices, la_block_indices_begins)]
+    places = (subsequence_begins, la_block_indices, la_block_indices_begins, processed_tokens, cache_interval)
 
     def step(t: int, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         state = np.concatenate([state[:, 1:], input_embeds[t][:, None]], 1)
@@ -262,32 +249,25 @@ def paged_causal_conv1d(
         found = (shared * conv_weight).sum((1, 2))
         return found + conv_bias if conv_bias.size else found, state
 
-    out = _paged(table, np.zeros_like(input_embeds), step, runs, cache_interval, writes_without=True)
-    caches.keep("conv_state_table", table.astype(conv_state_table.dtype))
-    return out
+    return _paged(caches, "conv_state_table", conv_state_table, input_embeds, step, places, writes_without=True)
 
 
 @paged_causal_conv1d.shape_rule
 def _paged_causal_conv1d_shape(
     input_embeds: Fact, conv_state_table: Fact, conv_weight: Fact, conv_bias: Fact, *others: Fact
 ) -> Fact:
-    element = unify_elements(input_embeds, conv_state_table, conv_weight, conv_bias)
-    sizes = labelled_sizes(
-        "TH PHK HGK", input_embeds=input_embeds, conv_state_table=conv_state_table, conv_weight=conv_weight
+    (y,) = _shapes(
+        "TH PHK HGK", "TH", input_embeds=input_embeds, conv_state_table=conv_state_table, conv_weight=conv_weight
     )
-    _check_groups(sizes)
-    (biases,) = sizes_of(conv_bias, 1, "conv_bias")
-    check(
-        may_equal(biases, 0) or may_equal(biases, sizes["H"]), f"conv_bias has {biases} elements, expected {sizes['H']}"
-    )
-    return _of(element, sizes, "TH")
+    (biases,), channels = sizes_of(conv_bias, 1, "conv_bias"), sizes_of(y, 2, "input_embeds")[1]
+    check(may_equal(biases, 0) or may_equal(biases, channels), f"conv_bias has {biases} elements, expected {channels}")
+    return Fact(unify_elements(y, conv_bias), y.shape)
 
 
-def _check_groups(sizes: Mapping[str, Size]) -> None:
+def _shapes(labels: str, outputs: str, **facts: Fact) -> tuple[Fact, ...]:
+    """Facts of outputs by the labels of the axes of the inputs; heads H are in whole groups G."""
+    element, sizes = unify_elements(*facts.values()), labelled_sizes(labels, **facts)
     heads, groups = sizes["H"], sizes["G"]
     if isinstance(heads, int) and isinstance(groups, int):
         check(groups > 0 and heads % groups == 0, f"{heads} heads are not a multiple of {groups} groups")
-
-
-def _of(element: Element | None, sizes: Mapping[str, Size], labels: str) -> Fact:
-    return Fact(element, tuple(sizes[label] for label in labels))
+    return tuple(Fact(element, tuple(sizes[label] for label in axes)) for axes in outputs.split())
