@@ -57,6 +57,7 @@ GRAPHS = [
     ("(float[2,5,32] x, float[200,4] c, float[200,4] s, int64[2,5] p) => (float[2,5,32] y)" " { y = RotaryEmbedding <num_heads = 4> (x, c, s, p) }", ""),
     ("(float[N,3,8,8] x) => (float[N,3,1,1] y) { y = GlobalAveragePool (x) }", ""),
     ("(float[N,8] x) => (float[N,8] y) { y = HardSwish (x) }", ""),
+    ("(float[N,8] x) => (float[N,8] y) { y = HardSigmoid <alpha = 0.3, beta = 0.6> (x) }", ""),
     ("(float[N,8] x) => (float[N,8] y) { y = Gelu (x) }", ""),
     ("(float[N,8] x) => (float[N,8] y) { y = Mish (x) }", ""),
     ("(float[N,8] x) => (float[N,8] y) { y = LeakyRelu <alpha = 0.2> (x) }", ""),

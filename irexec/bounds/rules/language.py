@@ -90,14 +90,9 @@ def paged_attention(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]
         one = attention(plain, q, k, v, Interval.certain(bias), given["scale"], sink)
         if not isinstance(one, Interval):
             return (Unbounded("attention without a bound"),) * 3
-        found.append(one.moved(_columns))
+        found.append(one.moved(lambda heads: heads.swapaxes(0, 1).reshape(heads.shape[1], -1)))
     every = joined(lambda *parts: np.concatenate(parts), *found) if found else Interval.certain(np.zeros((0, 0)))
     return every, Unbounded("weights that positions received"), Interval.certain(np.zeros(0))
-
-
-def _columns(array: np.ndarray) -> np.ndarray:
-    """Heads (heads, rows, width) beside each other."""
-    return array.swapaxes(0, 1).reshape(array.shape[1], -1)
 
 
 def _heads(x: Interval, rows: slice, width: int) -> Interval:
@@ -121,13 +116,17 @@ def selective_ssm(
     """A decay by an exponential, a sum of two products and a sum in any order for each token: an element of the state
     has the error of the token before times its decay, and its own roundings."""
     by_token = (one.moved(lambda array: np.moveaxis(array, 1, 0)) for one in (dt, b, x, c))
-    step, outputs = _scan(layer.algebra, a, *by_token), []
-    for t in range(x.exact.shape[1]):
+    return _over_time(_scan(layer.algebra, a, *by_token), state, x.exact.shape)
+
+
+def _over_time(step: Steps, state: Any, shape: tuple[int, ...]) -> tuple[Interval, Any]:
+    """The bounds of the outputs of all tokens, (batch, tokens, ...), and of the last state."""
+    outputs = []
+    for t in range(shape[1]):
         y, state = step(t, state)
         outputs.append(y)
-    if not outputs:
-        return Interval.certain(np.zeros(x.exact.shape)), state
-    return joined(lambda *parts: np.stack(parts, 1), *outputs), state
+    every = joined(lambda *parts: np.stack(parts, 1), *outputs) if outputs else Interval.certain(np.zeros(shape))
+    return every, state
 
 
 def _scan(of: Algebra, a: Interval, dt: Interval, b: Interval, x: Interval, c: Interval) -> Steps:
@@ -137,9 +136,7 @@ def _scan(of: Algebra, a: Interval, dt: Interval, b: Interval, x: Interval, c: I
 
     def step(t: int, state: Interval) -> tuple[Interval, Interval]:
         kept, rate, into, new, out = (one.moved(lambda array: array[t]) for one in (decays, dt, b, x, c))
-        into, out = (
-            one.moved(lambda array: np.repeat(array, repeats, -2)[..., None, :]) for one in (into, out)
-        )  # fmt: skip
+        into, out = (one.moved(lambda array: np.repeat(array, repeats, -2)[..., None, :]) for one in (into, out))
         kept, rate = (one.moved(lambda array: array[..., None, None]) for one in (kept, rate))
         new = new.moved(lambda array: array[..., None])
         state = of.add(of.multiply(state, kept), of.multiply(new, of.multiply(rate, into)))
@@ -161,15 +158,10 @@ def gated_delta_net(
     roundings. An output has the error of norm(query) times that of the column, and that of a sum in any order.
     """
     by_token = [one.moved(lambda array: np.moveaxis(array, 1, 0)) for one in (query, key, value, gate, beta)]
-    step, column, outputs = _delta(layer, *by_token, norm="fuse_qk_l2norm"), _with_errors(state), []
-    for t in range(query.exact.shape[1]):
-        y, column = step(t, column)
-        outputs.append(y)
-    if not outputs:
-        return Interval.certain(np.zeros(value.exact.shape)), state
-    exact, error = column
+    step = _delta(layer, *by_token, norm="fuse_qk_l2norm")
+    every, (exact, error) = _over_time(step, _with_errors(state), value.exact.shape)
     final = layer.algebra.widened(settled(exact, exact, exact), np.broadcast_to(error[..., None, :], exact.shape))
-    return joined(lambda *parts: np.stack(parts, 1), *outputs), final
+    return every, final if value.exact.shape[1] else state
 
 
 Column = tuple[np.ndarray, np.ndarray]
@@ -245,7 +237,7 @@ def paged_gated_delta_net(
     def begin(one: Interval) -> Column:
         return _with_errors(one.moved(lambda array: array.swapaxes(-1, -2)))
 
-    return _in_blocks(layer, table, value.exact.shape, step, places, (begin, row, True))
+    return _in_blocks(layer, table, value.exact.shape, step, places, begin=begin, row=row)
 
 
 @rule("PagedSelectiveSSM")
@@ -254,11 +246,7 @@ def paged_selective_ssm(
 ) -> Bound:
     """That of SelectiveSSM, from the state in the table on."""
     step = _scan(layer.algebra, a, dt, b, x, c)
-    return _in_blocks(layer, table, x.exact.shape, step, places, (_same, _same, False))
-
-
-def _same(state: Interval) -> Interval:
-    return state
+    return _in_blocks(layer, table, x.exact.shape, step, places, writes_without=False)
 
 
 @rule("PagedCausalConv1D")
@@ -277,24 +265,25 @@ def paged_causal_conv1d(
             terms.append(bias.moved(lambda array: array[:, None]))
         return of.total(joined(lambda *parts: np.concatenate(parts, 1), *terms), (1,), keepdims=False), state
 
-    return _in_blocks(layer, table, x.exact.shape, step, places, (_same, _same, True))
+    return _in_blocks(layer, table, x.exact.shape, step, places)
 
 
 def _in_blocks(
-    layer: Layer, table: Interval, shape: tuple[int, ...], step: Steps, places: Sequence[Interval],
-    state: tuple[Callable[[Interval], Any], Callable[[Any], Interval], bool],
+    layer: Layer, table: Interval, shape: tuple[int, ...], step: Steps, places: Sequence[Interval], *,
+    writes_without: bool = True, begin: Callable[[Interval], Any] = lambda row: row,
+    row: Callable[[Any], Interval] = lambda state: state,
 ) -> Bound:  # fmt: skip
     """The bound of sequences whose states are in the rows of a table, which is kept as the run leaves it.
 
     Args:
         layer, table, shape, step: the layer, its table, the shape of its output, and a step.
         places: the integers that place the sequences.
-        state: from a row of the table to a state and back, and whether the last one is written without an interval.
+        writes_without: whether the last state is written without an interval.
+        begin, row: from a row of the table to a state, and back.
     """
     if not all(one.is_certain for one in places):
         return Unbounded("blocks or lengths that are not certain")
     begins, blocks, block_begins, past, interval = (one.exact for one in places)
-    begin, row, writes_without = state
     runs = [*spans(shape[0], past, begins, blocks, block_begins)]
     plan = [*rows_of(runs, interval, len(table.exact), writes_without)]
     outputs, left = [Interval.certain(np.zeros((0, *shape[1:])))], [table]
