@@ -196,10 +196,10 @@ def moe_group_router(
     best, _ = _top(ctx, grouped, min(group_topk, experts // n_group), 2)
     sums = ctx.emit("ReduceSum", best, [2], keep_dims=False)
     _, chosen = _top(ctx, sums, topk_group, 1)
-    kept = _marked(ctx, sums, chosen).unsqueeze(2).select(Expression(ctx, grouped), float("-inf"))
+    kept = (_marked(ctx, sums, chosen).unsqueeze(2) > 0).select(Expression(ctx, grouped), float("-inf"))
     candidates = ctx.emit("Reshape", kept.value, [0, -1], special_zero=True)
     _, selected = _top(ctx, candidates, top_k, 1)
-    logs = _marked(ctx, candidates, selected).select(scores.maximum(1e-20).log(), router_sentinel)
+    logs = (_marked(ctx, candidates, selected) > 0).select(scores.maximum(1e-20).log(), router_sentinel)
     return logs.to(kind).value, None, None
 
 
@@ -208,6 +208,6 @@ def _top(ctx: TranslationContext, x: Value, count: int, axis: int) -> tuple[Valu
 
 
 def _marked(ctx: TranslationContext, like: Value, index: Value) -> Expression:
-    """Booleans of a shape (rows, columns), true at the indices of each row."""
+    """Zeros of a shape (rows, columns), with ones at the indices of each row."""
     zeros, marks = (ctx.full(ctx.constant(value), ctx.shape_of(x)) for value, x in ((0.0, like), (1.0, index)))
-    return Expression(ctx, ctx.emit("ScatterElementsUpdate", zeros, index, marks, ctx.constant(1), version=3)) > 0
+    return Expression(ctx, ctx.emit("ScatterElementsUpdate", zeros, index, marks, ctx.constant(1), version=3))
