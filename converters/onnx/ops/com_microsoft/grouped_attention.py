@@ -24,7 +24,7 @@ from converters.onnx.graphs import check_convertible
 from converters.onnx.ops.ai_onnx.normalization import rms_in_f32
 from converters.onnx.registry import COM_MICROSOFT, translates
 from irexec.dtypes.elements import F32, I8, I64, U8
-from irexec.errors import ConversionError, OpError, check
+from irexec.errors import OpError, check
 from irexec.ir.dims import are_equal
 from irexec.ir.graph import Value
 
@@ -66,12 +66,10 @@ class GroupedAttributes(CachedAttributes):
             raise OpError(f"num_heads is {self.num_heads} and kv_num_heads {self.kv_num_heads}, expected 1 or more")
         choices = {
             "causal": (0, 1), "qk_output": (0, 1, 2), "smooth_softmax": (-1, 0, 1), "sliding_window_cache": (0, 1),
+            **dict.fromkeys(("k_quant_type", "v_quant_type"), ("NONE", "PER_TENSOR", "PER_CHANNEL")),
         }  # fmt: skip
         for name, accepted in choices.items():
-            check(getattr(self, name) in accepted, f"{name} is {getattr(self, name)}, expected one of {accepted}")
-        for name in ("k_quant_type", "v_quant_type"):
-            if getattr(self, name) not in ("NONE", "PER_TENSOR", "PER_CHANNEL"):
-                raise OpError(f"{name} is {getattr(self, name)!r}, expected NONE, PER_TENSOR or PER_CHANNEL")
+            check(getattr(self, name) in accepted, f"{name} is {getattr(self, name)!r}, expected one of {accepted}")
         if not self.causal and (self.local_window_size > 0 or self.sliding_window_cache):
             raise OpError(f"local_window_size is {self.local_window_size}, which needs causal 1")
         if self.sliding_window_cache and self.local_window_size < 1:
@@ -227,18 +225,16 @@ class _Cache:
         if scale is None or past is None:
             raise OpError(f"k_quant_type or v_quant_type {quantization} needs the scale and the past of the cache")
         check(given.kv_cache_bit_width in (4, 8), f"kv_cache_bit_width is {given.kv_cache_bit_width}, expected 4 or 8")
-        kind, expected = ctx.element(past), I8 if given.kv_cache_bit_width == 8 else U8
-        if kind is not expected:
-            text = f"a cache of {kind} with kv_cache_bit_width {given.kv_cache_bit_width} cannot be converted"
-            raise ConversionError(text, unsupported=True)
-        high = 2.0 ** (given.kv_cache_bit_width - 1)
+        kind, bits = ctx.element(past), given.kv_cache_bit_width
+        check_convertible(kind is (I8 if bits == 8 else U8), f"a cache of {kind} with kv_cache_bit_width {bits}")
+        high = 2.0 ** (bits - 1)
         levels = (Expression(ctx, ctx.convert(new, F32)) / Expression(ctx, scale)).round_half_to_even()
         levels = levels.maximum(-high).minimum(high - 1)
         if kind is U8:
             pairs = ctx.emit("Reshape", (levels + high).value, [0, 0, 0, -1, 2], special_zero=True)
             low, upper = (Expression(ctx, part) for part in ctx.unstacked(pairs, 4, 2))
             levels = low + upper * 16
-        return _Cache(past, levels.to(kind).value, scale, given.kv_cache_bit_width)
+        return _Cache(past, levels.to(kind).value, scale, bits)
 
     def extended(self, ctx: TranslationContext, total: Expression, before: Expression) -> Value:
         """The cache with the new entries inserted; its length is the maximum of past and total length."""
