@@ -5,7 +5,14 @@ from __future__ import annotations
 from converters.onnx.algorithms.expression import Expression, arange, positions
 from converters.onnx.context import TranslationContext
 from irexec.dtypes.elements import I64
+from irexec.errors import check
 from irexec.ir.graph import Value
+
+
+def check_captured(count: int, capture_count: Value | None) -> None:
+    """Raise OpError unless 0 to 8 states are to be captured, with ``capture_count`` if there are any."""
+    is_sound = (capture_count is None) == (count == 0) and 0 <= count <= 8
+    check(is_sound, f"state_update_capacity is {count}, and capture_count must agree with it")
 
 
 class Sequences:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -160,3 +160,16 @@ def causal_convolution(
     total = Expression(ctx, ctx.size(padded, 2)).unsqueeze(0)
     state = ctx.slice(padded, (total - length).value, total.value, 2)
     return y if activation == "none" else ctx.emit("Swish", y), state, padded, length
+
+
+def on_channels_last(function: Callable[..., Any], *moved: int) -> Callable[..., Any]:
+    """The translator between transpositions: the inputs at these indices and the first output are channels last."""
+
+    def translate(ctx: TranslationContext, *inputs: Value | None, **attributes: Any) -> Any:
+        given = [ctx.channels_first(x) if x is not None and i in moved else x for i, x in enumerate(inputs)]
+        result = function(ctx, *given, **attributes)
+        if isinstance(result, tuple):
+            return (ctx.channels_last(result[0]), *result[1:])
+        return ctx.channels_last(result)
+
+    return translate

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from converters.onnx.algorithms.expression import Expression, arange
-from converters.onnx.algorithms.sequences import Sequences
+from converters.onnx.algorithms.sequences import Sequences, check_captured
 from converters.onnx.body_builder import BodyBuilder, IterationResult, IterationSlice, build_loop
 from converters.onnx.context import Matrix, TranslationContext, Vector
 from converters.onnx.graphs import check_unrolled
@@ -98,8 +98,7 @@ def varlen_n_gram_hash_mapping(
 ) -> tuple[Value | None, ...]:  # fmt: skip
     """The same for packed sequences, with the segments and states for the next call."""
     past = _checked_size(max_ngram_size)
-    if (capture_count is None) != (state_update_capacity == 0) or not 0 <= state_update_capacity <= 8:
-        raise OpError(f"state_update_capacity is {state_update_capacity}, and capture_count must agree with it")
+    check_captured(state_update_capacity, capture_count)
     if segment_ids is None and (past_segment_ids is not None or ctx.needs_output(2)):
         raise OpError("segment_ids is missing")
     fill, end = _fill(ctx, input_ids, pad_id, eos_token_id, reset_on_eos)

@@ -17,7 +17,7 @@ from converters.onnx.algorithms.linear_attention import (
     recurrence,
     repeat_heads_of_tokens,
 )
-from converters.onnx.algorithms.sequences import Sequences
+from converters.onnx.algorithms.sequences import Sequences, check_captured
 from converters.onnx.algorithms.windows import causal_convolution
 from converters.onnx.context import Matrix, Tensor3, Tensor4, TranslationContext, Vector, required
 from converters.onnx.graphs import check_convertible, check_unrolled
@@ -142,8 +142,7 @@ def varlen_causal_conv_with_state(
     """A causal convolution of packed sequences, each after its own state: one product per tap of the kernel."""
     is_plain = kernel_delta is None and previous_mask is None
     check_convertible(is_plain, "kernel_delta and previous_mask, of CUDA alone,")
-    if (capture_count is None) != (state_update_capacity == 0) or not 0 <= state_update_capacity <= 8:
-        raise OpError(f"state_update_capacity is {state_update_capacity}, and capture_count must agree with it")
+    check_captured(state_update_capacity, capture_count)
     taps = ctx.static(w, "the weights")[2]
     check(taps > 0, "the kernel has no taps")
     check_unrolled(taps, "the taps of the kernel")
@@ -186,8 +185,7 @@ def gated_delta_net(
     several lengths are padded: the steps after the end of one leave its state as it is. Keys and queries
     are divided by the root of their sum of squares plus 1e-12, as in ONNX Runtime.
     """
-    if (capture_count is None) != (state_update_capacity == 0) or not 0 <= state_update_capacity <= 8:
-        raise OpError(f"state_update_capacity is {state_update_capacity}, and capture_count must agree with it")
+    check_captured(state_update_capacity, capture_count)
     if key is None or value is None:
         query, key, value = _unpacked(ctx, query, initial_state)
     spelled = ctx.rank(query) == 4

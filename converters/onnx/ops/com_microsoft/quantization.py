@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from converters.onnx.algorithms.windows import PoolAttributes
+from converters.onnx.algorithms.windows import PoolAttributes, on_channels_last
 from converters.onnx.context import TranslationContext
 from converters.onnx.graphs import check_convertible
 from converters.onnx.ops.ai_onnx.elementwise import leaky_relu
@@ -77,9 +77,7 @@ def _in_either_layout(function: Callable[..., Value]) -> Callable[..., Value]:
     def translate(
         ctx: TranslationContext, x: Value, *others: Value | None, channels_last: int = 0, **attributes: Any
     ) -> Value:
-        if not channels_last:
-            return function(ctx, x, *others, **attributes)
-        return ctx.channels_last(function(ctx, ctx.channels_first(x), *others, **attributes))
+        return (on_channels_last(function, 0) if channels_last else function)(ctx, x, *others, **attributes)
 
     return translate
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from converters.onnx.algorithms.expression import Expression, arange, positions
-from converters.onnx.algorithms.windows import WindowAttributes, Windows
+from converters.onnx.algorithms.windows import WindowAttributes, Windows, on_channels_last
 from converters.onnx.context import Matrix, Tensor4, TranslationContext, Vector
 from converters.onnx.graphs import check_convertible, check_unrolled
 from converters.onnx.ops.ai_onnx.windows import conv, conv_transpose
 from converters.onnx.ops.com_microsoft.fused import fused_conv
-from converters.onnx.registry import COM_MICROSOFT, translates
+from converters.onnx.registry import COM_MICROSOFT, add, translates
 from irexec.dtypes.elements import I64
 from irexec.errors import ConversionError, OpError, check
 from irexec.ir.graph import Value
@@ -46,28 +46,10 @@ def conv_transpose_with_dynamic_pads(
     return ctx.emit("Slice", whole, cut[0].value, (sizes - cut[1]).value, [1] * rank, list(range(2, 2 + rank)))
 
 
-@translates("NhwcConv", domain=COM_MICROSOFT)
-def nhwc_conv(
-    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, *, group: int = 1, given: WindowAttributes
-) -> Value:
-    """A convolution of channels-last data with channels-last weights, as ONNX Runtime's fusion of UNets writes them.
-
-    The document, which repeats that of Conv, has the weights of Conv.
-    """
-    return ctx.channels_last(conv(ctx, ctx.channels_first(x), ctx.channels_first(w), bias, group=group, given=given))
-
-
-@translates("NhwcFusedConv", domain=COM_MICROSOFT)
-def nhwc_fused_conv(
-    ctx: TranslationContext, x: Value, w: Value, bias: Value | None = None, z: Value | None = None, *,
-    activation: str = "", activation_params: list[float] | None = None, group: int = 1, given: WindowAttributes,
-) -> Value:  # fmt: skip
-    """FusedConv of channels-last data, with the weights of Conv."""
-    y = fused_conv(
-        ctx, ctx.channels_first(x), w, bias, None if z is None else ctx.channels_first(z), activation=activation,
-        activation_params=activation_params, group=group, given=given,
-    )  # fmt: skip
-    return ctx.channels_last(y)
+# The weights are channels last too, as ONNX Runtime's fusion of UNets writes them, other than in the document.
+add("NhwcConv", 1, COM_MICROSOFT, on_channels_last(conv, 0, 1), conv)
+# Z is channels last, the weights are those of Conv.
+add("NhwcFusedConv", 1, COM_MICROSOFT, on_channels_last(fused_conv, 0, 3), fused_conv)
 
 
 @translates("WordConvEmbedding", domain=COM_MICROSOFT)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from converters.onnx.algorithms.windows import on_channels_last
 from converters.onnx.context import TranslationContext
 from converters.onnx.ops.ai_onnx.normalization import (
     batch_normalization_1,
@@ -33,13 +34,7 @@ def _add(
     operator: str, since: int, function: Callable[..., Any], *schemas: Callable[..., Any], without: Sequence[str] = ()
 ) -> None:
     """Register ``function`` between two transpositions; see ``registry.add``."""
-
-    def translate(ctx: TranslationContext, x: Value, *rest: Value | None, **attributes: Any) -> Any:
-        result = function(ctx, ctx.channels_first(x), *rest, **attributes)
-        first, *others = result if isinstance(result, tuple) else (result,)
-        return (ctx.channels_last(first), *others)
-
-    add(operator, since, NHWC, translate, *(schemas or (function,)), without=without)
+    add(operator, since, NHWC, on_channels_last(function, 0), *(schemas or (function,)), without=without)
 
 
 def _activated(convolution: Callable[..., Value]) -> Callable[..., Value]:
