@@ -292,6 +292,7 @@ def gather_block_quantized(
     default_zero = 0.0
     if ctx.element(data) is U8:
         default_zero = 2.0 ** (bits - 1)
+    if ctx.element(data) is U8 and bits < 8:
         *leading, last = ctx.static(data, "packed data")
         data = packed_rows(ctx, data, bits, (*leading, last * 8 // bits))
         if zero_points is not None:
