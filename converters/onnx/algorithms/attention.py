@@ -124,9 +124,8 @@ def rotate_either(
     (batch, length, channels) have this number of ``heads``; if it is 0, a head is as long as its angles are for.
     """
     if flat := ctx.rank(x) == 3:
-        channels = ctx.sizes(x)[2]
-        if not heads and isinstance(channels, int):
-            heads = channels // max(2 * ctx.static_size(tables[0], -1, "the angles"), 1)
+        if not heads:
+            heads = ctx.static_size(x, 2, "the data") // max(2 * ctx.static_size(tables[0], -1, "the angles"), 1)
         x = split_heads(ctx, x, heads)
     y = rotate(ctx, x, tables, interleaved, width)
     y = y if scale == 1.0 else ctx.emit("Multiply", y, ctx.constant(scale, y))
