@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from converters.onnx.algorithms.expression import Expression, positions
-from converters.onnx.algorithms.recurrent_cells import Function, functions_of, loop_over_time, lstm_cell
+from converters.onnx.algorithms.recurrent_cells import functions_of, loop_over_time, lstm_cell
 from converters.onnx.algorithms.windows import WindowAttributes
 from converters.onnx.body_builder import BodyBuilder
 from converters.onnx.context import Matrix, TranslationContext, Vector, required
@@ -200,9 +200,10 @@ class Weights:
         levels, scale, zero = dynamic_quantize_linear(ctx, x)
         return matmul_integer_to_float(ctx, levels, self.levels, scale, self.scale, zero, self.zero)
 
-    def in_body(self, builder: BodyBuilder) -> Weights:
-        """The same weights as values of a body."""
-        return Weights(*(builder.captured(part) for part in (self.levels, self.scale, self.zero)))
+    def product_in_body(self, builder: BodyBuilder, hidden: Expression) -> Value:
+        """The product inside a body."""
+        inside = Weights(*(builder.captured(part) for part in (self.levels, self.scale, self.zero)))
+        return inside.product(builder.inner, hidden.value)
 
 
 @translates("DynamicQuantizeLSTM", domain=COM_MICROSOFT)
@@ -230,19 +231,22 @@ def dynamic_quantize_lstm(
         counts = (positions(ctx, data, 1) < Expression(ctx, longest)).unsqueeze(0, 2)
         data = counts.select(Expression(ctx, data), 0).value
     results = []
-    for i in range(len(functions)):
-        weights = [
-            Weights(
-                ctx.emit("Squeeze", _row(ctx, levels, i), [0]), *(ctx.reshape(_row(ctx, part, i), [-1]) for part in of)
-            )
+    for i, chosen in enumerate(functions):
+        of_input, of_state = (
+            Weights(ctx.gather(levels, ctx.constant(i), 0), *(ctx.reshape(_row(ctx, part, i), [-1]) for part in of))
             for levels, of in ((w, (w_scale, w_zero)), (r, (r_scale, r_zero)))
-        ]
-        parts = [None if part is None else _row(ctx, part, i) for part in (bias, p)]
-        rows = [_row(ctx, state, i, axis=1) for state in states]
-        reverse = direction == "reverse" or i == 1
-        results.append(
-            _direction(ctx, data, sequence_lens, weights, parts, rows, functions[i], size, reverse, clip, input_forget)
         )
+        if bias is None:
+            summed = ctx.constant(np.zeros((1, 4 * size)), data)
+        else:
+            summed = ctx.added(*ctx.split(_row(ctx, bias, i), 1, 2))
+        results.append(loop_over_time(
+            ctx, lstm_cell, chosen, of_input.product(ctx, data), sequence_lens,
+            ctx.unsqueeze(ctx.transpose(of_state.levels, [1, 0]), [0]), summed, None,
+            None if p is None else _row(ctx, p, i), [_row(ctx, state, i, axis=1) for state in states],
+            reverse=direction == "reverse" or i == 1, clip=clip, input_forget=bool(input_forget),
+            recurrent=of_state.product_in_body,
+        ))  # fmt: skip
     y, *last = (
         ctx.emit("Concat", *parts, axis=1) if len(parts) > 1 else parts[0] for parts in zip(*results, strict=True)
     )
@@ -253,22 +257,3 @@ def dynamic_quantize_lstm(
 def _row(ctx: TranslationContext, value: Value, index: int, axis: int = 0) -> Value:
     """The part of one direction, whose axis is kept with size 1."""
     return ctx.gather(value, ctx.constant([index]), axis)
-
-
-def _direction(
-    ctx: TranslationContext, data: Value, lengths: Value | None, weights: list[Weights], parts: list[Value | None],
-    states: list[Value], functions: tuple[Function, ...], size: int, reverse: bool, clip: float, input_forget: int,
-) -> tuple[Value, ...]:  # fmt: skip
-    """Y (B, 1, T, H) and the last states (B, 1, H)."""
-    of_input, of_state = weights
-    bias, peepholes = parts
-    if bias is None:
-        summed = ctx.constant(np.zeros((1, 4 * size)), data)
-    else:
-        summed = ctx.emit("Add", *ctx.split(bias, 1, 2))
-    recurrence = ctx.unsqueeze(ctx.transpose(of_state.levels, [1, 0]), [0])
-    return loop_over_time(
-        ctx, lstm_cell, functions, of_input.product(ctx, data), lengths, recurrence, summed, None, peepholes, states,
-        reverse=reverse, clip=clip, input_forget=bool(input_forget),
-        recurrent=lambda builder, hidden: of_state.in_body(builder).product(builder.inner, hidden.value),
-    )  # fmt: skip
