@@ -79,7 +79,7 @@ class Expression:
     def __lshift__(self, other: int) -> Expression:
         return self._with("BitwiseLeftShift", self, other)
 
-    def __rshift__(self, other: int) -> Expression:
+    def __rshift__(self, other: Expression | int) -> Expression:
         return self._with("BitwiseRightShift", self, other)
 
     def masked(self, bits: int) -> Expression:

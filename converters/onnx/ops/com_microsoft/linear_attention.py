@@ -200,7 +200,7 @@ def gated_delta_net(
     layout = _Layout(ctx, query, cu_seqlens, initial_state, spelled)
     q, k = (layout.padded(ctx.convert(x, F32), [heads, key_size]) for x in (query, key))
     if qk_l2_norm:
-        q, k = (_normalized(ctx, x) for x in (q, k))
+        q, k = ((x / ((x * x).sum(-1) + 1e-12).sqrt()).value for x in (Expression(ctx, q), Expression(ctx, k)))
     shared = k
     q, k = (repeat_heads_of_tokens(ctx, x, states) for x in (q, k))
     gate = None
@@ -263,12 +263,6 @@ def _unpacked(ctx: TranslationContext, packed: Value, state: Value | None) -> li
         ctx.emit("Reshape", part, [*[0] * lead, *shape], special_zero=True)
         for part, shape in zip(parts, shapes, strict=True)
     ]
-
-
-def _normalized(ctx: TranslationContext, x: Value) -> Value:
-    """Vectors along the last axis divided by their length."""
-    wide = Expression(ctx, x)
-    return (wide / ((wide * wide).sum(-1) + 1e-12).sqrt()).value
 
 
 def _gate(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from converters.onnx.algorithms.expression import Expression
 from converters.onnx.algorithms.windows import PoolAttributes, on_channels_last
 from converters.onnx.context import TranslationContext
 from converters.onnx.graphs import check_convertible
@@ -214,16 +215,11 @@ def packed_bits(ctx: TranslationContext, value: Value, kind: Element, shape: tup
     check(ctx.element(value) is U8, f"the packed values are {ctx.fact(value)}, expected u8")
     constant = value.node.constant
     if constant is None:
-        return computed_bits(ctx, value, kind.bits, shape)
+        column = Expression(ctx, ctx.reshape(value, [math.prod(shape) * kind.bits // 8, 1]))
+        shifts = Expression(ctx, ctx.constant(np.arange(0, 8, kind.bits), U8))
+        return ctx.reshape((column >> shifts).masked(kind.bits).value, shape)
     check(constant.size * 8 == math.prod(shape) * kind.bits, f"{constant.size} bytes are not {kind}{list(shape)}")
     return ctx.builder.raw_constant(Constant(kind, shape, constant.fetch, constant.size), value.node.name)
-
-
-def computed_bits(ctx: TranslationContext, value: Value, bits: int, shape: tuple[int, ...]) -> Value:
-    shifts = ctx.constant(np.arange(0, 8, bits), U8)
-    column = ctx.reshape(value, [math.prod(shape) * bits // 8, 1])
-    values = ctx.emit("BitwiseAnd", ctx.emit("BitwiseRightShift", column, shifts), ctx.constant((1 << bits) - 1, U8))
-    return ctx.reshape(values, shape)
 
 
 def packed_rows(ctx: TranslationContext, value: Value, bits: int, shape: tuple[int, ...], wide: Element = U8) -> Value:
@@ -251,8 +247,8 @@ def matmul_bnb4(
         raise OpError(f"K is {K}, N {N}, block_size {block_size} and quant_type {quant_type}")
     count, blocks = N * K, -(-N * K // block_size)
     table = NormalFloat4().values if quant_type else np.outer([1, -1], _FP4).ravel()
-    halves = ctx.emit("BitwiseRightShift", ctx.reshape(y, [-1, 1]), ctx.constant([4, 0], U8))
-    codes = ctx.reshape(ctx.emit("BitwiseAnd", halves, ctx.constant(15, U8)), [-1])
+    halves = (Expression(ctx, ctx.reshape(y, [-1, 1])) >> Expression(ctx, ctx.constant([4, 0], U8))).masked(4)
+    codes = ctx.reshape(halves.value, [-1])
     flat = ctx.gather(ctx.constant(table, x), ctx.convert(codes, I32), 0)
     size = ctx.sizes(flat)[0]
     if isinstance(size, int) and size != 2 * -(-count // 2):
