@@ -253,12 +253,17 @@ def _fused_fault(
 def _fault_in(
     evidence: Evidence, given: Tensors, is_the_model: Callable[[Tensors], bool], around: set[Node] | None
 ) -> list[JudgedLayer]:
-    """The tensors outside of their intervals in a run: of all regions, or of those with layers of ``around``."""
+    """Tensors outside of their intervals in a run: of regions with layers of ``around``, or the first one of all."""
     if not is_the_model(given):
         return []
     later = [value for value in given if value.node.type not in ("Parameter", "Constant")]
-    wide = [value for value in later if around is None or around & set(evidence.region(value, given))]
-    return [one for one in judged(evidence, given, wide) if one.state == "outside"]
+    if around is not None:
+        groups = [[value for value in later if around & set(evidence.region(value, given))]]
+    else:
+        # What follows a fault may be outside, too: each takes runs to confirm.
+        groups = [[value] for value in later]
+    found = ([one for one in judged(evidence, given, group) if one.state == "outside"] for group in groups)
+    return next(filter(None, found), [])
 
 
 def _around(evidence: Evidence, node: Node, radius: int) -> set[Node]:
