@@ -260,7 +260,7 @@ def _fault_in(
     if around is not None:
         groups = [[value for value in later if around & set(evidence.region(value, given))]]
     else:
-        # What follows a fault may be outside, too: each takes runs to confirm.
+        # Tensors behind a fault may be outside, too, and each takes runs to confirm.
         groups = [[value] for value in later]
     found = ([one for one in judged(evidence, given, group) if one.state == "outside"] for group in groups)
     return next(filter(None, found), [])
