@@ -242,6 +242,14 @@ def run_chain_in_place(chain: Chain, array: np.ndarray, operands: Sequence[np.nd
     _run(chain, array, [array, *operands], 0, context, elements, _piece_size(chain, array.size, elements))
 
 
+def run_chain_into(
+    chain: Chain, out: np.ndarray, array: np.ndarray, operands: Sequence[np.ndarray], context: KernelContext
+) -> None:
+    """Write the result for ``array``, the chain's input 0, to ``out``, which has another type, such as levels."""
+    elements = block_elements(chain, out.size, len(context.scratches))
+    _run(chain, out, [array, *operands], -1, context, elements, _piece_size(chain, out.size, elements))
+
+
 def _run(
     chain: Chain,
     out: np.ndarray,

@@ -491,6 +491,38 @@ def test_what_is_not_a_level_is_computed_in_floats() -> None:
     assert "no level of its data is 0" in reasons
 
 
+@pytest.mark.parametrize("shape", [(4,), (1, 1, 4, 1), (1, 6, 4, 4)], ids=str)
+def test_a_scale_that_is_none_of_channels_may_stand_before_levels(shape: tuple[int, ...]) -> None:
+    """The kernels have scales of channels: the sums and what follows them are computed by NumPy."""
+    b, rng = Builder("m"), np.random.default_rng(0)
+    weights, scale = rng.integers(-127, 128, (6, 8, 1, 1)), rng.uniform(0.5, 2, shape).astype(np.float32)
+    x, data = b.parameter("f32", (1, 8, 4, 4), "x"), rng.uniform(0, 4, (1, 8, 4, 4)).astype(np.float32)
+    y = b.emit("FakeQuantize", x, np.float32(0), np.float32(4), np.float32(0), np.float32(4), levels=256)
+    stored = b.emit("Convert", weights.astype(np.int8), destination_type="f32")
+    ones = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1)}
+    y = b.emit("Convolution", y, b.emit("Multiply", stored, np.float32(0.01)), **ones)
+    y = b.emit("FakeQuantize", b.emit("Multiply", y, scale), *np.float32([0, 9, 0, 9]), levels=256)
+    # A reader of levels, so that these are what the product ends in.
+    b.result(
+        b.emit(
+            "Convolution",
+            y,
+            b.emit(
+                "Multiply", b.emit("Convert", np.ones((1, 6, 1, 1), np.int8), destination_type="f32"), np.float32(1)
+            ),
+            **ones,
+        ),
+        "y",
+    )
+    found = irexec.compile_model(b.model(), threads=1)({"x": data})["y"]
+    levels = np.rint(data.astype(float) * 255 / 4) * 4 / 255
+    sums = np.einsum("nchw,oc->nohw", levels, weights[:, :, 0, 0] * 0.01) * scale
+    index = np.clip(sums, 0, 9) * 255 / 9
+    expected = (np.rint(index) * 9 / 255).sum(1, keepdims=True)
+    near = (np.abs(np.abs(index - np.floor(index)) - 0.5) < NEAR).sum(1, keepdims=True)
+    assert (np.abs(found - expected) <= near * 9 / 255 + 1e-4).all()
+
+
 def test_a_product_reads_levels_of_attention_to_levels() -> None:
     """Attention gives f32, and the levels of its results are made by a step of its own."""
     b, bounds = Builder("m"), np.array([-2, 2 * 127 / 128] * 2, np.float32)
