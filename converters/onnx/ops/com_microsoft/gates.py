@@ -71,7 +71,10 @@ def _mix(ctx: TranslationContext, mix: Value, streams: Expression) -> Expression
         return _wide(ctx, mix)
     if ctx.sizes(mix)[-1] == ctx.sizes(streams.value)[-2]:
         return _wide(ctx, mix).unsqueeze(rank - 1)
-    return Expression(ctx, ctx.reshape_as(ctx.convert(mix, F32), streams.value))
+    # One gate of each branch, or one of each value: both broadcast.
+    branches = ctx.static_size(streams.value, -2, "the streams")
+    split = ctx.emit("Reshape", ctx.convert(mix, F32), [*[0] * (rank - 2), branches, -1], special_zero=True)
+    return Expression(ctx, split)
 
 
 @translates("HyperConnectionPreMix", domain=COM_MICROSOFT)
