@@ -57,6 +57,7 @@ def sizes_for(*models: Model, known: Mapping[str, tuple[int, ...]] | None = None
             shapes |= {name: shape for port, shape in zip(ports, chosen, strict=True) for name in port.names}
             return chosen, [_inferred(model, shapes) for model in models]
 
+        # Sizes that all layers take, although a Reshape cuts its data, are the second best.
         scales, taken = list(_SCALES), None
         for i, scale in enumerate(scales):
             chosen, made = inferred(scale)
@@ -100,11 +101,9 @@ def _is_cut(node: Node, inference: Inference) -> bool:
     if not shape or 0 in shape:
         return False
     # Windows that are put together to an image are several rows in one, and have axes.
-    for axis in range(len(shape) - 1, 0 if len(row) == 1 < len(shape) else -1, -1):
-        inner, size = math.prod(shape[axis + 1 :]), math.prod(row)
-        if size % inner == 0 and shape[axis] % (size // inner) == 0:
-            return False
-    return True
+    size, first = math.prod(row), 1 if len(row) == 1 < len(shape) else 0
+    inner = {axis: math.prod(shape[axis + 1 :]) for axis in range(first, len(shape))}
+    return not any(size % inside == 0 and shape[axis] % (size // inside) == 0 for axis, inside in inner.items())
 
 
 def _faults(inference: Inference) -> set[Node]:

@@ -410,10 +410,10 @@ def _stored_integers(bound: Interval, element: Element) -> Interval:
     is_inside = (ends[0] >= max(least, -_WHOLE)) & (ends[1] <= min(most, _WHOLE))
     carrier = np.dtype(element.carrier)
     with np.errstate(invalid="ignore"):
-        exact, low, high = (
-            np.where(is_inside, one.astype(carrier), carrier.type(limit))
-            for one, limit in ((np.rint(floats(bound.exact)), least), (ends[0], least), (ends[1], most))
-        )
+        # An exact result that does not fit is open: any integer stands for it.
+        exact = (bound.exact if bound.exact.dtype.kind in "iu" else np.rint(bound.exact)).astype(carrier)
+        low = np.where(is_inside, ends[0].astype(carrier), carrier.type(least))
+        high = np.where(is_inside, ends[1].astype(carrier), carrier.type(most))
     return Interval(exact, low, high, bound.codes)
 
 

@@ -12,6 +12,8 @@ from tests.support.paths import ROOT
 
 _SOURCES = sorted(path for package in ("irexec", "converters", "samples") for path in (ROOT / package).rglob("*.py"))
 _TESTS = sorted(path for path in (ROOT / "tests").rglob("*.py") if "prose" not in path.parts)
+_C = sorted(path for suffix in ("*.c", "*.h") for path in (ROOT / "irexec").rglob(suffix))
+_SCRIPTS = sorted((ROOT / "irexec").rglob("*.js"))
 _PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if "generated" not in path.parts)]
 
 
@@ -50,7 +52,7 @@ def test_refused_words() -> None:
     style = ROOT / "docs" / "development" / "style.md"  # It lists the words that are refused.
     found = [
         f"{_name(path)}:{words}"
-        for path in [*_SOURCES, *_TESTS, *_PAGES, ROOT / "CHANGELOG.md"]
+        for path in [*_SOURCES, *_TESTS, *_C, *_SCRIPTS, *_PAGES, ROOT / "CHANGELOG.md"]
         if path != style
         for words in refused(path.read_text("utf-8"))
     ]

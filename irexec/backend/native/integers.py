@@ -205,30 +205,27 @@ class IntegerDepthwise(IntegerKernel):
     def _packed(self, integers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Words of taps for each chunk of channels, in the order in which C interleaves bytes."""
         s = self.geometry
-        across, unit_rows = s.windows.kernel[-1], _taps_of_word()
-        rows = s.points // across
+        across, word = s.windows.kernel[-1], _taps_of_word()
+        rows, first = s.points // across, 0
         made: list[np.ndarray] = []
         begins: list[np.ndarray] = []
         start = np.zeros(s.groups + 64, np.int32)
         start[: s.groups] = -self.grid.zero * integers.reshape(s.groups, s.points).sum(axis=1, dtype=np.int64)
-        deep = np.zeros(
-            (s.groups + 64, -(-rows // unit_rows) * unit_rows, across), np.int16 if unit_rows == 2 else np.int8
-        )
+        deep = np.zeros((s.groups + 64, -(-rows // word) * word, across), np.int16 if word == 2 else np.int8)
         deep[: s.groups, :rows] = integers.reshape(s.groups, rows, across)
-        if unit_rows == 2:
-            for first in range(0, s.groups, 16):
-                made.append(deep[first : first + 16].reshape(16, -1, 2, across).transpose(1, 3, 0, 2))
-        else:
-            first = 0
-            while first < s.groups:
-                left = s.groups - first
-                size = 64 if left > 32 else 32 if left > 16 else 16
+        while first < s.groups:
+            left = s.groups - first
+            size = 16 if word == 2 or left <= 16 else 64 if left > 32 else 32
+            part, begin = deep[first : first + size], start[first : first + size]
+            if word == 2:
+                made.append(part.reshape(16, -1, 2, across).transpose(1, 3, 0, 2))
+                begins.append(begin)
+            else:
                 # Lanes of 16 channels, of which each vector has four.
-                lanes = deep[first : first + size].reshape(size // 16, 4, 4, -1, 4, across)
-                made.append(lanes.transpose(3, 5, 1, 0, 2, 4))
-                begins.append(start[first : first + size].reshape(size // 16, 4, 4).swapaxes(0, 1))
-                first += size
-            start = np.concatenate([part.reshape(-1) for part in begins])
+                made.append(part.reshape(size // 16, 4, 4, -1, 4, across).transpose(3, 5, 1, 0, 2, 4))
+                begins.append(begin.reshape(size // 16, 4, 4).swapaxes(0, 1))
+            first += size
+        start = np.concatenate([part.reshape(-1) for part in begins])
         return np.concatenate([part.reshape(-1) for part in made]), start
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:

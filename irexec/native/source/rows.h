@@ -10,7 +10,7 @@ typedef struct {
     i64 image, row, column;
 } target;
 
-/* Floats of a row that are added in f32; sums of so many are added in f64. */
+/* Floats of a row that are added in f32; the sums of these parts are added in f64. */
 enum { CHUNK = 128 * VECTOR };
 
 INLINE i64 whole(i64 size) { return size / VECTOR * VECTOR; }

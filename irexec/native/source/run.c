@@ -4,7 +4,7 @@
  * is left, then waits until the blocks that others claimed are done. A thread that comes late finds fewer blocks, and
  * one that never comes is never waited for. Waiting is a bounded spin and then a sleep, so that a core that somebody
  * else needs is given up. The thread that has to look at limits of time and at interruptions leaves the job now and
- * then, and goes on with it. Helpers wait in the library for jobs, so that a job begins and ends without the
+ * then, and continues it. Helpers wait in the library for jobs, so that a job begins and ends without the
  * interpreter's lock.
  */
 #define _GNU_SOURCE
@@ -143,7 +143,7 @@ INLINE int is_over(part *p)
 /* Bytes of a call, for the allocation of an array of them. */
 EXPORT i64 irx_call_size(void) { return sizeof(call); }
 
-/* Makes the calls ready for irx_run on so many threads. No thread may be in irx_run with them. */
+/* Makes the calls ready for irx_run on this number of threads. No thread may be in irx_run with them. */
 EXPORT void irx_reset(call *calls, i64 count, i64 threads)
 {
     const i64 shares = threads < SHARES ? threads : SHARES;

@@ -18,6 +18,7 @@ from irexec.messages import counted
 from irexec.tools.compare.known import IN_16_BITS, products_of_bytes
 from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.compare.options import RTOL
+from irexec.tools.engines.runtimes import runtime_kind
 from irexec.tools.judge.causes import amplification, condition, first_not_finite, is_finite
 from irexec.tools.judge.confirming import differ
 from irexec.tools.judge.edges import Noise, at_edges
@@ -103,16 +104,15 @@ def _of_integer_kernels(step: Step, found: Found) -> Iterator[str]:
     """Known reasons of values outside where a runtime computes in integers: products of bytes that ONNX Runtime and the
     low precision of OpenVINO saturate on some processors, and ONNX Runtime's QLinearSoftmax."""
     options, model = step.runs.options, step.runs.side.model
-    is_low = (options.properties or {}).get("LP_TRANSFORMS_MODE") == "YES"
-    who = {"onnxruntime": "ONNX Runtime", "openvino": "the CPU plugin" if is_low else ""}.get(options.runtime)
-    if not who:
+    is_low = step.runs.opponent.is_openvino and (options.properties or {}).get("LP_TRANSFORMS_MODE") == "YES"
+    is_onnxruntime = step.runs.opponent.runtime is not None and runtime_kind(options.runtime) == "onnxruntime"
+    if not is_low and not is_onnxruntime:
         return
     named = {name for one in found.at if one.state == "outside" for name in (one.layer.name, *one.region)}
     nodes = [node for node in model.nodes if node.name in named]
     if any(products_of_bytes(model, nodes)):
-        yield f"{who} {IN_16_BITS}; weights of 7 bits avoid it"
-    types = {node.type for node in nodes}
-    if options.runtime == "onnxruntime" and {"Softmax", "Round", "Convert"} <= types:
+        yield f"{'ONNX Runtime' if is_onnxruntime else 'the CPU plugin'} {IN_16_BITS}; weights of 7 bits avoid it"
+    if is_onnxruntime and {"Softmax", "Round", "Convert"} <= {node.type for node in nodes}:
         yield "ONNX Runtime computes a Softmax between quantised tensors by a table of integers, and may be a level off"
 
 
