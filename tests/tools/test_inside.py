@@ -187,6 +187,23 @@ def test_real_differences(
         assert str(check(tmp_path / "m.xml", found, options, sources=sources).sections()[0]).startswith(expected)
 
 
+def test_equal_scores_are_no_fault_of_a_kernel(tmp_path: Path) -> None:
+    """OpenVINO's TopK takes others of 300 values that are often equal, which its specification allows."""
+    pytest.importorskip("openvino")
+    from irexec.tools.inside import check
+    from irexec.tools.run.input_sources import InputSource
+
+    builder = Builder("ties")
+    _, indices = builder.emit("TopK", builder.parameter("f32", (1, 300), "x"), 10, axis=1, mode="max", sort="value")
+    builder.result(indices, "y")
+    irexec.save_model(irexec.Model.of(builder.model()), tmp_path / "m.xml")
+    np.savez(tmp_path / "x.npz", x=np.round(np.random.default_rng(0).normal(size=(1, 300))).astype(np.float32))
+    checked = check(
+        tmp_path / "m.xml", irexec.inside(tmp_path / "m.xml"), sources=[InputSource(None, str(tmp_path / "x.npz"))]
+    )
+    assert (checked.verdict, checked.kernel.verdict) == ("neither", "precision")
+
+
 @pytest.mark.slow
 def test_the_page_of_ten_networks_shows_this_release(tmp_path: Path) -> None:
     """One row of docs/inside-openvino.md, where the release is that of the page."""
