@@ -87,8 +87,7 @@ def _add_levels(task: Task) -> BlockOperation:
 
 def levels_of(grid: Grid, rank: int) -> _Levels | None:
     """The indices of levels of a grid for data of a rank; None if one would differ from the reference kernel."""
-    bounds = (grid.input_low, grid.input_high, grid.output_low, grid.output_high)
-    return _Levels.of([np.asarray(grid.along(bound, rank)) for bound in bounds], grid.levels, values=False)
+    return _Levels.of([np.asarray(grid.along(bound, rank)) for bound in grid.ranges], grid.levels, values=False)
 
 
 def _by_ranges(levels: int, method: Callable[..., None]) -> BlockFunction:

@@ -212,6 +212,11 @@ class Grid:
         return Grid(levels, low, high, low, high)
 
     @property
+    def ranges(self) -> tuple[tuple[float, ...], ...]:
+        """The four bounds of each range, in the order of FakeQuantize's inputs."""
+        return self.input_low, self.input_high, self.output_low, self.output_high
+
+    @property
     def is_single(self) -> bool:
         """Whether there is one range."""
         return len(self.input_low) == 1

@@ -24,6 +24,7 @@ from irexec.compile.select import is_static
 from irexec.dtypes.elements import F32, I8, unpack
 from irexec.reference.integers import MOST, Grid, nearest_levels, zero_level
 from irexec.reference.windows import window_populations
+from irexec.schema.registry import resolve
 
 DEEPEST = (1 << 31) // (255 * 128 * 2)
 """Products of a sum that 32 bits hold, with what takes the zero of the levels off."""
@@ -69,14 +70,22 @@ class _Levels:
         self.grids: dict[CompileValue, Grid | str] = {}
 
     def remove_repeated(self) -> None:
-        """Remove each Quantize of a value that has its levels already."""
+        """Remove each Quantize of a value that has its levels already, and each FakeQuantize that changes nothing."""
         for operation in self.graph.order():
-            if operation.type == "Quantize" and is_static(operation):
-                grid = self.grid(operation.inputs[0])
-                if isinstance(grid, Grid) and grid_attributes(grid) == grid_attributes(operation.attributes["grid"]):
-                    self.graph.replace_all_uses_with(operation.output, self.levels(operation.inputs[0], grid))
-                    self.graph.remove(operation)
-                    self.rewriting.applied()
+            if operation.type not in ("Quantize", "FakeQuantize") or not is_static(operation):
+                continue
+            value = operation.inputs[0]
+            grid, own = self.grid(value), operation.attributes.get("grid") or _grid_of(operation)
+            if not isinstance(grid, Grid) or grid != own:
+                continue
+            if operation.type == "Quantize":
+                self.graph.replace_all_uses_with(operation.output, self.levels(value, grid))
+            elif grid.is_single and grid.ranges[:2] == grid.ranges[2:]:
+                self.graph.replace_all_uses_with(operation.output, value)
+            else:
+                continue
+            self.graph.remove(operation)
+            self.rewriting.applied()
 
     def rewrite(self, product: Operation) -> str | None:
         """Compute a product in integers; the reason if that is not possible, None if it is or nothing is quantised."""
@@ -209,9 +218,29 @@ class _Levels:
         other = operation.inputs[1 - index]
         if other.constant is None:
             levels = self.levels(operation.inputs[index], grid)
+            other = self._values_of_product(other) or other
             new = created(self.graph, ADD_LEVELS, [other, levels], grid_attributes(grid), [operation])
             self.graph.replace_all_uses_with(operation.output, new.output)
             self.graph.remove(operation)
+
+    def _values_of_product(self, value: CompileValue) -> CompileValue | None:
+        """The values of the levels of a product that nothing else reads, as its end: they are not stored in between."""
+        dequantize = value.producer
+        if dequantize is None or dequantize.type != "Dequantize" or len(value.uses) != 1:
+            return None
+        stored, grid = dequantize.inputs[0], dequantize.attributes["grid"]
+        quantize = stored.producer
+        if quantize is None or quantize.type != "Quantize" or len(stored.uses) != 1 or not grid.is_single:
+            return None
+        product = quantize.inputs[0].producer
+        while product is not None and product.type in ("Add", "Relu", "Clamp"):
+            product = product.inputs[0].producer
+        is_end = product is not None and product.definition in PRODUCTS.values()
+        if not is_end or quantize.attributes["grid"] != grid or any(map(self.graph.is_target, (stored, value))):
+            return None
+        bounds = [self.rewriting.literal(np.array(bound[0], np.float32), F32) for bound in grid.ranges]
+        definition, attributes = resolve("FakeQuantize", "opset1"), {"levels": grid.levels}
+        return created(self.graph, definition, [quantize.inputs[0], *bounds], attributes, [quantize, dequantize]).output
 
 
 def is_depthwise(operation: Operation) -> bool:
