@@ -335,6 +335,21 @@ class Editor:
         with self._editing.step("decompress"):
             optimizing.decompress(self._editing)
 
+    def fake_quantize(self) -> None:
+        """Replace each QuantizeLinear with its DequantizeLinear, as the converter writes them, by a FakeQuantize.
+
+        OpenVINO computes products in integers where a FakeQuantize makes their data, and in f32 where primitives do. A
+        value halfway between two levels may get the other one, where the zero point is odd. ``notes`` has the number.
+
+        Raises:
+            InputError: the model has none of 8 bits with one range.
+            NodeError, UnsupportedError: a layer cannot be inferred or is not known.
+        """
+        from irexec.authoring import optimizing
+
+        with self._editing.step("fake-quantize") as notes:
+            notes.append(optimizing.fake_quantize(self._editing))
+
     def fold(self) -> None:
         """Replace layers that depend on constants alone, and values that the shapes decide, by constants.
 

@@ -15,11 +15,13 @@ from irexec.authoring.editing import Editing
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.lower import Sources, lower
 from irexec.compile.passes import optimize as run_passes
+from irexec.compile.passes.recognise_quantised_values import write_fake_quantize
 from irexec.compile.rewriting import Rewriting
 from irexec.errors import InputError
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Input, Node, Value
 from irexec.ir.order import needed
+from irexec.messages import counted
 from irexec.schema.attributes import ElementTypes
 from irexec.schema.registry import resolve
 
@@ -175,15 +177,31 @@ EXACT = ("remove no-ops", "merge duplicates", "merge transposes")
 
 def optimize(editing: Editing) -> None:
     """Rewrite the layers outside of bodies; see Editor.optimize."""
+    _rewrite(editing, lambda graph, rewriting: run_passes(graph, rewriting, EXACT))
+
+
+def fake_quantize(editing: Editing) -> str:
+    """Replace QuantizeLinear and DequantizeLinear in primitives by FakeQuantize; see Editor.fake_quantize. Returns a
+    note."""
+    before = sum(node.type == "FakeQuantize" for node in editing.model.nodes)
+    _rewrite(editing, write_fake_quantize)
+    made = sum(node.type == "FakeQuantize" for node in editing.model.nodes) - before
+    if not made:
+        raise InputError("the model has no QuantizeLinear with its DequantizeLinear in 8 bits")
+    return f"{counted(made, 'FakeQuantize layer')}; a value halfway between two levels may get the other one"
+
+
+def _rewrite(editing: Editing, change: Callable[[CompileGraph, Rewriting], object]) -> None:
     before = needed(editing.model)
-    _Rewritten(editing).write_back()
-    editing.drop_unneeded(before)
+    replaced = _Rewritten(editing, change).write_back()
+    for node in editing.drop_unneeded(before) & replaced.keys():
+        replaced[node].name = node.name
 
 
 class _Rewritten:
-    """The compile graph of a model after the passes, and the layers that its operations are."""
+    """The compile graph of a model after a change, and the layers that its operations are."""
 
-    def __init__(self, editing: Editing) -> None:
+    def __init__(self, editing: Editing, change: Callable[[CompileGraph, Rewriting], object]) -> None:
         self._editing = editing
         sources: Sources = {}
         self._graph: CompileGraph = lower(editing.model, editing.facts.inference, sources)
@@ -193,14 +211,18 @@ class _Rewritten:
         for parameter, value in zip(editing.model.parameters, self._graph.inputs, strict=True):
             self._values[value] = parameter.outputs[0]
         self._sources = sources
-        run_passes(self._graph, Rewriting(), EXACT)
+        change(self._graph, Rewriting())
 
-    def write_back(self) -> None:
+    def write_back(self) -> dict[Node, Node]:
+        """Make the operations layers; returns the last new layer for each that it replaces."""
+        replaced: dict[Node, Node] = {}
         for operation in self._graph.order():
             node = self._nodes.get(operation)
             inputs = [self._value(value) for value in operation.inputs]
             if node is None:
                 made = self._emitted(operation, inputs)
+                self._editing.move_names(operation.node.outputs[0], made[0])
+                replaced[operation.node] = made[0].node
             else:
                 made = tuple(node.outputs)
                 ports = [port for port in node.ports if port.source is not None]
@@ -209,6 +231,7 @@ class _Rewritten:
             self._values |= dict(zip(operation.outputs, made, strict=False))
         for result, target in zip(self._editing.model.results, self._graph.targets, strict=True):
             self._give(result, self._value(target))
+        return replaced
 
     def _emitted(self, operation: Operation, inputs: list[Value]) -> tuple[Value, ...]:
         definition = operation.definition

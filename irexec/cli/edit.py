@@ -257,6 +257,10 @@ STEPS: Mapping[str, StepOption] = {
         _BITS, "--decompress", _flag(Editor.decompress),
         "Store compressed weights in the element type in which they are used.",
     ),
+    "fake_quantize": _switch(
+        _BITS, "--fake-quantize", _flag(Editor.fake_quantize),
+        "Make FakeQuantize of QuantizeLinear and DequantizeLinear of an ONNX model: OpenVINO then computes in 8 bits.",
+    ),
     "fold": _switch(
         "Rewriting", "--fold", _flag(Editor.fold),
         "Replace what depends on constants alone, or on known shapes, by constants.",
@@ -406,8 +410,9 @@ def _show(editor: Editor, output: str | None, found: Diff, as_json: bool) -> Non
         render.as_json({"model": output, "layers": count, "steps": steps, "notes": notes, "changes": changes})
         return
     written = "nothing is written" if output is None else f"{output}: {counted(count, 'layer')}"
-    # A compression changes the same few layers at each of hundreds of weights: its note counts them.
-    patch = [found.summary()] if all(step.startswith("compress ") for step in steps) else diff_sections(found)
+    # These change the same few layers at hundreds of tensors: their notes count them.
+    is_counted = all(step.startswith(("compress ", "fake-quantize")) for step in steps)
+    patch = [found.summary()] if is_counted else diff_sections(found)
     render.show([*patch, *_notes(notes), f"{counted(len(steps), 'step')}; {written}"])
 
 

@@ -238,9 +238,16 @@ class _Levels:
         is_end = product is not None and product.definition in PRODUCTS.values()
         if not is_end or quantize.attributes["grid"] != grid or any(map(self.graph.is_target, (stored, value))):
             return None
-        bounds = [self.rewriting.literal(np.array(bound[0], np.float32), F32) for bound in grid.ranges]
-        definition, attributes = resolve("FakeQuantize", "opset1"), {"levels": grid.levels}
-        return created(self.graph, definition, [quantize.inputs[0], *bounds], attributes, [quantize, dequantize]).output
+        return fake_quantized(self.graph, self.rewriting, quantize.inputs[0], grid, [quantize, dequantize])
+
+
+def fake_quantized(
+    graph: CompileGraph, rewriting: Rewriting, data: CompileValue, grid: Grid, origins: list[Operation]
+) -> CompileValue:
+    """The result of a FakeQuantize with one range, in place of the last of its origins."""
+    bounds = [rewriting.literal(np.array(bound[0], np.float32), F32) for bound in grid.ranges]
+    definition, attributes = resolve("FakeQuantize", "opset1"), {"levels": grid.levels}
+    return created(graph, definition, [data, *bounds], attributes, origins).output
 
 
 def is_depthwise(operation: Operation) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.levels import DEQUANTIZE, PRODUCTS, QUANTIZE, THROUGH, grid_attributes
-from irexec.compile.passes.compute_in_integers import may_use_integers
+from irexec.compile.passes.compute_in_integers import fake_quantized, may_use_integers
 from irexec.compile.passes.fold_constants import fold
 from irexec.compile.pattern import Match, Pattern, call, either, number, value
 from irexec.compile.rewriting import Rewriting, created, leaks
@@ -48,6 +48,21 @@ def recognise_quantised_values(graph: CompileGraph, rewriting: Rewriting) -> Non
                 values.rewrite(operation)
 
 
+def write_fake_quantize(graph: CompileGraph, rewriting: Rewriting) -> None:
+    """Replace Quantize and Dequantize of the same levels by one FakeQuantize; an ``irexec edit`` step, not a pass."""
+    values = _Quantised(graph, rewriting)
+    for operation in graph.order():
+        found = values.match(operation, _SCALED, None) if operation.type == "Multiply" else None
+        root = None if found is None else found.match["levels"].producer
+        stored = None if root is None else values.match(root, _QUANTISED, root.output)
+        if found is None or stored is None or stored.grid != found.grid or not values.has_limits(stored):
+            continue
+        origins = sorted({*stored.match.operations, *found.match.operations}, key=lambda one: one.rank)
+        made = fake_quantized(graph, rewriting, stored.match["data"], found.grid, origins)
+        graph.replace_all_uses_with(operation.output, made)
+        rewriting.applied()
+
+
 @dataclass(frozen=True)
 class _Found:
     """Matched primitives, the grid of their levels and the value of level 0 in their type."""
@@ -68,12 +83,12 @@ class _Quantised:
         if operation.type == "Convert" and element in _FIRST and (inside := _computed_weights(operation)):
             self._store(operation, inside)
         elif operation.type == "Convert" and element in _FIRST:
-            found = self._match(operation, _QUANTISED, operation.output)
-            if found is not None and self._has_limits(found):
+            found = self.match(operation, _QUANTISED, operation.output)
+            if found is not None and self.has_limits(found):
                 self._quantise(found)
         elif operation.type in ("Multiply", "Subtract") and element is F32:
-            found = self._match(operation, _DEQUANTISED, None)
-            others = [self._match(reader, _SCALED, None) for reader in operation.output.readers]
+            found = self.match(operation, _DEQUANTISED, None)
+            others = [self.match(reader, _SCALED, None) for reader in operation.output.readers]
             is_part = operation.type == "Subtract" and any(one is not None for one in others)
             if found is not None and found.match["levels"].fact.element is U8 and not is_part:
                 self._dequantise(found, found.match["levels"])
@@ -87,7 +102,7 @@ class _Quantised:
             if made is not None and made.element in _FIRST and made.raw is None:
                 made.hold_bytes()
 
-    def _match(self, root: Operation, pattern: Pattern, stored: CompileValue | None) -> _Found | None:
+    def match(self, root: Operation, pattern: Pattern, stored: CompileValue | None) -> _Found | None:
         """The primitives of a pattern, if nothing inside is read elsewhere."""
         # An Assign reads levels and has no output.
         match = next(pattern.match(root.output, Match()), None) if root.outputs else None
@@ -104,7 +119,7 @@ class _Quantised:
             return None
         return _Found(root, match, Grid.affine(int(zero), step), first)
 
-    def _has_limits(self, found: _Found) -> bool:
+    def has_limits(self, found: _Found) -> bool:
         """Whether f32 is limited to the whole range of the type."""
         data, clamp = found.match["data"], found.root.inputs[0].producer
         assert clamp is not None, "it was matched"
@@ -135,7 +150,7 @@ class _Quantised:
         found = []
         for reader in stored.readers:
             roots = [one for value in reader.outputs for one in _two_steps(value)]
-            matches = [self._match(root, _DEQUANTISED, None) for root in roots]
+            matches = [self.match(root, _DEQUANTISED, None) for root in roots]
             matched = [one for one in matches if one is not None and one.match["levels"] is stored]
             if not matched:
                 return None
