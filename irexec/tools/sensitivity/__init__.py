@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import math
 import shlex
@@ -14,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from irexec.analysis.builder import Adding
+from irexec.analysis.constant_layers import constant_layers
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import ModelLike, as_model
@@ -26,6 +28,7 @@ from irexec.ir.graph import Input, Node, Value
 from irexec.messages import counted, silent
 from irexec.records import Record, Records, Report
 from irexec.tools.compare.comparison import ComparedLayer
+from irexec.tools.compare.layers import DETECTIONS
 from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.engines.runtimes.kinds import OwnRuntime
@@ -171,8 +174,8 @@ _LARGEST_GROUP = 128
 _MOVING = frozenset(
     (
         "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Concat", "Split", "VariadicSplit", "Slice", "StridedSlice",
-        "Gather", "Pad", "Broadcast", "Tile", "Convert", "ShapeOf", "ReadValue", "Assign", "Result", "Parameter",
-        "Constant", "DepthToSpace", "SpaceToDepth", "ShuffleChannels", "Roll", "Reverse",
+        "Gather", "GatherElements", "GatherND", "Pad", "Broadcast", "Tile", "Convert", "ShapeOf", "ReadValue", "Assign",
+        "Result", "Parameter", "Constant", "DepthToSpace", "SpaceToDepth", "ShuffleChannels", "Roll", "Reverse",
     )
 )  # fmt: skip
 """Operations that move elements: the layers beside them round."""
@@ -337,11 +340,11 @@ class _Measuring:
         is_computed = options.type not in STORED and options.against is None
         default = _TARGET_COMPUTED if is_computed else _TARGET_STORED
         self._target = default if options.target is None else options.target
-        results = [value for node in model.results for value in node.inputs if value is not None]
-        self._results = list(dict.fromkeys(results))
+        self._measured = measured_ports(model)
+        results = self._sources(model)
         outputs = [value for node in self._layers for value in node.outputs]
-        arrays = self._run(model, [*self._results, *outputs])
-        self._exact = [arrays[value] for value in self._results]
+        arrays = self._run(model, [*results, *outputs])
+        self._exact = [arrays[value] for value in results]
         self._outputs = {value: arrays[value] for value in outputs}
         # Each layer alone, all together, and a search among them.
         self._part = 1 / (len(self._layers) + 1 + len(self._layers).bit_length())
@@ -378,10 +381,15 @@ class _Measuring:
         return self._error_of(self._lowered(layers))
 
     def _error_of(self, made: Model) -> float:
-        values = [value for node in made.results for value in node.inputs if value is not None]
-        found = self._run(made, list(dict.fromkeys(values)))
+        values = self._sources(made)
+        found = self._run(made, values)
         self._advance(self._part)
-        return relative_error(self._exact, list(found.values()))
+        return relative_error(self._exact, [found[value] for value in values])
+
+    def _sources(self, made: Model) -> list[Value]:
+        """The values at the measured ports."""
+        nodes = {node.name: node for node in made.nodes}
+        return [source for name, i in self._measured if (source := nodes[name].inputs[i]) is not None]
 
     def _sensitivity(self, node: Node, errors: dict[Node, float]) -> LayerSensitivity:
         arrays = [array for value in node.outputs for array in self._outputs[value] if array.dtype.kind == "f"]
@@ -442,6 +450,43 @@ class _Measuring:
         flag = "--keep" if type in STORED else "--precise"
         words += [word for name in kept for word in (flag, name)]
         return MixedPrecision(tuple(kept), error, names, shlex.join(words))
+
+
+def measured_ports(model: Model) -> list[tuple[str, int]]:
+    """The inputs of layers, by name and index, whose values say how wrong the results are: those of Results, or what a
+    selection reads. Detections, indices and what they gather are other rows as soon as a score crosses another one.
+    """
+    facts, fixed = infer_shapes(model, tolerant=True).facts, constant_layers(model)
+
+    @functools.cache
+    def is_selected(value: Value) -> bool:
+        fact, node = facts.get(value), value.node
+        if fact is None or fact.element is None or not fact.element.is_float or node.type in DETECTIONS:
+            return True
+        return node.type in _MOVING and any(is_selected(node.inputs[i]) for i in computed(node))
+
+    def computed(node: Node) -> Iterator[int]:
+        for i, value in enumerate(node.inputs):
+            if value is not None and value.node not in fixed and value.node.constant is None:
+                fact = facts.get(value)
+                if fact is None or fact.known is None:
+                    yield i
+
+    def measured(node: Node) -> Iterator[tuple[str, int]]:
+        waiting, seen = [node], {node}
+        while waiting:
+            node = waiting.pop()
+            for i in computed(node):
+                value = node.inputs[i]
+                assert value is not None, "it is computed"
+                if not is_selected(value):
+                    yield node.name, i
+                elif value.node not in seen:
+                    seen.add(value.node)
+                    waiting.append(value.node)
+
+    ports = dict.fromkeys(port for result in model.results for port in measured(result))
+    return list(ports) or [(result.name, 0) for result in model.results]
 
 
 def relative_error(exact: Sequence[Sequence[np.ndarray]], found: Sequence[Sequence[np.ndarray]]) -> float:

@@ -104,6 +104,26 @@ def test_the_error_of_weights_in_8_bits() -> None:
     assert by_name["exact"] == pytest.approx(lost * math.hypot(100.25, 255) / math.hypot(65125.25, 255), rel=1e-3)
 
 
+@pytest.mark.parametrize("selection", ["TopK", "NonMaxSuppression"])
+def test_a_selection_is_measured_at_what_it_selects_from(selection: str) -> None:
+    """A score that crosses a threshold changes the rows of the results, and says nothing of the size of the error."""
+    b = irexec.Builder("selection")
+    # Scores of 1000.25 and 1000.5, which f16 makes 1000 and 1000.5.
+    scores = b.emit("Add", b.parameter("f32", (1, 1, 2), "x"), b.constant(np.float32([1000])), name="scores")
+    if selection == "TopK":
+        _, indices = b.emit("TopK", scores, np.int64(1), axis=2, mode="max", sort="value", index_element_type="i64")
+        b.result(b.emit("Gather", scores, b.emit("Reshape", indices, [1], special_zero=False), np.int64(2)))
+    else:
+        boxes = b.constant(np.float32([[[0, 0, 1, 1], [5, 5, 6, 6]]]))
+        limits = (np.int64(9), np.float32(0.5), np.float32(1000.1))
+        rows, *_ = b.emit("NonMaxSuppression", boxes, scores, *limits, version="opset9", output_type="i64")
+        b.result(b.emit("GatherND", b.emit("Reshape", boxes, [2, 4], special_zero=False),
+                        b.emit("Slice", rows, np.int64([2]), np.int64([3]), np.int64([1]), np.int64([1]))))  # fmt: skip
+    found = sensitivity(b.model(), {"x": np.float32([[[0.25, 0.5]]])}, SensitivityOptions(type="f16"))
+    error = {one.layer.name: one.error for one in found.layers}["scores"]
+    assert error == pytest.approx(0.25 / math.hypot(1000.25, 1000.5))
+
+
 def test_the_proposal_is_what_edit_makes() -> None:
     rng = np.random.default_rng(0)
     b = irexec.Builder("layers")
