@@ -218,6 +218,8 @@ def _from_text(data: bytes, form: str, where: str) -> onnx.ModelProto:
 
 def _defect(head: bytes, reason: str) -> str:
     """Description of a file that cannot be parsed: its first bytes, and the reason of the parser."""
+    # The same text for every file that ends early or holds something else.
+    reason = "protobuf cannot read it" if reason.startswith("Error parsing message") else reason
     if head.lstrip(_SPACE).startswith(b"<"):
         return "not an ONNX model: it is XML, probably an IR, which needs no conversion"
     if is_onnx(head):

@@ -160,7 +160,7 @@ class _Embedding:
         if mode is None:
             return
         if mode not in get_args(ResizeMode):
-            raise InputError(f"{mode!r} is not one of {', '.join(get_args(ResizeMode))}")
+            raise InputError(f"the mode of resizing {mode!r} is not one of {', '.join(get_args(ResizeMode))}")
         axes = np.array([self._axis("H"), self._axis("W")], np.int64)
         if any(size is not None and size < 1 for size in self._wanted.size):
             raise InputError(f"images of {'x'.join(map(str, self._wanted.size))} cannot be resized")
@@ -224,7 +224,7 @@ def _guessed(port: Port, outer: str | None) -> str:
 def append(editing: Editing, kind: str, output: str | int | None, options: Mapping[str, Any]) -> None:
     """Append postprocessing to an output; see Editor.append."""
     if kind not in _KINDS:
-        raise InputError(f"{kind!r} is not one of {', '.join(_KINDS)}")
+        raise InputError(f"postprocessing {kind!r} is not one of {', '.join(_KINDS)}")
     make, allowed = _KINDS[kind]
     unknown = sorted(set(options) - set(allowed))
     if unknown:

@@ -38,6 +38,7 @@ from irexec.display import Content
 from irexec.errors import ConversionError, InputError, OpError
 from irexec.io.writer import check_model_files, is_ir_file
 from irexec.ir.dims import PartialShape, shape_text
+from irexec.ir.graph import Node
 from irexec.messages import counted
 from irexec.reading import read_model
 
@@ -226,10 +227,18 @@ def convert(
         render.as_json(document)
     else:
         render.show(f"{target}: {counted(len(converted.nodes), 'layer')}")
+        if any(map(_is_quantised, converted.nodes)):
+            render.note_line("OpenVINO computes QuantizeLinear in f32; irexec edit --fake-quantize lets it use 8 bits")
         if code:
             same = as_given((), verification.shapes, verification.seed)
             go_on("compare", model, str(target), f"--a-runtime={onnx_runtime()}", *same)
     return code
+
+
+def _is_quantised(node: Node) -> bool:
+    """Whether a layer is the end of a QuantizeLinear to 8 bits."""
+    source = node.inputs[0] if node.attributes.get("destination_type") in ("u8", "i8") else None
+    return source is not None and source.node.type == "Clamp"
 
 
 def _writes_onnx(model: str, output: str | None) -> bool:

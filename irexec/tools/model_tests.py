@@ -19,6 +19,7 @@ import numpy as np
 
 from irexec.display import Column, Content, Table
 from irexec.errors import InputError, IrexecError
+from irexec.io.writer import is_ir_file
 from irexec.messages import counted, visible
 from irexec.reading import read_model, read_onnx_tensor
 from irexec.records import Record, Records, Report
@@ -111,7 +112,7 @@ def run_model_tests(
     """Run the tests that lie beside models, one after the other.
 
     Args:
-        paths: models, or folders, which stand for every .xml and .onnx in them and in their subfolders.
+        paths: models, or folders, which stand for every .onnx and every IR in them and in their subfolders.
         tolerance: of each output; by default every value near that of the file.
         threads, timeout: of each run, as for CompiledModel and its sessions.
 
@@ -120,7 +121,8 @@ def run_model_tests(
     """
     for path in find_files(paths):
         tests = list(_tests_beside(Path(path)))
-        if not tests:
+        # A report of tests in a folder is an .xml, too.
+        if not tests and (path in paths or not path.lower().endswith(".xml") or is_ir_file(Path(path))):
             yield ModelTest(path, "", "no test", f"no {Path(path).stem}{_INPUTS} and {_OUTPUTS[1:]} lie beside it")
         compiled: CompiledModel | None = None
         for name, inputs, outputs in tests:

@@ -34,6 +34,8 @@ def test_ten_models_pass(models: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "10 tests: 10 passed" in capsys.readouterr().out
     suite = ElementTree.parse(models / "report.xml").getroot()
     assert [suite.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["10", "0", "0", "0"]
+    assert run(["test", str(models)]) == 0
+    assert "10 tests: 10 passed\n" in capsys.readouterr().out, "the report is left out"
 
 
 def test_each_kind_of_failure_has_its_verdict(models: Path, capsys: pytest.CaptureFixture[str]) -> None:
