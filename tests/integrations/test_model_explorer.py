@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import irexec
@@ -47,6 +48,31 @@ def test_layers_are_in_the_groups_of_their_modules(tmp_path: Path) -> None:
             source = by_id[edge["sourceNodeId"]]
             output = source["outputsMetadata"][int(edge["sourceNodeOutputId"])]
             assert {"key": "shape", "value": "f32[1,4]"} in output["attrs"]
+
+
+def test_blocks_of_one_name_are_groups_of_their_own(tmp_path: Path) -> None:
+    """Blocks without modules are named by their layers; as one group they would be a circle in the viewer."""
+    b = irexec.Builder("stages")
+    x = b.parameter("f32", (1, 8), "x")
+    for stage in range(3):
+        for _ in range(3):
+            y = x
+            for _ in range(4):
+                y = b.emit("Relu", b.emit("MatMul", y, np.ones((8, 8), np.float32)))
+            x = b.emit("Add", x, y)
+        x = b.emit("Tanh" if stage % 2 else "Sigmoid", b.emit("MatMul", x, np.ones((8, 8), np.float32)))
+    b.result(x)
+    graph = _graph(b.model(), tmp_path)
+    spaces = {node["id"]: node["namespace"] for node in graph["nodes"]}
+    assert len(set(spaces.values())) > 4 and not [name for name in spaces.values() if "\u2026" in name]
+    edges = {
+        (spaces[edge["sourceNodeId"]] or edge["sourceNodeId"], spaces[node["id"]] or node["id"])
+        for node in graph["nodes"] for edge in node["incomingEdges"]
+    }  # fmt: skip
+    between = {(a, b) for a, b in edges if a != b}
+    while sources := {a for a, _ in between} - {b for _, b in between}:
+        between = {(a, b) for a, b in between if a not in sources}
+    assert not between, "groups form a circle"
 
 
 def test_bodies_are_groups_beside_their_layer(tmp_path: Path) -> None:

@@ -52,13 +52,20 @@ def explorer_graph(drawing: Drawing) -> dict[str, Any]:
 
 def _namespaces(drawing: Drawing) -> dict[int, str]:
     """The namespace of each layer with a box."""
-    paths, found = {0: ""}, dict[int, str]()
-    for frame in drawing.frames:
+    paths, found, counts = {0: ""}, dict[int, str](), Counter[str]()
+    # In the order of their first layers, and a frame before those in it.
+    firsts = {
+        f.index: min((layer.index for layer in drawing.inside(f)), default=len(drawing.layers)) for f in drawing.frames
+    }
+    for frame in sorted(drawing.frames, key=lambda one: (firsts[one.index], one.index)):
         if frame.parent is not None:
             # The bodies of a layer are beside it, in a group of its name.
             name = frame.name if frame.kind == "block" else frame.name.replace("/", ".")
             around = paths[frame.parent]
-            paths[frame.index] = f"{around}/{name}" if around else name
+            # The viewer's font has no ellipsis, and groups of one path are one group there.
+            path = (f"{around}/{name}" if around else name).replace("…", "..")
+            counts[path] += 1
+            paths[frame.index] = path if counts[path] == 1 else f"{path} ({counts[path]})"
             if frame.layer is not None:
                 found[frame.layer] = around
         found |= {item: paths[frame.index] for item in frame.items if item >= 0}
