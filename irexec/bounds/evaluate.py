@@ -138,8 +138,8 @@ def _of_node(
 
 
 _TRUNCATING = ("Convert", "ConvertLike")
-_OF_WHOLE = {"Add", "Subtract", "Minimum", "Maximum", "Clamp", "Reshape", "Transpose", "Squeeze", "Unsqueeze"}
-"""Layers that make integers of integers."""
+_OF_WHOLE = MOVES | {"Add", "Subtract", "Multiply", "Minimum", "Maximum", "Clamp", "CumSum", "ReduceSum"}
+"""Layers that make integers of integers, in any order of sums: a sum or product of them that is rounded is one, too."""
 _WHOLE_DEPTH = 8
 """Layers in front of a conversion that are asked for integers."""
 

@@ -121,6 +121,17 @@ def test_integers_that_are_not_certain_are_no_indices() -> None:
     assert isinstance(found, Unbounded) and found.reason == "an index is not certain"
 
 
+def test_a_running_sum_of_integers_is_an_index() -> None:
+    """As positions are counted: CumSum of a mask of floats, rounded in any order, times it, less 1."""
+    mask, data = opset.parameter([5], "f32", "mask"), opset.parameter([4], "f32", "data")
+    counted = opset.multiply(opset.cum_sum(mask, np.int64(0)), mask) - np.float32(1)
+    model = Model([opset.gather(data, opset.convert(counted, destination_type="i64"), np.int64(0))], [mask, data])
+    inputs = {"mask": np.float32([1, 1, 0, 1, 1]), "data": np.float32([1, 2, 3, 4])}
+    found = _bound_of(model, {name: Interval.certain(array) for name, array in inputs.items()})
+    assert isinstance(found, Interval) and found.is_certain
+    assert found.exact.tolist() == [1, 2, 4, 3, 4]
+
+
 def test_numbers_that_are_indices_must_be_certain() -> None:
     steps, parents = opset.parameter([3, 1, 2], "f32", "steps"), opset.parameter([3, 1, 2], "f32", "parents")
     model = Model([opset.gather_tree(steps, parents, np.float32([3]), np.float32(9))], [steps, parents])

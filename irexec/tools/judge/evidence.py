@@ -72,11 +72,12 @@ class Beside:
 
     @property
     def has_edges(self) -> bool:
-        """Whether a layer in front of the tensor, and not of constants alone, jumps."""
+        """Whether a layer in front of the tensor jumps: from rounded numbers, not from constants, sizes or integers."""
         own, varying = set(self.nodes), set[Node]()
         for node in self.nodes:
-            sources = [source.node for source in node.inputs if source is not None and source.node.constant is None]
-            if any(one not in own or one in varying for one in sources):
+            sources = [one for one in node.inputs if one is not None and one.node.constant is None]
+            observed = [one for one in sources if one.node not in own and not _is_integer(one)]
+            if node.type != "ShapeOf" and (observed or any(one.node in varying for one in sources)):
                 varying.add(node)
         before = varying - {self.value.node}
         return any(node.type in EDGES or _truncates(node) for node in before)
@@ -362,6 +363,12 @@ def spread(array: np.ndarray) -> float:
         return 0.0
     low, high = np.percentile(values, (5, 95))
     return float(high - low) or float(np.ptp(values)) or float(np.abs(values).max())
+
+
+def _is_integer(value: Value) -> bool:
+    """Whether a value is declared as integers, which no rounding changes."""
+    element = None if value.fact is None else value.fact.element
+    return element is not None and not element.is_float
 
 
 def _truncates(node: Node) -> bool:

@@ -363,6 +363,23 @@ def test_a_type_of_indices_is_no_edge(tmp_path: Path) -> None:
     assert (wrong.verdict, wrong.at[0].layer.name) == ("bug", "y"), wrong.sentence
 
 
+def test_positions_that_are_counted_are_no_edge(tmp_path: Path) -> None:
+    """As OPT has them: a mask is summed in f32, and the integers of it read a table in front of a wrong layer."""
+    rng, b = np.random.default_rng(2), Builder("positions")
+    x, mask = b.parameter("f32", (1, 4, 8), "x"), b.parameter("f32", (1, 4), "mask")
+    counted = b.emit("Subtract", b.emit("Multiply", b.emit("CumSum", mask, np.int64(1)), mask), np.float32(1))
+    table = b.constant(rng.normal(size=(5, 8)).astype(np.float32))
+    places = b.emit("Gather", table, b.emit("Convert", counted, destination_type="i64"), np.int64(0), batch_dims=0)
+    total = b.emit("Add", x, places, name="total")
+    normal = b.emit("MVN", total, np.int64([2]), normalize_variance=True, eps=1e-6, eps_mode="inside_sqrt")
+    b.result(b.emit("Multiply", normal, rng.normal(size=8).astype(np.float32), name="scaled"))
+    model, inputs = b.model(), {"x": rng.normal(size=(1, 4, 8)).astype(np.float32), "mask": np.float32([[1, 1, 0, 1]])}
+    right = recorded(model, inputs)["scaled"]
+    assert of_recording(model, inputs, {"scaled": right}, tmp_path).verdict == "agrees"
+    found = of_recording(model, inputs, {"scaled": right * np.float32(1.1)}, tmp_path)
+    assert (found.verdict, found.at[0].layer.name) == ("bug", "scaled"), found.sentence
+
+
 @pytest.mark.parametrize("is_stated", [False, True])
 @pytest.mark.parametrize(("size", "hides"), [(1, ["the inputs have x[1,1], which shows no fault of Softmax"]), (3, [])])
 def test_an_open_axis_of_size_1_is_said_to_hide_faults(size: int, hides: list[str], is_stated: bool) -> None:
