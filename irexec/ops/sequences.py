@@ -5,7 +5,7 @@ Names of sizes: B batch, T time steps, I inputs, S hidden_size, D directions (1 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Annotated, Literal
 
@@ -18,9 +18,6 @@ from irexec.ir.facts import Fact, integer
 from irexec.reference import indexing, products
 from irexec.reference.products import Activation, Cell
 from irexec.schema.family_attributes import (
-    GRU_ACTIVATIONS,
-    LSTM_ACTIVATIONS,
-    RNN_ACTIVATIONS,
     AUGRUSequenceAttributes,
     CellAttributes,
     GRUCellAttributes,
@@ -28,10 +25,9 @@ from irexec.schema.family_attributes import (
     LSTMCell1Attributes,
     LSTMCellAttributes,
     LSTMSequenceAttributes,
-    Names,
     SequenceAttributes,
 )
-from irexec.schema.opdef import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, OpDef, Rank
+from irexec.schema.opdef import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import sizes_of, unify_elements, unify_sizes
 
@@ -45,19 +41,30 @@ TOLERANCE = 1e-5
 Inputs = Mapping[str, Fact | None]
 
 
-def _functions(attributes: CellAttributes, default: Names) -> list[Activation]:
-    """The activations of a cell, which has as many as ``default``; more names than that are ignored."""
-    names = attributes.activations or default
-    check(len(names) >= len(default), f"activations are {', '.join(names)}, expected {len(default)}")
+def activations(attributes: CellAttributes) -> list[Activation]:
+    """The activations of a cell; OpError where there are too few of them."""
+    names, count = attributes.functions, len(attributes.default_activations)
+    check(len(names) == count, f"activations are {', '.join(names)}, expected {count}")
     alpha, beta = attributes.activations_alpha, attributes.activations_beta
     return [
         products.activation(name, alpha[i] if i < len(alpha) else None, beta[i] if i < len(beta) else None)
-        for i, name in enumerate(names[: len(default)])
+        for i, name in enumerate(names)
     ]
 
 
-def _bias_or_zeros(b: np.ndarray | None, size: int, x: np.ndarray) -> np.ndarray:
-    return np.zeros(size, x.dtype) if b is None else b
+def _cell(
+    attributes: CellAttributes, r: np.ndarray, b: np.ndarray | None, p: np.ndarray | None = None, *,
+    attention: bool = False,
+) -> Cell:  # fmt: skip
+    """One step of a cell or of a sequence; ``attention`` is that of a GRU."""
+    functions, clip = activations(attributes), attributes.clip
+    bias = np.zeros(attributes.bias_count * attributes.hidden_size, r.dtype) if b is None else b
+    if isinstance(attributes, GRUCellAttributes):
+        return products.gru(r, bias, functions, clip, attributes.linear_before_reset, attention=attention)
+    if isinstance(attributes, LSTMCellAttributes):
+        is_coupled = isinstance(attributes, LSTMCell1Attributes) and attributes.input_forget
+        return products.lstm(r, bias, p, functions, clip, is_coupled)
+    return products.rnn(r, bias, functions, clip)
 
 
 def _expect(inputs: Inputs, name: str, *sizes: Size) -> tuple[Size, ...]:
@@ -71,29 +78,28 @@ def _expect(inputs: Inputs, name: str, *sizes: Size) -> tuple[Size, ...]:
         raise OpError(f"{name} has shape {shape_text(fact.shape)}, expected {shape_text(sizes)}") from None
 
 
-def _checked(
-    definition: OpDef, inputs: Sequence[Fact | None], attributes: CellAttributes, activations: Names
-) -> tuple[Inputs, Element | None]:
-    """The inputs of a cell or sequence by name and the element type of its floats; OpError for wrong activations."""
-    _functions(attributes, activations)
-    named = {spec.name: fact for spec, fact in zip_longest(definition.inputs, inputs)}
-    floats = (fact for name, fact in named.items() if fact is not None and name != "sequence_lengths")
-    return named, unify_elements(*floats)
+def _checked(facts: Sequence[Fact | None], attributes: CellAttributes) -> tuple[Inputs, Element | None, list[str]]:
+    """The inputs of a cell or sequence by name, the element type of its floats, and the names of the states; OpError
+    for wrong activations."""
+    activations(attributes)
+    is_lstm, lengths = isinstance(attributes, LSTMCellAttributes), "sequence_lengths"
+    states = ["initial_hidden_state", "initial_cell_state"][: 1 + is_lstm]
+    middle = [*states, lengths] if isinstance(attributes, SequenceAttributes) else states
+    inputs = dict(zip_longest(["x", *middle, "w", "r", "b", "p" if is_lstm else "attention"], facts))
+    floats = (fact for name, fact in inputs.items() if fact is not None and name != lengths)
+    return inputs, unify_elements(*floats), states
 
 
-def _cell_shapes(
-    definition: OpDef, facts: Sequence[Fact | None], attributes: CellAttributes, activations: Names, gates: int,
-    biases: int,
-) -> tuple[Fact, Inputs]:  # fmt: skip
-    """A state [B, S] after the step, and the inputs by name; ``biases`` is the number of biases of each hidden unit."""
-    size = attributes.hidden_size
-    inputs, element = _checked(definition, facts, attributes, activations)
+def _cell_facts(facts: Sequence[Fact | None], attributes: CellAttributes) -> tuple[Fact, Inputs]:
+    """A state [B, S] after the step, and the inputs by name."""
+    size, gates = attributes.hidden_size, attributes.gates
+    inputs, element, states = _checked(facts, attributes)
     batch, features = _expect(inputs, "x", ANY, ANY)
-    for state in [name for name in inputs if name.startswith("initial_")]:
+    for state in states:
         batch, _ = _expect(inputs, state, batch, size)
     _expect(inputs, "w", gates * size, features)
     _expect(inputs, "r", gates * size, size)
-    _expect(inputs, "b", biases * size)
+    _expect(inputs, "b", attributes.bias_count * size)
     return Fact(element, (batch, size)), inputs
 
 
@@ -112,17 +118,7 @@ def lstm_cell_1(
     With ``input_forget`` the input gate is 1 - forget gate. The gates are in the order fico whatever ``weights_format``
     says: OpenVINO writes "ifco" and ignores it when it reads. Source: LSTMCell-1, and OpenVINO's reference.
     """
-    functions = _functions(attributes, LSTM_ACTIVATIONS)
-    bias = _bias_or_zeros(b, 4 * attributes.hidden_size, x)
-    cell = products.lstm(r, bias, p, functions, attributes.clip, attributes.input_forget)
-    return cell(x @ w.T, (initial_hidden_state, initial_cell_state))
-
-
-@lstm_cell_1.shape_rule
-def _lstm_cell_1_shapes(*facts: Fact | None, attributes: LSTMCell1Attributes) -> tuple[Fact, Fact]:
-    state, inputs = _cell_shapes(lstm_cell_1, facts, attributes, LSTM_ACTIVATIONS, 4, 4)
-    _expect(inputs, "p", 3 * attributes.hidden_size)
-    return state, state
+    return _cell(attributes, r, b, p)(x @ w.T, (initial_hidden_state, initial_cell_state))
 
 
 @op("LSTMCell", since=4, widen=True, tolerance=TOLERANCE, ignores=_OLD)
@@ -131,15 +127,7 @@ def lstm_cell_4(
     *, attributes: LSTMCellAttributes,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """One step of an LSTM: the hidden state and the cell state, [B, S] each. Source: LSTMCell-4."""
-    functions = _functions(attributes, LSTM_ACTIVATIONS)
-    cell = products.lstm(r, _bias_or_zeros(b, 4 * attributes.hidden_size, x), None, functions, attributes.clip)
-    return cell(x @ w.T, (initial_hidden_state, initial_cell_state))
-
-
-@lstm_cell_4.shape_rule
-def _lstm_cell_4_shapes(*facts: Fact | None, attributes: LSTMCellAttributes) -> tuple[Fact, Fact]:
-    state, _ = _cell_shapes(lstm_cell_4, facts, attributes, LSTM_ACTIVATIONS, 4, 4)
-    return state, state
+    return _cell(attributes, r, b)(x @ w.T, (initial_hidden_state, initial_cell_state))
 
 
 @op("GRUCell", since=3, widen=True, tolerance=TOLERANCE, ignores=_OLD)
@@ -153,15 +141,7 @@ def gru_cell_3(
     attributes: GRUCellAttributes,
 ) -> np.ndarray:
     """One step of a GRU: the hidden state [B, S]. Source: GRUCell-3."""
-    functions = _functions(attributes, GRU_ACTIVATIONS)
-    bias = _bias_or_zeros(b, attributes.bias_count * attributes.hidden_size, x)
-    cell = products.gru(r, bias, functions, attributes.clip, attributes.linear_before_reset)
-    return cell(x @ w.T, (initial_hidden_state,))[0]
-
-
-@gru_cell_3.shape_rule
-def _gru_cell_3_shapes(*facts: Fact | None, attributes: GRUCellAttributes) -> Fact:
-    return _cell_shapes(gru_cell_3, facts, attributes, GRU_ACTIVATIONS, 3, attributes.bias_count)[0]
+    return _cell(attributes, r, b)(x @ w.T, (initial_hidden_state,))[0]
 
 
 @op("RNNCell", since=1, widen=True, tolerance=TOLERANCE, ignores=_OLD)
@@ -175,51 +155,51 @@ def rnn_cell_1(
     attributes: CellAttributes,
 ) -> np.ndarray:
     """One step of a recurrent network without gates: the hidden state [B, S]. Source: RNNCell-1."""
-    functions = _functions(attributes, RNN_ACTIVATIONS)
-    cell = products.rnn(r, _bias_or_zeros(b, attributes.hidden_size, x), functions, attributes.clip)
-    return cell(x @ w.T, (initial_hidden_state,))[0]
+    return _cell(attributes, r, b)(x @ w.T, (initial_hidden_state,))[0]
 
 
+@lstm_cell_1.shape_rule
+@lstm_cell_4.shape_rule
+def _lstm_cell_facts(*facts: Fact | None, attributes: LSTMCellAttributes) -> tuple[Fact, Fact]:
+    state, inputs = _cell_facts(facts, attributes)
+    _expect(inputs, "p", 3 * attributes.hidden_size)
+    return state, state
+
+
+@gru_cell_3.shape_rule
 @rnn_cell_1.shape_rule
-def _rnn_cell_1_shapes(*facts: Fact | None, attributes: CellAttributes) -> Fact:
-    return _cell_shapes(rnn_cell_1, facts, attributes, RNN_ACTIVATIONS, 1, 1)[0]
+def _state_facts(*facts: Fact | None, attributes: CellAttributes) -> Fact:
+    return _cell_facts(facts, attributes)[0]
 
 
 def _sequence(
-    x: np.ndarray,
-    states: Sequence[np.ndarray],
-    lengths: np.ndarray,
-    w: np.ndarray,
-    attributes: SequenceAttributes,
-    cell: Callable[[int], Cell],
-) -> tuple[np.ndarray, ...]:
-    """Every direction d over time by ``cell(d)``: hidden states [B, D, T, S] and final states [B, D, S]."""
+    x: np.ndarray, states: Sequence[np.ndarray], lengths: np.ndarray, w: np.ndarray, r: np.ndarray, b: np.ndarray,
+    attributes: SequenceAttributes, attention: np.ndarray | None = None,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """Every direction over time: hidden states [B, D, T, S] and final states [B, D, S]."""
     limits = np.minimum(lengths.astype(np.int64), x.shape[1])
     outputs, finals = [], []
     for d, reverse in enumerate(attributes.reversed_directions):
-        y, final = products.over_time(
-            x @ w[d].T, cell(d), tuple(state[:, d] for state in states), limits, reverse=reverse
-        )
+        gates = x @ w[d].T if attention is None else np.concatenate([x @ w[d].T, attention], 2)
+        cell = _cell(attributes, r[d], b[d], attention=attention is not None)
+        y, final = products.over_time(gates, cell, tuple(state[:, d] for state in states), limits, reverse=reverse)
         outputs.append(y)
         finals.append(final)
     return np.stack(outputs, 1), *(np.stack([final[k] for final in finals], 1) for k in range(len(states)))
 
 
-def _sequence_shapes(
-    definition: OpDef, facts: Sequence[Fact | None], attributes: SequenceAttributes, activations: Names, gates: int,
-    biases: int,
-) -> tuple[Fact, Fact]:  # fmt: skip
-    """Y [B, D, T, S] and a final state [B, D, S]; ``biases`` is the number of biases of each hidden unit."""
-    size, count = attributes.hidden_size, len(attributes.reversed_directions)
-    inputs, element = _checked(definition, facts, attributes, activations)
+def _sequence_facts(facts: Sequence[Fact], attributes: SequenceAttributes) -> tuple[Fact, Fact, Inputs]:
+    """Y [B, D, T, S], a final state [B, D, S], and the inputs by name."""
+    size, gates, count = attributes.hidden_size, attributes.gates, len(attributes.reversed_directions)
+    inputs, element, states = _checked(facts, attributes)
     batch, steps, features = _expect(inputs, "x", ANY, ANY, ANY)
     (batch,) = _expect(inputs, "sequence_lengths", batch)
-    for state in [name for name in inputs if name.startswith("initial_")]:
+    for state in states:
         batch, _, _ = _expect(inputs, state, batch, count, size)
     _expect(inputs, "w", count, gates * size, features)
     _expect(inputs, "r", count, gates * size, size)
-    _expect(inputs, "b", count, biases * size)
-    return Fact(element, (batch, count, steps, size)), Fact(element, (batch, count, size))
+    _expect(inputs, "b", count, attributes.bias_count * size)
+    return Fact(element, (batch, count, steps, size)), Fact(element, (batch, count, size)), inputs
 
 
 @op("LSTMSequence", since=5, widen=True, tolerance=TOLERANCE)
@@ -229,22 +209,8 @@ def lstm_sequence_5(
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """An LSTM over X [B, T, I], each sequence of its own length: Y [B, D, T, S] and both final states. Source:
     LSTMSequence-5."""
-    functions = _functions(attributes, LSTM_ACTIVATIONS)
     states = (initial_hidden_state, initial_cell_state)
-    return _sequence(
-        x,
-        states,
-        sequence_lengths,
-        w,
-        attributes,
-        lambda d: products.lstm(r[d], b[d], None, functions, attributes.clip),
-    )
-
-
-@lstm_sequence_5.shape_rule
-def _lstm_sequence_5_shapes(*facts: Fact, attributes: LSTMSequenceAttributes) -> tuple[Fact, Fact, Fact]:
-    y, state = _sequence_shapes(lstm_sequence_5, facts, attributes, LSTM_ACTIVATIONS, 4, 4)
-    return y, state, state
+    return _sequence(x, states, sequence_lengths, w, r, b, attributes)
 
 
 @op("GRUSequence", since=5, widen=True, tolerance=TOLERANCE)
@@ -260,17 +226,7 @@ def gru_sequence_5(
 ) -> tuple[np.ndarray, ...]:
     """A GRU over X [B, T, I], each sequence of its own length: Y [B, D, T, S] and the final state. Source:
     GRUSequence-5."""
-    functions = _functions(attributes, GRU_ACTIVATIONS)
-
-    def cell(d: int) -> Cell:
-        return products.gru(r[d], b[d], functions, attributes.clip, attributes.linear_before_reset)
-
-    return _sequence(x, (initial_hidden_state,), sequence_lengths, w, attributes, cell)
-
-
-@gru_sequence_5.shape_rule
-def _gru_sequence_5_shapes(*facts: Fact, attributes: GRUSequenceAttributes) -> tuple[Fact, Fact]:
-    return _sequence_shapes(gru_sequence_5, facts, attributes, GRU_ACTIVATIONS, 3, attributes.bias_count)
+    return _sequence(x, (initial_hidden_state,), sequence_lengths, w, r, b, attributes)
 
 
 @op("AUGRUCell", since="ie_internal_opset", unread=True, widen=True, tolerance=TOLERANCE)
@@ -280,15 +236,15 @@ def augru_cell(
 ) -> np.ndarray:  # fmt: skip
     """One step of a GRU whose update gate is multiplied by 1 - attention [B, 1]: the hidden state [B, S]. Source:
     AUGRUCell, arXiv:1809.03672."""
-    cell = products.gru(r, b, _functions(attributes, GRU_ACTIVATIONS), 0.0, False, attention=True)
+    cell = _cell(attributes, r, b, attention=True)
     return cell(np.concatenate([x @ w.T, attention], 1), (initial_hidden_state,))[0]
 
 
 @augru_cell.shape_rule
 def _augru_cell_shapes(*facts: Fact, attributes: GRUCellAttributes) -> Fact:
     _check_attentional(attributes)
-    state, inputs = _cell_shapes(augru_cell, facts, attributes, GRU_ACTIVATIONS, 3, 3)
-    _expect(inputs, "attention", ANY if state.shape is None else state.shape[0], 1)
+    state, inputs = _cell_facts(facts, attributes)
+    _expect(inputs, "attention", sizes_of(state, 2, "state")[0], 1)
     return state
 
 
@@ -299,25 +255,21 @@ def augru_sequence(
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
     """AUGRUCell over X [B, T, I] with attention [B, T, 1], each sequence of its own length: Y [B, 1, T, S] and the
     final state. Source: AUGRUSequence."""
-    cell = products.gru(r[0], b[0], _functions(attributes, GRU_ACTIVATIONS), 0.0, False, attention=True)
-    gates = np.concatenate([x @ w[0].T, attention], 2)
-    limits = np.minimum(sequence_lengths.astype(np.int64), x.shape[1])
-    y, (final,) = products.over_time(gates, cell, (initial_hidden_state[:, 0],), limits, reverse=False)
-    return np.stack([y], 1), np.stack([final], 1)
+    return _sequence(x, (initial_hidden_state,), sequence_lengths, w, r, b, attributes, attention)
 
 
 @augru_sequence.shape_rule
 def _augru_sequence_shapes(*facts: Fact, attributes: AUGRUSequenceAttributes) -> tuple[Fact, Fact]:
     _check_attentional(attributes)
-    y, state = _sequence_shapes(augru_sequence, facts, attributes, GRU_ACTIVATIONS, 3, 3)
+    y, state, inputs = _sequence_facts(facts, attributes)
     batch, _, steps, _ = sizes_of(y, 4, "y")
-    _expect({"attention": facts[6]}, "attention", batch, steps, 1)
+    _expect(inputs, "attention", batch, steps, 1)
     return y, state
 
 
 def _check_attentional(attributes: GRUCellAttributes) -> None:
     names = tuple(name.lower() for name in attributes.activations)
-    check(names == GRU_ACTIVATIONS, f"activations are {', '.join(names)}, expected sigmoid, tanh")
+    check(names == attributes.default_activations, f"activations are {', '.join(names)}, expected sigmoid, tanh")
     check(attributes.clip == 0, f"clip is {attributes.clip}, expected 0")
     check(not attributes.linear_before_reset, "linear_before_reset is true, expected false")
 
@@ -338,16 +290,19 @@ def rnn_sequence_5(
 
     Source: RNNSequence-5.
     """
-    functions = _functions(attributes, RNN_ACTIVATIONS)
-    states = (initial_hidden_state,)
-    return _sequence(
-        x, states, sequence_lengths, w, attributes, lambda d: products.rnn(r[d], b[d], functions, attributes.clip)
-    )
+    return _sequence(x, (initial_hidden_state,), sequence_lengths, w, r, b, attributes)
 
 
+@lstm_sequence_5.shape_rule
+def _lstm_sequence_5_facts(*facts: Fact, attributes: LSTMSequenceAttributes) -> tuple[Fact, Fact, Fact]:
+    y, state, _ = _sequence_facts(facts, attributes)
+    return y, state, state
+
+
+@gru_sequence_5.shape_rule
 @rnn_sequence_5.shape_rule
-def _rnn_sequence_5_shapes(*facts: Fact, attributes: SequenceAttributes) -> tuple[Fact, Fact]:
-    return _sequence_shapes(rnn_sequence_5, facts, attributes, RNN_ACTIVATIONS, 1, 1)
+def _output_and_state_facts(*facts: Fact, attributes: SequenceAttributes) -> tuple[Fact, Fact]:
+    return _sequence_facts(facts, attributes)[:2]
 
 
 Probabilities = Annotated[FloatTensor, Rank(3)]

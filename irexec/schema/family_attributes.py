@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,30 +14,48 @@ from irexec.schema.attributes import Floats, NonNegative, Positive
 Names = tuple[str, ...]
 Direction = Literal["forward", "reverse", "bidirectional"]
 
-LSTM_ACTIVATIONS: Names = ("sigmoid", "tanh", "tanh")
-GRU_ACTIVATIONS: Names = ("sigmoid", "tanh")
-RNN_ACTIVATIONS: Names = ("tanh",)
-
 
 @dataclass(frozen=True, kw_only=True)
 class CellAttributes:
     """RNNCell, and the attributes of every cell; alpha and beta are the parameters of the activations, in their order.
 
     The default activations are written out, as OpenVINO refuses an empty list.
+
+    Attributes:
+        gates: of the weights.
     """
 
+    gates: ClassVar[int] = 1
+
     hidden_size: Positive
-    activations: Names = RNN_ACTIVATIONS
+    activations: Names = ("tanh",)
     activations_alpha: Floats = ()
     activations_beta: Floats = ()
     clip: float = 0.0
+
+    @property
+    def bias_count(self) -> int:
+        """The number of biases of each hidden unit."""
+        return self.gates
+
+    @property
+    def default_activations(self) -> Names:
+        """The activations of the operation; a cell has as many."""
+        return type(self).activations
+
+    @property
+    def functions(self) -> Names:
+        """The activations, by default those of the operation; further names are left out."""
+        return (self.activations or self.default_activations)[: len(self.default_activations)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LSTMCellAttributes(CellAttributes):
     """LSTMCell-4."""
 
-    activations: Names = LSTM_ACTIVATIONS
+    gates: ClassVar[int] = 4
+
+    activations: Names = ("sigmoid", "tanh", "tanh")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +71,9 @@ class GRUCellAttributes(CellAttributes):
     """GRUCell: with ``linear_before_reset`` the reset gate is applied after the product with R, which has a bias of its
     own."""
 
-    activations: Names = GRU_ACTIVATIONS
+    gates: ClassVar[int] = 3
+
+    activations: Names = ("sigmoid", "tanh")
     linear_before_reset: bool = False
 
     @property
@@ -75,17 +95,17 @@ class SequenceAttributes(CellAttributes):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LSTMSequenceAttributes(SequenceAttributes):
+class LSTMSequenceAttributes(SequenceAttributes, LSTMCellAttributes):
     """LSTMSequence."""
 
-    activations: Names = LSTM_ACTIVATIONS
+    activations: Names = LSTMCellAttributes.activations
 
 
 @dataclass(frozen=True, kw_only=True)
 class GRUSequenceAttributes(SequenceAttributes, GRUCellAttributes):
     """GRUSequence."""
 
-    activations: Names = GRU_ACTIVATIONS
+    activations: Names = GRUCellAttributes.activations
 
 
 @dataclass(frozen=True, kw_only=True)

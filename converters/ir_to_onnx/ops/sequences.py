@@ -6,6 +6,7 @@ the gates of LSTM as f, i, c, o; ONNX has them by time and by direction, and the
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,22 +16,18 @@ from converters.ir_to_onnx.bodies import loop
 from converters.ir_to_onnx.context import ExportContext
 from converters.ir_to_onnx.graph import Tensor
 from converters.ir_to_onnx.ops.generation import as_i64
-from converters.ir_to_onnx.registry import composed, exact
+from converters.ir_to_onnx.registry import add, composed, exact
 from irexec.dtypes.elements import BF16, F16, F32, F64, I32, I64
 from irexec.errors import check
 from irexec.ir.constants import constant_value
 from irexec.schema.family_attributes import (
-    GRU_ACTIVATIONS,
-    LSTM_ACTIVATIONS,
-    RNN_ACTIVATIONS,
     CellAttributes,
     GRUCellAttributes,
-    GRUSequenceAttributes,
     LSTMCell1Attributes,
-    Names,
     SequenceAttributes,
 )
 
+_STATES = {"LSTM": 2, "GRU": 1, "RNN": 1}
 _LSTM_GATES, _LSTM_PEEPHOLES = (1, 3, 0, 2), (1, 2, 0)
 _FUNCTIONS = {"sigmoid": "Sigmoid", "tanh": "Tanh", "relu": "Relu", "hardsigmoid": "HardSigmoid"}
 
@@ -47,12 +44,12 @@ def lstm_cell_1(
         w, r = (_coupled(ctx, tensor, attributes) for tensor in (w, r))
         b, p = (tensor if tensor is None else _coupled(ctx, tensor, attributes) for tensor in (b, p))
     peepholes = None if p is None else ctx.unsqueeze(_gates(ctx, p, 0, _LSTM_PEEPHOLES, attributes.hidden_size), 0)
-    return _cell(ctx, "LSTM", x, [hidden, cell], w, r, b, attributes, peepholes)
+    return _cell(ctx, x, hidden, cell, w, r, b, type="LSTM", attributes=attributes, peepholes=peepholes)
 
 
 def _is_odd(attributes: CellAttributes) -> bool:
     """Whether the activation f of the gates has f(-x) = 1 - f(x)."""
-    name = (attributes.activations or LSTM_ACTIVATIONS)[0].strip().lower()
+    name = attributes.functions[0].strip().lower()
     return name == "sigmoid" or (name == "hardsigmoid" and (*attributes.activations_beta, 0.5)[0] == 0.5)
 
 
@@ -63,95 +60,43 @@ def _coupled(ctx: ExportContext, weights: Tensor, attributes: CellAttributes) ->
     return ctx.concat(forget, ctx.emit("Neg", forget), ctx.slice(weights, 2 * size, None, 0))
 
 
-@exact("LSTMCell", since=4)
-def lstm_cell_4(
-    ctx: ExportContext, x: Tensor, hidden: Tensor, cell: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None, *,
-    attributes: CellAttributes,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """LSTM of one time step."""
-    return _cell(ctx, "LSTM", x, [hidden, cell], w, r, b, attributes)
-
-
-@exact("GRUCell")
-def gru_cell(
-    ctx: ExportContext, x: Tensor, hidden: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None, *,
-    attributes: GRUCellAttributes,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """GRU of one time step."""
-    options = {"linear_before_reset": int(attributes.linear_before_reset)}
-    return _cell(ctx, "GRU", x, [hidden], w, r, b, attributes, options=options)
-
-
-@exact("RNNCell")
-def rnn_cell(
-    ctx: ExportContext, x: Tensor, hidden: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None, *,
-    attributes: CellAttributes,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """RNN of one time step."""
-    return _cell(ctx, "RNN", x, [hidden], w, r, b, attributes)
-
-
-@exact("LSTMSequence")
-def lstm_sequence(
-    ctx: ExportContext, x: Tensor, hidden: Tensor, cell: Tensor, lengths: Tensor, w: Tensor, r: Tensor, b: Tensor, *,
-    attributes: SequenceAttributes,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """LSTM between Transposes."""
-    return _sequence(ctx, "LSTM", x, [hidden, cell], lengths, w, r, b, attributes)
-
-
-@exact("GRUSequence")
-def gru_sequence(
-    ctx: ExportContext, x: Tensor, hidden: Tensor, lengths: Tensor, w: Tensor, r: Tensor, b: Tensor, *,
-    attributes: GRUSequenceAttributes,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """GRU between Transposes."""
-    options = {"linear_before_reset": int(attributes.linear_before_reset)}
-    return _sequence(ctx, "GRU", x, [hidden], lengths, w, r, b, attributes, options)
-
-
-@exact("RNNSequence")
-def rnn_sequence(
-    ctx: ExportContext, x: Tensor, hidden: Tensor, lengths: Tensor, w: Tensor, r: Tensor, b: Tensor, *,
-    attributes: SequenceAttributes,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """RNN between Transposes."""
-    return _sequence(ctx, "RNN", x, [hidden], lengths, w, r, b, attributes)
-
-
 def _cell(
-    ctx: ExportContext, type: str, x: Tensor, states: Sequence[Tensor], w: Tensor, r: Tensor, b: Tensor | None,
-    attributes: CellAttributes, peepholes: Tensor | None = None, options: dict[str, Any] | None = None,
+    ctx: ExportContext, x: Tensor, *inputs: Tensor | None, type: str, attributes: CellAttributes,
+    peepholes: Tensor | None = None,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """The states [B, S] after one step."""
-    x, w, r, *states = (_widened(ctx, tensor) for tensor in (x, w, r, *states))
-    b = b if b is None else _widened(ctx, b)
+    """The states [B, S] after one step, of X, the states, W, R and perhaps B."""
+    x, *wide = (_widened(ctx, tensor) for tensor in (x, *inputs) if tensor is not None)
+    states, (w, r, *b) = wide[: _STATES[type]], wide[_STATES[type] :]
     x, *states = (ctx.unsqueeze(tensor, 0) for tensor in (x, *states))
     w, r = (ctx.unsqueeze(_lstm_gates(ctx, type, tensor, 0, attributes.hidden_size), 0) for tensor in (w, r))
-    bias = None if b is None else _bias(ctx, type, ctx.unsqueeze(b, 0), attributes)
-    made = _emitted(ctx, type, 1, (x, w, r, bias), None, states, attributes, "forward", peepholes, options)
+    bias = _bias(ctx, type, ctx.unsqueeze(b[0], 0), attributes) if b else None
+    made = _emitted(ctx, type, (x, w, r, bias), None, states, attributes, peepholes)
     return tuple(ctx.squeeze(state, 0) for state in made[1:])
 
 
 def _sequence(
-    ctx: ExportContext, type: str, x: Tensor, states: Sequence[Tensor], lengths: Tensor, w: Tensor, r: Tensor,
-    b: Tensor, attributes: SequenceAttributes, options: dict[str, Any] | None = None,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """Y [B, D, T, S] and the final states [B, D, S]."""
+    ctx: ExportContext, x: Tensor, *inputs: Tensor, type: str, attributes: SequenceAttributes
+) -> tuple[Tensor, ...]:
+    """Y [B, D, T, S] and the final states [B, D, S], of X, the states, their lengths, W, R and B."""
+    *states, lengths, w, r, b = inputs
     x, w, r, b, *states = (_widened(ctx, tensor) for tensor in (x, w, r, b, *states))
-    inputs = (
+    weights = (
         ctx.transpose(x, [1, 0, 2]), *(_lstm_gates(ctx, type, tensor, 1, attributes.hidden_size) for tensor in (w, r)),
         _bias(ctx, type, b, attributes),
     )  # fmt: skip
     by_direction = [ctx.transpose(state, [1, 0, 2]) for state in states]
-    count = len(attributes.reversed_directions)
-    y, *final = _emitted(ctx, type, count, inputs, _lengths(ctx, x, lengths), by_direction, attributes,
-                         attributes.direction, None, options)  # fmt: skip
+    y, *final = _emitted(ctx, type, weights, _lengths(ctx, x, lengths), by_direction, attributes)
     if lengths.value is None or not (lengths.value > 0).all():
         # ONNX Runtime gives zeros as the final states of a sequence without steps.
         ran = ctx.unsqueeze(ctx.emit("Greater", lengths, ctx.scalar(0, lengths)), 0, 2)
         final = [ctx.where(ran, after, before) for after, before in zip(final, by_direction, strict=True)]
     return ctx.transpose(y, [2, 1, 0, 3]), *(ctx.transpose(state, [1, 0, 2]) for state in final)
+
+
+for _type in _STATES:
+    _since = 4 if _type == "LSTM" else 1
+    add(f"{_type}Cell", "exact", f"{_type} of one time step", functools.partial(_cell, type=_type), _since)
+    add(f"{_type}Sequence", "exact", f"{_type} between Transposes", functools.partial(_sequence, type=_type))
 
 
 def _lengths(ctx: ExportContext, x: Tensor, lengths: Tensor) -> Tensor | None:
@@ -164,18 +109,22 @@ def _lengths(ctx: ExportContext, x: Tensor, lengths: Tensor) -> Tensor | None:
 
 
 def _emitted(
-    ctx: ExportContext, type: str, directions: int, inputs: tuple[Tensor | None, ...], lengths: Tensor | None,
-    states: Sequence[Tensor], attributes: CellAttributes, direction: str, peepholes: Tensor | None,
-    options: dict[str, Any] | None,
+    ctx: ExportContext, type: str, inputs: tuple[Tensor | None, ...], lengths: Tensor | None, states: Sequence[Tensor],
+    attributes: CellAttributes, peepholes: Tensor | None = None,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Y and the final states."""
     tail = [*states, peepholes] if peepholes is not None else states
     made: tuple[Tensor, ...] = ctx.emit_all(
         type, 1 + len(states), *inputs, lengths, *tail,
-        hidden_size=attributes.hidden_size, direction=direction, **_functions(type, attributes, directions),
-        clip=attributes.clip if 0 < attributes.clip < np.inf else None, **(options or {}),
+        hidden_size=attributes.hidden_size, direction=getattr(attributes, "direction", "forward"),
+        **_functions(attributes), clip=attributes.clip if 0 < attributes.clip < np.inf else None,
+        linear_before_reset=int(attributes.linear_before_reset) if isinstance(attributes, GRUCellAttributes) else None,
     )  # fmt: skip
     return made
+
+
+def _directions(attributes: CellAttributes) -> int:
+    return len(attributes.reversed_directions) if isinstance(attributes, SequenceAttributes) else 1
 
 
 def _widened(ctx: ExportContext, tensor: Tensor) -> Tensor:
@@ -183,11 +132,11 @@ def _widened(ctx: ExportContext, tensor: Tensor) -> Tensor:
     return ctx.cast(tensor, F32) if tensor.element in (F16, BF16) else tensor
 
 
-def _functions(type: str, attributes: CellAttributes, directions: int) -> dict[str, Any]:
+def _functions(attributes: CellAttributes) -> dict[str, Any]:
     """The activations of every direction, with the parameters of those that have some; none if they are the default."""
-    default: Names = {"LSTM": LSTM_ACTIVATIONS, "GRU": GRU_ACTIVATIONS, "RNN": RNN_ACTIVATIONS}[type]
-    names = [name.strip().lower() for name in attributes.activations[: len(default)]]
-    if not names or tuple(names) == default:
+    directions = _directions(attributes)
+    names = [name.strip().lower() for name in attributes.functions]
+    if tuple(names) == attributes.default_activations:
         return {}
     alpha, beta = (
         [float(given[i] if i < len(given) else absent) for i, name in enumerate(names) if name == "hardsigmoid"]
@@ -216,10 +165,9 @@ def _bias(ctx: ExportContext, type: str, b: Tensor, attributes: CellAttributes) 
     ``linear_before_reset`` has one."""
     size = attributes.hidden_size
     b = _lstm_gates(ctx, type, b, 1, size)
-    directions = len(attributes.reversed_directions) if isinstance(attributes, SequenceAttributes) else 1
+    directions = _directions(attributes)
     if not (isinstance(attributes, GRUCellAttributes) and attributes.linear_before_reset):
-        count = {"LSTM": 4, "GRU": 3, "RNN": 1}[type] * size
-        zeros = ctx.constant(np.zeros((directions, count)), b.element)
+        zeros = ctx.constant(np.zeros((directions, attributes.gates * size)), b.element)
         return _changed(ctx, b, lambda array: np.concatenate([array, np.zeros_like(array)], 1),
                         lambda tensor: ctx.concat(tensor, zeros, axis=1))  # fmt: skip
     none = ctx.constant(np.zeros((directions, 2 * size)), b.element)

@@ -263,17 +263,13 @@ def _select(layer: Layer) -> Any:
     return layer.same(layer.since, condition, layer.inputs[1], other, **_NUMPY)
 
 
-_ACTIVATIONS = {"LSTMCell": ("sigmoid", "tanh", "tanh"), "GRUCell": ("sigmoid", "tanh"), "RNNCell": ("tanh",)}
-_GATES = {"LSTMCell": 4, "GRUCell": 3, "RNNCell": 1}
-
-
-@respells(NOT_ASKED, *_ACTIVATIONS)
+@respells(NOT_ASKED, "LSTMCell", "GRUCell", "RNNCell")
 def _cell(layer: Layer) -> Any:
     """The reader has no default for activations, and none for the biases.
 
     To version 1 of LSTMCell it adds peepholes, which the plugin refuses.
     """
-    type = layer.definition.type
+    type, defaults = layer.definition.type, layer.definition.groups["attributes"]
     bias = 5 if type == "LSTMCell" else 4
     is_complete = len(layer.inputs) > bias
     is_old = type == "LSTMCell" and layer.since == 1
@@ -282,9 +278,9 @@ def _cell(layer: Layer) -> Any:
         return None
     inputs = list(layer.inputs)
     if not is_complete:
-        gates = _GATES[type] + int(type == "GRUCell" and layer["linear_before_reset"])
+        gates = defaults.gates + int(type == "GRUCell" and layer["linear_before_reset"])
         inputs.append(constant(np.zeros(gates * layer["hidden_size"]), layer.element()))
-    names = layer["activations"] or _ACTIVATIONS[type]
+    names = layer["activations"] or defaults.activations
     leave = ["weights_format", "input_forget"] if is_old else []
     return layer.same(4 if is_old else layer.since, *inputs, leave=leave, activations=names)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from ctypes import c_int64
 from dataclasses import dataclass
 from functools import partial
@@ -30,13 +30,10 @@ from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I32, I64
 from irexec.native.structures import Parameters, declared_in
 from irexec.schema.family_attributes import (
-    GRU_ACTIVATIONS,
-    LSTM_ACTIVATIONS,
-    RNN_ACTIVATIONS,
     CellAttributes,
     GRUCellAttributes,
     LSTMCell1Attributes,
-    Names,
+    LSTMCellAttributes,
     SequenceAttributes,
 )
 
@@ -87,9 +84,11 @@ class Form:
     size: int
 
     @staticmethod
-    def of(task: Task, kind: int, activations: tuple[int, ...]) -> Form:
+    def of(task: Task, attributes: CellAttributes, activations: tuple[int, ...]) -> Form:
         """The form of a task."""
-        attributes: CellAttributes = task.attributes["attributes"]
+        kind = LSTM if isinstance(attributes, LSTMCellAttributes) else RNN
+        if isinstance(attributes, GRUCellAttributes):
+            kind = GRU_LINEAR if attributes.linear_before_reset else GRU
         clip = ctypes.c_float(attributes.clip).value if attributes.clip > 0 else math.inf
         directions = attributes.reversed_directions if isinstance(attributes, SequenceAttributes) else ()
         batch, *steps, inputs = task.shape(0)
@@ -228,40 +227,22 @@ def _lengths(lengths: np.ndarray | None, binding: Binding) -> tuple[int | None, 
 
 
 @kernels("LSTMCell", since=1)
-def lstm_cell_1(task: Task) -> Iterable[Candidate]:
-    """Without peepholes and a coupled input gate."""
-    attributes: LSTMCell1Attributes = task.attributes["attributes"]
-    return [] if task.has_input(6) or attributes.input_forget else lstm(task)
-
-
 @kernels("LSTMCell", since=4)
 @kernels("LSTMSequence", since=5)
-def lstm(task: Task) -> list[Candidate]:
-    """f32, with activations that the library has."""
-    return _candidates(task, LSTM, LSTM_ACTIVATIONS)
-
-
 @kernels("GRUCell", since=3)
 @kernels("GRUSequence", since=5)
-def gru(task: Task) -> list[Candidate]:
-    """f32, with activations that the library has."""
-    attributes: GRUCellAttributes = task.attributes["attributes"]
-    return _candidates(task, GRU_LINEAR if attributes.linear_before_reset else GRU, GRU_ACTIVATIONS)
-
-
 @kernels("RNNCell", since=1)
 @kernels("RNNSequence", since=5)
-def rnn(task: Task) -> list[Candidate]:
-    """f32, with activations that the library has."""
-    return _candidates(task, RNN, RNN_ACTIVATIONS)
-
-
-def _candidates(task: Task, kind: int, default: Names) -> list[Candidate]:
-    activations = _activations(task.attributes["attributes"], default)
+def _candidates(task: Task) -> list[Candidate]:
+    """f32, with activations that the library has, without peepholes and a coupled input gate."""
+    attributes: CellAttributes = task.attributes["attributes"]
+    activations = _activations(attributes)
+    if isinstance(attributes, LSTMCell1Attributes) and (task.has_input(6) or attributes.input_forget):
+        return []
     is_empty = any(task.has_input(i) and 0 in task.shape(i) for i in range(len(task.inputs)))
     if not is_available(task) or is_empty or activations is None:
         return []
-    form = Form.of(task, kind, activations)
+    form = Form.of(task, attributes, activations)
     weights = [i for i in range(form.first_weight, form.first_weight + 3) if task.has_input(i)]
     if any(task.constants[i] is None for i in weights) or 4 * form.projected > _LARGEST:
         return []
@@ -272,10 +253,10 @@ def _candidates(task: Task, kind: int, default: Names) -> list[Candidate]:
     return [Candidate(form.cost, partial(NativeRecurrence, task, form), runs_chain=False)]
 
 
-def _activations(attributes: CellAttributes, default: Names) -> tuple[int, ...] | None:
-    """The activations of a cell, which has as many as ``default``, as recurrent.c numbers them; None for a cell that
-    the library does not compute."""
-    names = [name.strip().lower() for name in attributes.activations[: len(default)]] or default
-    if len(names) < len(default) or not all(name in _ACTIVATIONS for name in names) or math.isnan(attributes.clip):
+def _activations(attributes: CellAttributes) -> tuple[int, ...] | None:
+    """The activations as recurrent.c numbers them; None for a cell that the library does not compute."""
+    names = [name.strip().lower() for name in attributes.functions]
+    is_complete = len(names) == len(attributes.default_activations)
+    if not is_complete or not all(name in _ACTIVATIONS for name in names) or math.isnan(attributes.clip):
         return None
     return tuple(_ACTIVATIONS[name] for name in names)

@@ -15,8 +15,8 @@ from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, floats, 
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.elementwise import INCREASING, relative
 from irexec.bounds.rules.products import sum_of_products
-from irexec.reference.products import activation
-from irexec.schema.family_attributes import GRU_ACTIVATIONS, LSTM_ACTIVATIONS, RNN_ACTIVATIONS, CellAttributes, Names
+from irexec.ops.sequences import activations
+from irexec.schema.family_attributes import CellAttributes, GRUCellAttributes, LSTMCellAttributes
 
 State = tuple[Interval, ...]
 Step = Callable[[Interval, State], State]
@@ -25,15 +25,10 @@ Function = Callable[[Interval], Interval]
 _ERRORS = {"sigmoid": INCREASING["Sigmoid"], "tanh": INCREASING["Tanh"], "hardsigmoid": INCREASING["HardSigmoid"]}
 
 
-def _functions(of: Algebra, attributes: CellAttributes, default: Names) -> list[Function]:
+def _functions(of: Algebra, attributes: CellAttributes) -> list[Function]:
     """The activations of a cell after its clip: none of them ever decreases."""
-    names = (attributes.activations or default)[: len(default)]
-    alpha, beta = attributes.activations_alpha, attributes.activations_beta
-    made = []
-    for i, name in enumerate(names):
-        function = activation(name, alpha[i] if i < len(alpha) else None, beta[i] if i < len(beta) else None)
-        made.append(_function(of, function, _ERRORS.get(name.strip().lower(), relative)))
-    return made
+    errors = (_ERRORS.get(name.strip().lower(), relative) for name in attributes.functions)
+    return [_function(of, *pair) for pair in zip(activations(attributes), errors, strict=True)]
 
 
 def _function(of: Algebra, function: Callable[[np.ndarray], np.ndarray], error: Callable[..., np.ndarray]) -> Function:
@@ -59,7 +54,7 @@ def _one_minus(of: Algebra, x: Interval) -> Interval:
 
 
 def _lstm(of: Algebra, r: Interval, b: Interval, p: Interval | None, attributes: CellAttributes) -> Step:
-    f_act, g_act, h_act = _functions(of, attributes, LSTM_ACTIVATIONS)
+    f_act, g_act, h_act = _functions(of, attributes)
     size, clip = attributes.hidden_size, attributes.clip
 
     def peeped(gate: Interval, cell: Interval, index: int) -> Interval:
@@ -78,11 +73,10 @@ def _lstm(of: Algebra, r: Interval, b: Interval, p: Interval | None, attributes:
     return step
 
 
-def _gru(of: Algebra, r: Interval, b: Interval, attributes: CellAttributes, attention: bool = False) -> Step:
-    f_act, g_act = _functions(of, attributes, GRU_ACTIVATIONS)
+def _gru(of: Algebra, r: Interval, b: Interval, attributes: GRUCellAttributes, attention: bool) -> Step:
+    f_act, g_act = _functions(of, attributes)
     size, clip = attributes.hidden_size, attributes.clip
     first, last = (r.moved(lambda array: array[: 2 * size]), r.moved(lambda array: array[2 * size :]))
-    is_linear = getattr(attributes, "linear_before_reset", False)
 
     def step(gates: Interval, state: State) -> State:
         (hidden,) = state
@@ -91,7 +85,7 @@ def _gru(of: Algebra, r: Interval, b: Interval, attributes: CellAttributes, atte
         z, reset = _part(both, 0, size), _part(both, size, 2 * size)
         if attention:
             z = of.multiply(z, _one_minus(of, _part(gates, 3 * size, 3 * size + 1)))
-        if is_linear:
+        if attributes.linear_before_reset:
             inner = of.multiply(reset, of.add(_product(of, hidden, last), _part(b, 3 * size, 4 * size)))
         else:
             inner = _product(of, of.multiply(reset, hidden), last)
@@ -114,7 +108,7 @@ def _between(mixed: Interval, z: Interval, a: Interval, b: Interval, reach: np.n
 
 
 def _rnn(of: Algebra, r: Interval, b: Interval, attributes: CellAttributes) -> Step:
-    (function,) = _functions(of, attributes, RNN_ACTIVATIONS)
+    (function,) = _functions(of, attributes)
 
     def step(gates: Interval, state: State) -> State:
         total = of.add(of.add(gates, _product(of, state[0], r)), b)
@@ -125,58 +119,32 @@ def _rnn(of: Algebra, r: Interval, b: Interval, attributes: CellAttributes) -> S
 
 def _step_of(layer: Layer, r: Interval, b: Interval, p: Interval | None = None) -> Step:
     of, attributes = layer.algebra, layer.attributes["attributes"]
-    if layer.definition.type.startswith("LSTM"):
-        return _lstm(of, r, b, p, attributes)
-    return (_gru if layer.definition.type.startswith("GRU") else _rnn)(of, r, b, attributes)
+    if isinstance(attributes, GRUCellAttributes):
+        return _gru(of, r, b, attributes, layer.definition.type.startswith("AUGRU"))
+    return _lstm(of, r, b, p, attributes) if isinstance(attributes, LSTMCellAttributes) else _rnn(of, r, b, attributes)
 
 
-@rule("RNNCell", "GRUCell", "LSTMCell")
+def _gates(of: Algebra, x: Interval, w: Interval, attention: Interval | None) -> Interval:
+    """Gates of the inputs, and the attention of AUGRU in one more column."""
+    gates = _product(of, x, w)
+    return gates if attention is None else joined(lambda *parts: np.concatenate(parts, -1), gates, attention)
+
+
+@rule("RNNCell", "GRUCell", "LSTMCell", "AUGRUCell")
 def cell(layer: Layer, x: Interval, *inputs: Interval | None) -> Bound | tuple[Bound, ...]:
-    """One step: sums of products and a bias, then each function and gate with its roundings."""
-    count = 2 if layer.definition.type == "LSTMCell" else 1
+    """One step: sums of products and a bias, then each function and gate with its roundings. The update gate of AUGRU
+    is a product with one more."""
+    attributes, count = layer.attributes["attributes"], 2 if layer.definition.type == "LSTMCell" else 1
     states, (w, r, *rest) = inputs[:count], inputs[count:]
     assert w is not None and r is not None
-    b = rest[0] if rest and rest[0] is not None else _no_bias(layer, r)
-    step = _step_of(layer, r, b, rest[1] if len(rest) > 1 else None)
-    return step(_product(layer.algebra, x, w), tuple(one for one in states if one is not None))
+    b, last = (*rest, None, None)[:2]
+    attention, p = (last, None) if layer.definition.type == "AUGRUCell" else (None, last)
+    b = Interval.certain(np.zeros(attributes.bias_count * attributes.hidden_size)) if b is None else b
+    gates = _gates(layer.algebra, x, w, attention)
+    return _step_of(layer, r, b, p)(gates, tuple(one for one in states if one is not None))
 
 
-def _no_bias(layer: Layer, r: Interval) -> Interval:
-    attributes = layer.attributes["attributes"]
-    more = attributes.hidden_size if getattr(attributes, "linear_before_reset", False) else 0
-    return Interval.certain(np.zeros(r.exact.shape[0] + more))
-
-
-def _attentional(of: Algebra, x: Interval, w: Interval, attention: Interval) -> Interval:
-    """Gates of the inputs, and the attention in one more column."""
-    return joined(lambda gates, share: np.concatenate([gates, share], -1), _product(of, x, w), attention)
-
-
-@rule("AUGRUCell")
-def augru_cell(
-    layer: Layer, x: Interval, hidden: Interval, w: Interval, r: Interval, b: Interval, attention: Interval
-) -> Bound:
-    """A step of a GRU whose update gate is a product with one more rounding."""
-    step = _gru(layer.algebra, r, b, layer.attributes["attributes"], attention=True)
-    return step(_attentional(layer.algebra, x, w, attention), (hidden,))[0]
-
-
-@rule("AUGRUSequence")
-def augru_sequence(
-    layer: Layer, x: Interval, hidden: Interval, lengths: Interval, w: Interval, r: Interval, b: Interval,
-    attention: Interval,
-) -> tuple[Bound, ...]:  # fmt: skip
-    """AUGRUCell step by step, as the sequences below."""
-    of = layer.algebra
-    step = _gru(of, _at(r, 0), _at(b, 0), layer.attributes["attributes"], attention=True)
-    start = hidden.moved(operator.itemgetter((slice(None), 0)))
-    limits = np.minimum(lengths.exact.astype(np.int64), x.exact.shape[1])
-    way = _Direction(of, _attentional(of, x, _at(w, 0), attention), step, (start,), limits, is_reverse=False)
-    y, (final,) = way.run()
-    return _stacked([y]), _stacked([final])
-
-
-@rule("RNNSequence", "GRUSequence", "LSTMSequence")
+@rule("RNNSequence", "GRUSequence", "LSTMSequence", "AUGRUSequence")
 def sequence(layer: Layer, x: Interval, *inputs: Interval) -> tuple[Bound, ...]:
     """Each direction step by step, with the bound of the state of the step before; sequences of unequal length keep
     their last state, and have zeros after it.
@@ -186,12 +154,12 @@ def sequence(layer: Layer, x: Interval, *inputs: Interval) -> tuple[Bound, ...]:
     the state from which the runtime continued.
     """
     count = 2 if layer.definition.type == "LSTMSequence" else 1
-    states, (lengths, w, r, b) = inputs[:count], inputs[count:]
+    states, (lengths, w, r, b, *attention) = inputs[:count], inputs[count:]
     limits = np.minimum(lengths.exact.astype(np.int64), x.exact.shape[1])
     ways = [
         _Direction(
             layer.algebra,
-            _product(layer.algebra, x, _at(w, d)),
+            _gates(layer.algebra, x, _at(w, d), attention[0] if attention else None),
             _step_of(layer, _at(r, d), _at(b, d)),
             tuple(one.moved(operator.itemgetter((slice(None), d))) for one in states),
             limits,
@@ -200,13 +168,15 @@ def sequence(layer: Layer, x: Interval, *inputs: Interval) -> tuple[Bound, ...]:
         for d, is_reverse in enumerate(layer.attributes["attributes"].reversed_directions)
     ]
     found = [way.run() for way in ways]
+    y = _stacked([one for one, _ in found])
+    finals = [_stacked([final[k] for _, final in found]) for k in range(count)]
+    if attention:
+        return y, *finals
 
     def admits(actual: np.ndarray) -> np.ndarray:
         parts = [way.run(floats(actual[:, d]))[0].outside(actual[:, d]) for d, way in enumerate(ways)]
         return ~np.stack(parts, 1)
 
-    y = _stacked([one for one, _ in found])
-    finals = [_stacked([final[k] for _, final in found]) for k in range(count)]
     return Interval(y.exact, y.low, y.high, y.codes, admits), *finals
 
 
