@@ -1,1 +1,0 @@
-"""Operators of the domain com.microsoft.nchwc: those of ai.onnx on blocks of channels."""

@@ -1,1 +1,0 @@
-"""Operators of the domain com.ms.internal.nhwc: those of ai.onnx with channels last."""
