@@ -1,7 +1,4 @@
-"""Words to token ids: WordPiece, byte pair encoding, Unigram and the longest match in a trie.
-
-Source: farmhashna::Hash64 of google/farmhash.
-"""
+"""Words to token ids: WordPiece, byte pair encoding, Unigram and the longest match in a trie."""
 
 from __future__ import annotations
 
@@ -22,109 +19,6 @@ from irexec.plugins import operation
 from irexec.reference.limits import Growth, check_time
 from irexec.schema.opdef import ONE_ELEMENT, VECTOR, IndexTensor, Tensor, element_set
 from irexec.tokenizers.packed import Bytes, Offsets, Packed, StringFacts, ragged_facts, row_offsets, rows, unpack
-
-MASK = (1 << 64) - 1
-K0, K1, K2 = 0xC3A5C85C97CB3127, 0xB492B66FBE98F273, 0x9AE16A3B2F90404F
-
-
-def fingerprint(data: bytes) -> int:
-    """The hash of bytes: 64 bits, without sign."""
-    if len(data) <= 16:
-        return _up_to_16(data)
-    if len(data) <= 32:
-        multiplier = K2 + 2 * len(data)
-        a, b = _fetch(data, 0) * K1 & MASK, _fetch(data, 8)
-        c, d = _fetch(data, -8) * multiplier & MASK, _fetch(data, -16) * K2 & MASK
-        first = _rotate(a + b, 43) + _rotate(c, 30) + d & MASK
-        return _pair(first, a + _rotate(b + K2, 18) + c & MASK, multiplier)
-    return _up_to_64(data) if len(data) <= 64 else _long(data)
-
-
-def _fetch(data: bytes, at: int, size: int = 8) -> int:
-    at += len(data) if at < 0 else 0
-    return int.from_bytes(data[at : at + size], "little")
-
-
-def _rotate(value: int, shift: int) -> int:
-    value &= MASK
-    return (value >> shift | value << (64 - shift)) & MASK
-
-
-def _mix(value: int) -> int:
-    value &= MASK
-    return value ^ value >> 47
-
-
-def _pair(u: int, v: int, multiplier: int) -> int:
-    a = _mix((u ^ v) * multiplier)
-    return _mix((v ^ a) * multiplier) * multiplier & MASK
-
-
-def _up_to_16(data: bytes) -> int:
-    size = len(data)
-    multiplier = K2 + 2 * size
-    if size >= 8:
-        a, b = _fetch(data, 0) + K2 & MASK, _fetch(data, -8)
-        c = _rotate(b, 37) * multiplier + a & MASK
-        return _pair(c, (_rotate(a, 25) + b) * multiplier & MASK, multiplier)
-    if size >= 4:
-        return _pair(size + (_fetch(data, 0, 4) << 3), _fetch(data, -4, 4), multiplier)
-    if not size:
-        return K2
-    y, z = data[0] + (data[size // 2] << 8), size + (data[-1] << 2)
-    return _mix(y * K2 & MASK ^ z * K0 & MASK) * K2 & MASK
-
-
-def _up_to_64(data: bytes) -> int:
-    multiplier = K2 + 2 * len(data)
-    a, b = _fetch(data, 0) * K2 & MASK, _fetch(data, 8)
-    c, d = _fetch(data, -8) * multiplier & MASK, _fetch(data, -16) * K2 & MASK
-    y = _rotate(a + b, 43) + _rotate(c, 30) + d & MASK
-    z = _pair(y, a + _rotate(b + K2, 18) + c & MASK, multiplier)
-    e, f = _fetch(data, 16) * multiplier & MASK, _fetch(data, 24)
-    g, h = (y + _fetch(data, -32)) * multiplier & MASK, (z + _fetch(data, -24)) * multiplier & MASK
-    return _pair(_rotate(e + f, 43) + _rotate(g, 30) + h & MASK, e + _rotate(f + a, 18) + g & MASK, multiplier)
-
-
-def _weak(data: bytes, at: int, a: int, b: int) -> tuple[int, int]:
-    """Two hashes of 32 bytes and two seeds."""
-    w, x, y, z = (_fetch(data, at + offset) for offset in (0, 8, 16, 24))
-    a = a + w & MASK
-    b = _rotate(b + a + z, 21)
-    c = a
-    a = a + x + y & MASK
-    return a + z & MASK, b + _rotate(a, 44) + c & MASK
-
-
-def _long(data: bytes) -> int:
-    x, y = 81, 81 * K1 + 113 & MASK
-    z = _mix(y * K2 + 113) * K2 & MASK
-    v = w = (0, 0)
-    x = x * K2 + _fetch(data, 0) & MASK
-    for at in range(0, (len(data) - 1) // 64 * 64, 64):
-        x, y, z, v, w = _round(data, at, (x, y, z), v, w, K1)
-    multiplier = K1 + ((z & 0xFF) << 1)
-    first = w[0] + ((len(data) - 1) & 63)
-    v = (v[0] + first & MASK, v[1])
-    w = (first + v[0] & MASK, w[1])
-    x, y, z, v, w = _round(data, len(data) - 64, (x, y, z), v, w, multiplier, 9)
-    left = _pair(v[0], w[0], multiplier) + _mix(y) * K0 + z & MASK
-    return _pair(left, _pair(v[1], w[1], multiplier) + x & MASK, multiplier)
-
-
-def _round(
-    data: bytes, at: int, state: tuple[int, int, int], v: tuple[int, int], w: tuple[int, int], by: int, weight: int = 1
-) -> tuple[int, int, int, tuple[int, int], tuple[int, int]]:
-    """One round of 64 bytes; ``weight`` multiplies what is taken from the hashes of the round before."""
-    x, y, z = state
-    x = _rotate(x + y + v[0] + _fetch(data, at + 8), 37) * by & MASK
-    y = _rotate(y + v[1] + _fetch(data, at + 48), 42) * by & MASK
-    x ^= w[1] * weight & MASK
-    y = y + v[0] * weight + _fetch(data, at + 40) & MASK
-    z = _rotate(z + w[0], 33) * by & MASK
-    v = _weak(data, at, v[1] * by & MASK, x + w[0] & MASK)
-    w = _weak(data, at + 32, z + w[1] & MASK, y + _fetch(data, at + 16) & MASK)
-    return z, y, x, v, w
 
 
 class Vocabulary:
@@ -149,6 +43,17 @@ class Vocabulary:
                 return found, end
         return -1, start
 
+    def divided(self, text: bytes, otherwise: Callable[[int], Sequence[int]]) -> list[int]:
+        """The longest token at each position; ``otherwise`` gives the ids in place of a byte that begins none."""
+        found: list[int] = []
+        at = 0
+        while at < len(text):
+            check_time()
+            token, end = self.longest(text, at)
+            found += [token] if end > at else otherwise(text[at])
+            at = max(end, at + 1)
+        return found
+
 
 KEPT = 100_000
 """Number of words whose tokens are kept."""
@@ -157,7 +62,11 @@ PENALTY = 10.0
 
 
 class Lattice:
-    """A vocabulary with a score for each token."""
+    """A vocabulary with a score for each token.
+
+    Attributes:
+        tokenize: the token ids of a word, kept for the last words.
+    """
 
     def __init__(self, tokens: Sequence[bytes], scores: Sequence[float], unknown: int) -> None:
         check(len(tokens) == len(scores), f"there are {len(tokens)} tokens and {len(scores)} scores")
@@ -168,16 +77,7 @@ class Lattice:
         self.scores = [np.float32(score) for score in scores]
         self.unknown = unknown
         self.unknown_score = np.float32(min(scores, default=0.0) - PENALTY)
-        self._kept: dict[bytes, tuple[int, ...]] = {}
-
-    def tokenize(self, word: bytes) -> Sequence[int]:
-        """The token ids of a word."""
-        found = self._kept.get(word)
-        if found is None:
-            found = tuple(self._best(word))
-            if len(self._kept) < KEPT:
-                self._kept[word] = found
-        return found
+        self.tokenize = functools.lru_cache(maxsize=KEPT)(self._best)
 
     def _best(self, word: bytes) -> list[int]:
         """The tokens on the path with the largest score; adjacent unknown tokens are joined."""
@@ -238,6 +138,7 @@ class Merger:
         base: the tokens that a word is first divided into: all that no merge makes.
         merges: (left, right) -> rank and id of the merged token.
         unknown: the id of the unknown token; -1 if there is none.
+        tokenize: the token ids of a word, kept for the last words.
     """
 
     def __init__(
@@ -258,31 +159,16 @@ class Merger:
             raise OpError(f"the token {error.args[0]!r} of a merge is not in the vocabulary") from None
         made = {left + right for left, right in merges}
         self.base = Vocabulary({token: number for token, number in ids.items() if token not in made})
-        self._kept: dict[bytes, tuple[int, ...]] = {}
+        self.tokenize = functools.lru_cache(maxsize=KEPT)(self._ids)
 
-    def tokenize(self, word: bytes) -> Sequence[int]:
-        """The token ids of a word."""
-        found = self._kept.get(word)
-        if found is None:
-            found = tuple(self._merged(self._divided(word + self.options.end_suffix)))
-            if len(self._kept) < KEPT:
-                self._kept[word] = found
-        return found
+    def _ids(self, word: bytes) -> list[int]:
+        return self._merged(self.base.divided(word + self.options.end_suffix, self._of_byte))
 
-    def _divided(self, text: bytes) -> list[int]:
-        """The longest base token at each position; bytes that have none are replaced or left out."""
-        found, at = [], 0
-        while at < len(text):
-            check_time()
-            token, end = self.base.longest(text, at)
-            if token < 0:
-                # The id of a byte without a token; -1 if it is left out.
-                fallback = self.base.ids.get(b"<0x%02X>" % text[at], -1) if self.options.byte_fallback else -1
-                token, end = (fallback if fallback >= 0 else self.unknown), at + 1
-            if token >= 0:
-                found.append(token)
-            at = end
-        return found
+    def _of_byte(self, byte: int) -> list[int]:
+        """The id in place of a byte that begins no token, if there is one."""
+        own = self.base.ids.get(b"<0x%02X>" % byte, -1) if self.options.byte_fallback else -1
+        token = own if own >= 0 else self.unknown
+        return [token] if token >= 0 else []
 
     def _merged(self, ids: list[int]) -> list[int]:
         """The ids after all merges: the one of the lowest rank first, of equal ranks the one that was found first."""
@@ -551,15 +437,11 @@ def trie_tokenizer(
     """Token ids of strings: the longest token at each position, as in RWKV."""
     vocabulary = _trie(*_joined(vocab_begins, vocab_ends, vocab_chars), indices.tobytes())
 
+    def refused(byte: int) -> Sequence[int]:
+        raise OpError(f"no token of the vocabulary begins with byte 0x{byte:02X}")
+
     def tokenize(string: bytes) -> Sequence[int]:
-        found, at = [], 0
-        while at < len(string):
-            check_time()
-            token, end = vocabulary.longest(string, at)
-            check(end > at, f"no token of the vocabulary begins with byte 0x{string[at]:02X}")
-            found.append(token)
-            at = end
-        return found
+        return vocabulary.divided(string, refused)
 
     return _tokenized((ragged_begins, ragged_ends), (begins, ends, chars), tokenize)
 

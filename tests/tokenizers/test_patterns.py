@@ -12,8 +12,8 @@ import pytest
 import irexec
 from irexec import opset
 from irexec.errors import NodeError, OpError, UnsupportedError
-from irexec.tokenizers.models import fingerprint
 from irexec.tokenizers.patterns import compile_pattern, expand
+from irexec.tokenizers.strings import fingerprint
 from irexec.tokenizers.unicode_forms import form_rules, of_property, precompiled
 from tests.cases.tokenizers import SP, WITHOUT_ENDS
 
