@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from itertools import zip_longest
+from typing import Any
 
 from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import BOOLEAN, F32, Element, element
@@ -20,7 +21,6 @@ from irexec.ir.order import topological
 Operand = Value | None
 Rule = Callable[[Builder, Node, Sequence[Operand]], "Value | tuple[Value, ...]"]
 _RULES: dict[str, Rule] = {}
-_R = TypeVar("_R", bound=Rule)
 _RELAXED = re.compile(r"type_relaxed_(opset\d+)")
 _PLUGIN = frozenset({"ie_internal_opset", "cpu_plugin_opset", "SnippetsOpset"})
 _ARITHMETIC = frozenset({"Add", "Subtract", "Multiply", "Divide"})
@@ -100,23 +100,18 @@ def _layer(builder: Builder, node: Node, inputs: Sequence[Operand]) -> tuple[Val
         made = made if isinstance(made, tuple) else (made,)
         builder.rename(made[0].node, node.name)
         return made
-    copy = replace(node, version=relaxed[1], attributes=dict(node.attributes)) if relaxed else node
-    computed = _types(copy.attributes.pop("input_data_types", "")) if relaxed else []
-    given = _types(copy.attributes.pop("output_data_types", "")) if relaxed else []
+    copy = replace(node, version=relaxed[1] if relaxed else node.version, attributes=dict(node.attributes))
+    computed = _types(copy.attributes.pop("input_data_types", ""))
+    ended = _types(copy.attributes.pop("output_data_types", ""))
     copy.attributes.pop("type_relax", None)
-    if node.type in _ARITHMETIC and given and given[0] is not None and given[0].is_float and not computed:
+    if node.type in _ARITHMETIC and not computed and ended and ended[0] is not None and ended[0].is_float:
         # Levels and their zero point: of a result in f32, both are f32.
-        computed = [given[0]] * len(inputs)
-    values = [
-        value if i >= len(computed) or value is None else _as(builder, value, computed[i])
-        for i, value in enumerate(inputs)
-    ]
-    while values and values[-1] is None:
-        values.pop()
+        computed = [ended[0]] * len(inputs)
+    values = [_as(builder, value, kind) for value, kind in zip_longest(inputs, computed) if value is not None]
     if node.bodies:
         copy = replace(copy, bodies={key: _body(builder, body) for key, body in node.bodies.items()})
-    outputs = builder.clone_node(copy, *[value for value in values if value is not None])
-    return tuple(_ended(builder, value, given[i]) if i < len(given) else value for i, value in enumerate(outputs))
+    outputs = builder.clone_node(copy, *values)
+    return tuple(_ended(builder, value, kind) for value, kind in zip_longest(outputs, ended) if value is not None)
 
 
 def _types(text: str) -> list[Element | None]:
@@ -177,28 +172,25 @@ def _inlined(builder: Builder, node: Node, inputs: Sequence[Operand]) -> tuple[V
     return tuple(leaving[i] for i in range(len(node.outputs)))
 
 
-def _rule(*types: str) -> Callable[[_R], _R]:
-    def register(rule: _R) -> _R:
+def _rule(*types: str) -> Callable[[Rule], Rule]:
+    def register(rule: Rule) -> Rule:
         _RULES.update(dict.fromkeys(types, rule))
         return rule
 
     return register
 
 
+def _inputs(node: Node, inputs: Sequence[Operand], required: int, optional: int = 0) -> list[Any]:
+    """The first inputs of a layer; None for an optional one that is left out."""
+    first = [*inputs, *[None] * (required + optional)][: required + optional]
+    if None in first[:required]:
+        raise UnsupportedError(f"layer {node.name!r} ({node.type}) has no input {first.index(None)}")
+    return first
+
+
 def _output_type(builder: Builder, node: Node, value: Value) -> Value:
     names = _types(node.attributes.get("output_type", node.attributes.get("out-type", "")))
     return _as(builder, value, names[0] if names else None)
-
-
-def _at(inputs: Sequence[Operand], index: int) -> Operand:
-    return inputs[index] if index < len(inputs) else None
-
-
-def _required(node: Node, inputs: Sequence[Operand], index: int) -> Value:
-    value = _at(inputs, index)
-    if value is None:
-        raise UnsupportedError(f"layer {node.name!r} ({node.type}) has no input {index}")
-    return value
 
 
 def _is_float(builder: Builder, value: Value) -> bool:
@@ -211,14 +203,28 @@ def _float(builder: Builder, value: Value) -> Element:
     return kind if kind is not None and kind.is_float else F32
 
 
-@_rule("FullyConnected", "FullyConnectedBiased")
+def _then(builder: Builder, value: Value, **operands: Value | float | None) -> Value:
+    """The value after arithmetic with operands that are not left out, each in the type of the value before it."""
+    for type, operand in operands.items():
+        kind = builder.fact(value).element
+        if isinstance(operand, Value):
+            value = builder.emit(type, value, _as(builder, operand, kind))
+        elif operand is not None:
+            value = builder.emit(type, value, builder.constant(operand, kind))
+    return value
+
+
+@_rule("FullyConnected", "FullyConnectedBiased", "FullyConnectedCompressed", "FullyConnectedQuantizedLegacy")
 def _fully_connected(builder: Builder, node: Node, inputs: Sequence[Operand]) -> Value:
-    data, weights, bias = _required(node, inputs, 0), _required(node, inputs, 1), _at(inputs, 2)
+    """Compressed weights have a scale; that of levels comes after the product and its bias."""
+    data, weights, bias, scale, zero = _inputs(node, inputs, 2, 3)
     kind = _float(builder, data)
+    if node.type == "FullyConnectedCompressed":
+        weights = _decompressed(builder, weights, scale, zero, kind)
     product = builder.emit("MatMul", _as(builder, data, kind), _as(builder, weights, kind), transpose_b=True)
-    if bias is not None:
-        product = builder.emit("Add", product, _as(builder, bias, builder.fact(product).element))
-    return _output_type(builder, node, product)
+    product = _output_type(builder, node, _then(builder, product, Add=bias))
+    is_of_levels = node.type == "FullyConnectedQuantizedLegacy"
+    return _then(builder, product, Subtract=zero, Multiply=scale) if is_of_levels else product
 
 
 def _decompressed(builder: Builder, weights: Value, scale: Operand, zero: Operand, kind: Element) -> Value:
@@ -239,71 +245,44 @@ def _decompressed(builder: Builder, weights: Value, scale: Operand, zero: Operan
     return value
 
 
-@_rule("FullyConnectedCompressed")
-def _compressed(builder: Builder, node: Node, inputs: Sequence[Operand]) -> Value:
-    data, weights = _required(node, inputs, 0), _required(node, inputs, 1)
-    whole = _decompressed(builder, weights, _at(inputs, 3), _at(inputs, 4), _float(builder, data))
-    return _fully_connected(builder, node, [data, whole, _at(inputs, 2)])
-
-
-@_rule("FullyConnectedQuantizedLegacy")
-def _quantized(builder: Builder, node: Node, inputs: Sequence[Operand]) -> Value:
-    """The scale of the levels comes after the product and its bias."""
-    product = _fully_connected(builder, node, [_required(node, inputs, 0), _required(node, inputs, 1), _at(inputs, 2)])
-    for type, operand in (("Subtract", _at(inputs, 4)), ("Multiply", _at(inputs, 3))):
-        if operand is not None:
-            product = builder.emit(type, product, _as(builder, operand, builder.fact(product).element))
-    return product
-
-
 @_rule("GatherCompressed")
-def _gather(builder: Builder, node: Node, inputs: Sequence[Operand]) -> Value:
+def _gather(builder: Builder, node: Node, inputs: Sequence[Operand]) -> Any:
+    weights, indices, axis, scale, zero = _inputs(node, inputs, 3, 2)
     fact = node.outputs[0].fact
     kind = F32 if fact is None or fact.element is None else fact.element
-    table = _decompressed(builder, _required(node, inputs, 0), _at(inputs, 3), _at(inputs, 4), kind)
-    batch_dims = int(node.attributes.get("batch_dims", "0"))
-    picked: Value = builder.emit(
-        "Gather", table, _required(node, inputs, 1), _required(node, inputs, 2), batch_dims=batch_dims
-    )
-    return picked
+    table = _decompressed(builder, weights, scale, zero, kind)
+    return builder.emit("Gather", table, indices, axis, batch_dims=int(node.attributes.get("batch_dims", "0")))
 
 
 @_rule("PowerStatic")
 def _power(builder: Builder, node: Node, inputs: Sequence[Operand]) -> Value:
     """(x * scale + shift) ** power."""
-    value = _required(node, inputs, 0)
-    value = _as(builder, value, _float(builder, value))
-    for type, name, neutral in (("Multiply", "scale", 1.0), ("Add", "shift", 0.0), ("Power", "power", 1.0)):
-        number = float(node.attributes.get(name, neutral))
-        if number != neutral:
-            value = builder.emit(type, value, _number(builder, value, number))
-    if value in inputs:
-        value = builder.emit("Multiply", value, _number(builder, value, 1.0))
-    return _output_type(builder, node, value)
-
-
-def _number(builder: Builder, value: Value, number: float) -> Value:
-    return builder.constant(number, builder.fact(value).element)
+    (data,) = _inputs(node, inputs, 1)
+    value = _as(builder, data, _float(builder, data))
+    named = (("Multiply", "scale", 1.0), ("Add", "shift", 0.0), ("Power", "power", 1.0))
+    numbers = {type: float(node.attributes.get(name, neutral)) for type, name, neutral in named}
+    steps = {type: numbers[type] for type, _, neutral in named if numbers[type] != neutral}
+    if value is data and not steps:
+        steps = {"Multiply": 1.0}
+    return _output_type(builder, node, _then(builder, value, **steps))
 
 
 @_rule("SwishCPU")
-def _swish(builder: Builder, node: Node, inputs: Sequence[Operand]) -> Value:
-    value, beta = _required(node, inputs, 0), float(node.attributes.get("alpha", 1))
-    made: Value = builder.emit("Swish", value, *([] if beta == 1 else [_number(builder, value, beta)]))
-    return made
+def _swish(builder: Builder, node: Node, inputs: Sequence[Operand]) -> Any:
+    (value,), beta = _inputs(node, inputs, 1), float(node.attributes.get("alpha", 1))
+    return builder.emit("Swish", value) if beta == 1 else _then(builder, value, Swish=beta)
 
 
 @_rule("LeakyRelu")
 def _leaky(builder: Builder, node: Node, inputs: Sequence[Operand]) -> Value:
-    value = _required(node, inputs, 0)
-    slope = _number(builder, value, float(node.attributes["negative_slope"]))
-    return _output_type(builder, node, builder.emit("PRelu", value, slope))
+    (value,), slope = _inputs(node, inputs, 1), float(node.attributes["negative_slope"])
+    return _output_type(builder, node, _then(builder, value, PRelu=slope))
 
 
 @_rule("ConvertSaturation", "ConvertTruncation")
 def _convert(builder: Builder, node: Node, inputs: Sequence[Operand]) -> Value:
     """ConvertSaturation rounds to the nearest integer, ties to even, and keeps to the limits of the type."""
-    value, target = _required(node, inputs, 0), element(node.attributes["destination_type"])
+    (value,), target = _inputs(node, inputs, 1), element(node.attributes["destination_type"])
     return _ended(builder, value, target) if node.type == "ConvertSaturation" else _as(builder, value, target)
 
 
@@ -330,7 +309,7 @@ def _attention(builder: Builder, node: Node, inputs: Sequence[Operand]) -> tuple
     if axes:
         heads = [builder.emit("Transpose", one, axes) for one in heads]
     heads = [heads[0], *(_repeated(builder, one, heads[0]) for one in heads[1:])]
-    mask, scale = _at(others, 0), _at(others, 1)
+    mask, scale = _inputs(node, others, 0, 2)
     if mask is not None and not _is_float(builder, mask):
         mask = _as(builder, mask, BOOLEAN)
     causal = "true" in (flags.get("is_causal"), flags.get("fuse_causal_attn"))
