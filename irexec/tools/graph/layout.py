@@ -1,8 +1,7 @@
 """Positions of boxes and lines: a layered layout of each frame, in pixels.
 
-Source: Sugiyama, Tagawa, Toda 1981. Each layer stands in a row below all that it reads (here), the order in a row
-reduces crossings (ordering.py), and coordinates keep lines straight (coordinates.py). Everything is linear in the
-number of layers.
+Source: Sugiyama, Tagawa, Toda 1981. Each layer stands in a row below all that it reads, the order in a row reduces
+crossings, and coordinates keep lines straight. Everything is linear in the number of layers.
 
 Each line takes a vertex in every row that it passes. The lines of an attention mask to every block, or of skips over a
 whole network, would be most of the vertices and move everything else aside. The longest lines are therefore not laid
@@ -14,9 +13,9 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise, starmap, zip_longest
 from typing import Any
 
 from irexec.ir.order import sort_by_producers
@@ -116,10 +115,9 @@ def reduce_crossings(part: Layered) -> None:
             _sort(part.order[k], part.before if i % 2 == 0 else part.after, position)
         for k in wide:
             _exchange(part.order[k], part, position)
-        found = part.crossings()
-        waited = 0 if found < best else waited + 1
-        if found < best:
-            best, order = found, [list(members) for members in part.order]
+        waited += 1
+        if (found := part.crossings()) < best:
+            best, order, waited = found, [list(members) for members in part.order], 0
     part.order = order
 
 
@@ -148,8 +146,8 @@ def _exchange(members: list[int], part: Layered, position: list[int]) -> None:
 
 GAP_X = 28.0
 """Pixels between two boxes."""
-_GAP_OF_LINE, _GAP_OF_LINES = 24.0, 14.0
-"""Pixels between a line and a box, and between two lines."""
+_GAPS = 14.0, 24.0, GAP_X
+"""Pixels between neighbours of which none, one or both are boxes: the others are lines."""
 _SWEEPS = 6
 
 
@@ -160,63 +158,32 @@ def assign(part: Layered, widths: Sequence[float]) -> list[float]:
         part: a graph, whose rows are in order.
         widths: of its boxes.
     """
-    space = _Space(part, widths)
+    halves = [width / 2 for width in widths] + [0.0] * (len(part.row_of) - part.boxes)
+
+    def between(v: int, w: int) -> float:
+        """The smallest distance of the centres of two neighbours."""
+        return halves[v] + halves[w] + _GAPS[(v < part.boxes) + (w < part.boxes)]
+
+    # The members of each row, and their positions in the narrowest row.
+    rows = [(members, list(accumulate(starmap(between, pairwise(members)), initial=0.0))) for members in part.order]
     chains = _chains(part)
-    weights = [0.0] * len(part.row_of)
-    for chain in chains:
-        for v in chain:
-            weights[v] = float(len(chain))
+    weights = {v: len(chain) for chain in chains for v in chain}
     above = {v: u for chain in chains for u, v in pairwise(chain)}
     below = {u: v for v, u in above.items()}
     centres = [0.0] * len(part.row_of)
-    for members in part.order:
-        for v, offset in zip(members, space.offsets(members), strict=True):
+    for members, offsets in rows:
+        for v, offset in zip(members, offsets, strict=True):
             centres[v] = offset
-    for k in range(_SWEEPS):
-        if k % 2:
-            _sweep(part.order, (part.before, part.after), above, weights, space, centres)
-        else:
-            _sweep(part.order[::-1], (part.after, part.before), below, weights, space, centres)
-    _straighten(part, space, centres, chains)
+    upwards, downwards = (rows[::-1], part.after, part.before, below), (rows, part.before, part.after, above)
+    for ordered, nearest, others, chained in (upwards, downwards) * (_SWEEPS // 2):
+        # Each vertex moves to the next of its chain, or to the mean of its neighbours in one row, else in the other.
+        for members, offsets in ordered:
+            near = [[chained[v]] if v in chained else nearest[v] or others[v] or [v] for v in members]
+            wanted = [(sum(centres[u] for u in us) / len(us), weights[v]) for v, us in zip(members, near, strict=True)]
+            for v, x in zip(members, _apart(wanted, offsets), strict=True):
+                centres[v] = x
+    _straighten(part, between, centres, chains)
     return centres
-
-
-def _sweep(
-    rows: Sequence[Sequence[int]], neighbours: tuple[Sequence[Sequence[int]], ...], chained: Mapping[int, int],
-    weights: Sequence[float], space: _Space, centres: list[float],
-) -> None:  # fmt: skip
-    """Move each vertex to the next of its chain, or to the mean of its neighbours in the row above, else below."""
-    for members in rows:
-        wanted = []
-        for v in members:
-            near = next((near for side in neighbours if (near := side[v])), [v])
-            near = [chained[v]] if v in chained else near
-            wanted.append((sum(centres[u] for u in near) / len(near), weights[v]))
-        for v, x in zip(members, _apart(wanted, space.offsets(members)), strict=True):
-            centres[v] = x
-
-
-class _Space:
-    """Distances between neighbours in a row."""
-
-    def __init__(self, part: Layered, widths: Sequence[float]) -> None:
-        self._boxes = part.boxes
-        self._halves = [width / 2 for width in widths]
-
-    def between(self, v: int, w: int) -> float:
-        """The smallest distance of the centres of two neighbours."""
-        if v >= self._boxes and w >= self._boxes:
-            return _GAP_OF_LINES
-        if v < self._boxes and w < self._boxes:
-            return self._halves[v] + self._halves[w] + GAP_X
-        return self._halves[min(v, w)] + _GAP_OF_LINE
-
-    def offsets(self, members: Sequence[int]) -> list[float]:
-        """The positions of a row whose members are as near to each other as possible."""
-        found = [0.0]
-        for v, w in pairwise(members):
-            found.append(found[-1] + self.between(v, w))
-        return found
 
 
 def _apart(wanted: Sequence[tuple[float, float]], offsets: Sequence[float]) -> list[float]:
@@ -275,7 +242,9 @@ def _main_lines(
     return found
 
 
-def _straighten(part: Layered, space: _Space, centres: list[float], chains: Sequence[Sequence[int]]) -> None:
+def _straighten(
+    part: Layered, between: Callable[[int, int], float], centres: list[float], chains: Sequence[Sequence[int]]
+) -> None:
     """Align the vertices of each chain exactly, in runs that are as long as the neighbours permit."""
     position = part.positions()
     for chain in chains:
@@ -284,8 +253,8 @@ def _straighten(part: Layered, space: _Space, centres: list[float], chains: Sequ
             low, high, count = float("-inf"), float("inf"), 0
             for v in rest:
                 row, k = part.order[part.row_of[v]], position[v]
-                left = centres[row[k - 1]] + space.between(row[k - 1], v) if k else low
-                right = centres[row[k + 1]] - space.between(v, row[k + 1]) if k + 1 < len(row) else high
+                left = centres[row[k - 1]] + between(row[k - 1], v) if k else low
+                right = centres[row[k + 1]] - between(v, row[k + 1]) if k + 1 < len(row) else high
                 if count and max(low, left) > min(high, right):
                     break
                 low, high, count = max(low, left), min(high, right), count + 1
@@ -333,40 +302,49 @@ def lay_out(frame: DrawnFrame, sizes: Sequence[Size]) -> FrameLayout:
         frame: any frame; frames in it are boxes as any other.
         sizes: width and height of each of its items.
     """
-    vertices = _Vertices(frame)
-    pairs = [
+    ends: list[tuple[Any, Any]] = [
         (
-            vertices.of[("in", link.tensor) if link.source is None else link.source],
-            vertices.of[("out", link.tensor) if link.target is None else link.target],
+            ("in", link.tensor) if link.source is None else link.source,
+            ("out", link.tensor) if link.target is None else link.target,
         )
         for link in frame.links
     ]
-    rows = _rows(len(vertices.of), pairs, vertices.first, vertices.last)
-    widths = [width for width, _ in sizes] + [0.0] * (len(vertices.of) - len(sizes))
+    # Items come first, then tensors that come from outside or go there.
+    vertices = {key: i for i, key in enumerate(dict.fromkeys([*frame.items, *(key for pair in ends for key in pair)]))}
+    ports = {key: i for key, i in vertices.items() if isinstance(key, tuple)}
+    first, last = ({tensor: i for (of, tensor), i in ports.items() if of == side} for side in ("in", "out"))
+    pairs = [(vertices[a], vertices[b]) for a, b in ends]
+    rows = _rows(len(vertices), pairs, first.values(), last.values())
     near = _near(pairs, rows)
     layered = Layered.of(rows, near)
     reduce_crossings(layered)
+    widths = [width for width, _ in sizes] + [0.0] * len(ports)
     centres = assign(layered, widths)
-    # The horizontal positions of each line in the rows that it passes.
-    routes = {pair: [centres[k] for k in chain] for pair, chain in zip(near, layered.chains, strict=True)}
-    return _in_pixels(vertices, sizes, rows, centres, [routes.get(pair) for pair in pairs], pairs)
+    # The leftmost box or line is at 0.
+    sides = [(x - width / 2, x + width / 2) for x, width in zip_longest(centres, widths, fillvalue=0.0)]
+    left = min((low for low, _ in sides), default=0.0)
+    across = [round(x - left, 1) for x in centres]
+    count, top = len(sizes), 1 if first else 0
+    tops = _tops(rows[:count], [height for _, height in sizes], top)
+    edges = [(upper, lower - GAP_Y) for upper, lower in pairwise(tops)]
+    routes = {
+        pair: tuple((across[v], y) for v in passed for y in edges[layered.row_of[v]])
+        for pair, passed in zip(near, layered.chains, strict=True)
+    }
+    boxes = []
+    for x, row, (_, height) in zip(across, rows, sizes, strict=False):
+        upper, lower = edges[row]
+        boxes.append((x, upper + (lower - upper - height) / 2))
+    return FrameLayout(
+        tuple(boxes), tuple(row - top for row in rows[:count]),
+        {tensor: across[i] for tensor, i in first.items()}, {tensor: across[i] for tensor, i in last.items()},
+        tuple(routes.get(pair) for pair in pairs),
+        max((high - left for _, high in sides), default=0.0),
+        max(0.0, tops[-1] - GAP_Y + (_END if last else 0.0)),
+    )  # fmt: skip
 
 
-class _Vertices:
-    """The vertices of a frame: its items, and the tensors that come from outside or go there."""
-
-    def __init__(self, frame: DrawnFrame) -> None:
-        self.of: dict[Any, int] = {item: i for i, item in enumerate(frame.items)}
-        self.first: list[int] = []
-        self.last: list[int] = []
-        for link in frame.links:
-            if link.source is None and ("in", link.tensor) not in self.of:
-                self.first.append(self.of.setdefault(("in", link.tensor), len(self.of)))
-            if link.target is None and ("out", link.tensor) not in self.of:
-                self.last.append(self.of.setdefault(("out", link.tensor), len(self.of)))
-
-
-def _rows(count: int, pairs: Sequence[tuple[int, int]], first: Sequence[int], last: Sequence[int]) -> list[int]:
+def _rows(count: int, pairs: Sequence[tuple[int, int]], first: Collection[int], last: Collection[int]) -> list[int]:
     """The row of each vertex: below its producers; a vertex without any stands right above its first reader."""
     before: list[set[int]] = [set() for _ in range(count)]
     after: dict[int, set[int]] = defaultdict(set)
@@ -376,14 +354,14 @@ def _rows(count: int, pairs: Sequence[tuple[int, int]], first: Sequence[int], la
             after[a].add(b)
     order, stuck = sort_by_producers(before)
     rows = [0] * count
-    fixed, top = set(first), 1 if first else 0
+    entries, exits, top = set(first), set(last), 1 if first else 0
     for i in [*order, *stuck]:
         # On a cycle, which a damaged model may have, producers without a row do not count.
-        rows[i] = 0 if i in fixed else max((rows[j] + 1 for j in before[i]), default=top)
+        rows[i] = 0 if i in entries else max((rows[j] + 1 for j in before[i]), default=top)
     for i in reversed(order):
-        if not before[i] and after[i] and i not in fixed:
-            rows[i] = max(rows[i], min(rows[j] for j in after[i]) - 1)
-    bottom = max((rows[i] for i in range(count) if i not in set(last)), default=0) + 1
+        if not before[i] and after[i] and i not in entries:
+            rows[i] = min(rows[j] for j in after[i]) - 1
+    bottom = max((row for i, row in enumerate(rows) if i not in exits), default=0) + 1
     for i in last:
         rows[i] = bottom
     return rows
@@ -402,36 +380,6 @@ def _near(pairs: Sequence[tuple[int, int]], rows: Sequence[int]) -> list[tuple[i
         if passed >= 0:
             found.append((a, b))
     return found
-
-
-def _in_pixels(
-    vertices: _Vertices, sizes: Sequence[Size], rows: Sequence[int], centres: Sequence[float],
-    routes: Sequence[Sequence[float] | None], pairs: Sequence[tuple[int, int]],
-) -> FrameLayout:  # fmt: skip
-    """The layout, moved so that its leftmost box or line is at 0, with rows as high as their highest box."""
-    count, top = len(sizes), 1 if vertices.first else 0
-    tops = _tops(rows[:count], [height for _, height in sizes], top)
-    sides = [(centres[i] - width / 2, centres[i] + width / 2) for i, (width, _) in enumerate(sizes)]
-    sides += [(x, x) for x in centres[count:]]
-    left = min((low for low, _ in sides), default=0.0)
-    ports: dict[str, dict[tuple[int, int], float]] = {"in": {}, "out": {}}
-    for key, i in vertices.of.items():
-        if isinstance(key, tuple):
-            ports[key[0]][key[1]] = round(centres[i] - left, 1)
-    bends: list[tuple[Point, ...] | None] = []
-    for (a, _), route in zip(pairs, routes, strict=True):
-        passed = [(round(x - left, 1), rows[a] + 1 + k) for k, x in enumerate(route or ())]
-        points = [(x, y) for x, row in passed for y in (tops[row], tops[row + 1] - GAP_Y)]
-        bends.append(None if route is None else tuple(points))
-    boxes = []
-    for i, (_, height) in enumerate(sizes):
-        space = tops[rows[i] + 1] - GAP_Y - tops[rows[i]]
-        boxes.append((round(centres[i] - left, 1), tops[rows[i]] + (space - height) / 2))
-    return FrameLayout(
-        tuple(boxes), tuple(row - top for row in rows[:count]), ports["in"], ports["out"], tuple(bends),
-        max((high - left for _, high in sides), default=0.0),
-        max(0.0, tops[-1] - GAP_Y + (_END if vertices.last else 0.0)),
-    )  # fmt: skip
 
 
 def _tops(rows: Sequence[int], heights: Sequence[float], top: int) -> list[float]:

@@ -121,29 +121,19 @@ class _Content:
             if is_open:
                 further.append((~item, x + left + PAD, y + top + PAD + HEAD))
         for link, bends in zip(self._frame.links, self.layout.bends, strict=True):
-            points = (self._start(link), *(bends or ()), self._stop(link))
+            points = (self._end(link, link.source, is_source=True), *(bends or ()), self._end(link, link.target))
             placed.lines.append(PlacedLine(tuple((x + a, y + b) for a, b in points), link, bends is None))
         return further
 
-    def _start(self, link: Link) -> Point:
-        if link.source is None:
-            return self.layout.entries[link.tensor], -PAD - HEAD
-        left, top, width, height = self._boxes[link.source]
-        return self._port(link, link.source, left + width / 2), top + height
-
-    def _stop(self, link: Link) -> Point:
-        if link.target is None:
-            return self.layout.exits[link.tensor], self.layout.height + PAD
-        left, top, width, _ = self._boxes[link.target]
-        return self._port(link, link.target, left + width / 2), top
-
-    def _port(self, link: Link, item: int, middle: float) -> float:
-        """The horizontal position of a line at an item; of the tensor's entry or exit for an open frame."""
+    def _end(self, link: Link, item: int | None, *, is_source: bool = False) -> Point:
+        """Where a line begins or ends: at the middle of a box, at the tensor's exit or entry of an open frame."""
+        layout, tensor = self.layout, link.tensor
+        if item is None:
+            return (layout.entries[tensor], -PAD - HEAD) if is_source else (layout.exits[tensor], layout.height + PAD)
+        left, top, width, height = self._boxes[item]
         inner = self._open.get(item)
-        ports: Mapping[tuple[int, int], float] = {}
-        if inner is not None:
-            ports = inner.exits if item == link.source else inner.entries
-        return self._boxes[item][0] + PAD + ports[link.tensor] if link.tensor in ports else middle
+        ports = {} if inner is None else inner.exits if is_source else inner.entries
+        return left + PAD + ports[tensor] if tensor in ports else left + width / 2, top + height if is_source else top
 
 
 _HIGH, _SHAPE = 1_600.0, 1.3
