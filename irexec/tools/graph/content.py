@@ -6,10 +6,12 @@ Reshape.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 
 from irexec.analysis.cost import NO_COMPUTATION, Cost, LayerCosts
@@ -51,6 +53,40 @@ class Content:
     edges: tuple[DrawnEdge, ...]
     owners: tuple[tuple[int, str] | None, ...]
 
+    @cached_property
+    def drawn_in(self) -> dict[int, int]:
+        """The layer that shows each constant, or layer that computes from constants alone, as one of its inputs.
+
+        It is the first reader that is not a constant. A constant without such a reader has a box of its own.
+        """
+        producers: list[set[int]] = [set() for _ in self.nodes]
+        for edge in self.edges:
+            producers[edge.target].add(edge.source)
+        order, _ = sort_by_producers(producers)
+        constant: set[int] = set()
+        for i in order:
+            node = self.nodes[i]
+            # A Result is not a constant.
+            computes = node.outputs and not node.bodies and node.type not in ("Result", "Assign", "ReadValue")
+            if node.constant is not None or (computes and producers[i] and producers[i] <= constant):
+                constant.add(i)
+        readers = adjacent((edge.source, edge.target) for edge in self.edges)
+        found: dict[int, int] = {}
+        for i in reversed(order):
+            into = [found.get(j, j) for j in readers.get(i, ()) if j not in constant or j in found]
+            if i in constant and into:
+                found[i] = min(into)
+        return found
+
+    @cached_property
+    def neighbours(self) -> tuple[Neighbours, Neighbours]:
+        """The layers before and after each layer with a box of its own, each once."""
+        edges = dict.fromkeys((edge.source, edge.target) for edge in self.edges if edge.source not in self.drawn_in)
+        return adjacent((b, a) for a, b in edges), adjacent(edges)
+
+
+Neighbours = Mapping[int, Sequence[int]]
+
 
 @collection_paused()
 def content_of(model: Graph, inference: Inference | None = None) -> Content:
@@ -88,40 +124,6 @@ def _cost(costs: LayerCosts, node: Node) -> Cost | None:
     except (IrexecError, ValueError, LookupError):
         # A damaged layer, which validate reports.
         return None
-
-
-def drawn_in(content: Content) -> dict[int, int]:
-    """The layer that shows each constant, or layer that computes from constants alone, as one of its inputs.
-
-    It is the first reader that is not a constant. A constant without such a reader has a box of its own.
-    """
-    producers: list[set[int]] = [set() for _ in content.nodes]
-    readers: dict[int, list[int]] = defaultdict(list)
-    for edge in content.edges:
-        producers[edge.target].add(edge.source)
-        readers[edge.source].append(edge.target)
-    order, _ = sort_by_producers(producers)
-    constant = _constants(content, producers, order)
-    found: dict[int, int] = {}
-    for i in reversed(order):
-        if i in constant:
-            into = [found.get(reader, reader) for reader in readers[i] if reader not in constant or reader in found]
-            if into:
-                found[i] = min(into)
-    return found
-
-
-def _constants(content: Content, producers: Sequence[Collection[int]], order: Iterable[int]) -> set[int]:
-    """Constants, and layers without bodies that read constants alone. A Result is not a constant."""
-    found: set[int] = set()
-    for i in order:
-        node = content.nodes[i]
-        computed = (
-            bool(producers[i]) and not node.bodies and node.outputs and all(source in found for source in producers[i])
-        )
-        if node.constant is not None or (computed and node.type not in ("Result", "Assign", "ReadValue")):
-            found.add(i)
-    return found
 
 
 def find_layer(content: Content, key: str) -> int:
@@ -164,32 +166,8 @@ def _names(content: Content) -> dict[str, int]:
     return found
 
 
-Neighbours = Mapping[int, Collection[int]]
-
-
-def neighbours(content: Content, into: Mapping[int, int]) -> tuple[Neighbours, Neighbours]:
-    """The layers before and after each layer with a box of its own.
-
-    Args:
-        into: the layer that represents each constant (irexec.tools.graph.content.drawn_in).
-    """
-    before: dict[int, dict[int, None]] = defaultdict(dict)
-    after: dict[int, dict[int, None]] = defaultdict(dict)
-    for edge in content.edges:
-        if edge.source not in into:
-            before[edge.target][edge.source] = None
-            after[edge.source][edge.target] = None
-    return before, after
-
-
 def select(
-    content: Content,
-    into: Mapping[int, int],
-    *,
-    around_keys: Sequence[str],
-    hops: int,
-    from_keys: Sequence[str],
-    to_keys: Sequence[str],
+    content: Content, *, around_keys: Sequence[str], hops: int, from_keys: Sequence[str], to_keys: Sequence[str]
 ) -> set[int] | None:
     """The layers to draw, among those with a box of their own; None for all.
 
@@ -200,16 +178,17 @@ def select(
     Raises:
         InputError: a layer does not exist, or no layer is left.
     """
-    if not (around_keys or from_keys or to_keys):
-        return None
-    before, after = neighbours(content, into)
+    before, after = content.neighbours
     chosen: list[set[int]] = []
-    if around_keys:
-        chosen.append(reached(_layers(content, into, around_keys), before, after, hops=hops))
-    if from_keys:
-        chosen.append(reached(_layers(content, into, from_keys), after))
-    if to_keys:
-        chosen.append(reached(_layers(content, into, to_keys), before))
+    for keys, directions, most in (
+        (around_keys, (before, after), hops), (from_keys, (after,), math.inf), (to_keys, (before,), math.inf),
+    ):  # fmt: skip
+        if keys:
+            # A constant that is drawn in a layer counts as that layer.
+            layers = [content.drawn_in.get(i, i) for i in (find_layer(content, key) for key in keys)]
+            chosen.append(reached(layers, *directions, hops=most))
+    if not chosen:
+        return None
     kept = set.intersection(*chosen)
     if not kept:
         if from_keys and to_keys and not around_keys:
@@ -218,12 +197,6 @@ def select(
             )
         raise InputError("no layer is near the one and between the others")
     return kept
-
-
-def _layers(content: Content, into: Mapping[int, int], keys: Sequence[str]) -> list[int]:
-    """The layers of the keys; a constant that is drawn in a layer counts as that layer."""
-    found = [find_layer(content, key) for key in keys]
-    return [into.get(i, i) for i in found]
 
 
 Scope = tuple[str, ...]
@@ -243,48 +216,31 @@ def set_apart(
         before: the producers of each layer, constants left out.
         order: the layers, each after its producers.
     """
-    members: dict[int, None] = {}
+    place = {i: k for k, i in enumerate(order)}
+    # The last position of a tensor whose shape each layer of shape arithmetic depends on.
+    newest: dict[int, int] = {}
     for i in order:
         producers = before.get(i, ())
-        if types[i] == "ShapeOf" or (types[i] not in _ENDS and producers and all(j in members for j in producers)):
-            members[i] = None
-    place = {i: k for k, i in enumerate(order)}
-    newest, oldest = _newest_before(members, before, place), _oldest_after(members, before, place)
+        if types[i] == "ShapeOf" or (types[i] not in _ENDS and producers and all(j in newest for j in producers)):
+            newest[i] = max((newest.get(j, place[j]) for j in producers), default=-1)
+    # The first position of another layer that depends on each.
+    oldest = dict.fromkeys(newest, math.inf)
+    for i in reversed(order):
+        for j in before.get(i, ()):
+            if j in oldest:
+                oldest[j] = min(oldest[j], oldest.get(i, place[i]))
     # The newest tensor whose shape a layer of the block reads is older than the oldest layer that reads a result of the
     # block.
     current: dict[Scope, tuple[int, float]] = {}
-    for i in sorted(members, key=lambda i: (newest[i], place[i])):
-        number, bound = current.get(scopes[i], (0, float("inf")))
+    for i in sorted(newest, key=lambda i: (newest[i], place[i])):
+        number, bound = current.get(scopes[i], (0, math.inf))
         if newest[i] >= bound:
-            number, bound = number + 1, float("inf")
+            number, bound = number + 1, math.inf
         current[scopes[i]] = number, min(bound, oldest[i])
         scopes[i] = (*scopes[i], f"{SHAPE_ARITHMETIC} {number}")
 
 
 _ENDS = ("Result", "Assign")
-
-
-def _newest_before(
-    members: Mapping[int, None], before: Mapping[int, Sequence[int]], place: Mapping[int, int]
-) -> dict[int, int]:
-    """The last position of a tensor whose shape each member depends on; ``members`` are in order."""
-    found: dict[int, int] = {}
-    for i in members:
-        found[i] = max((found[j] if j in members else place[j] for j in before.get(i, ())), default=-1)
-    return found
-
-
-def _oldest_after(
-    members: Mapping[int, None], before: Mapping[int, Sequence[int]], place: Mapping[int, int]
-) -> dict[int, float]:
-    """The first position of a layer outside of ``members`` that depends on each member."""
-    found = dict.fromkeys(members, float("inf"))
-    for i in reversed(list(place)):
-        at = found[i] if i in members else float(place[i])
-        for j in before.get(i, ()):
-            if j in found:
-                found[j] = min(found[j], at)
-    return found
 
 
 SHOWN = 60
@@ -313,23 +269,16 @@ class FrameBuilder:
         self._layers = layers
         self._frames: list[DrawnFrame] = []
         self._items: list[list[int]] = []
-        self._frame_of: dict[int, int] = {}
-        self._box: dict[int, int] = {}
         shown = [layer.index for layer in layers if layer.drawn_in is None]
         self._blocks = len(shown) > SHOWN if blocks is None else blocks
         self._edges = [
             edge for edge in edges if layers[edge.source].drawn_in is None and layers[edge.target].drawn_in is None
         ]
-        self._inside: dict[int, dict[str, list[int]]] = defaultdict(dict)
-        for i in shown:
-            if i in owners:
-                owner, body = owners[i]
-                self._inside[owner].setdefault(body, []).append(i)
-        self._graph_pairs: dict[tuple[int, str] | None, list[tuple[int, int]]] = defaultdict(list)
-        for edge in self._edges:
-            self._graph_pairs[owners.get(edge.source)].append((edge.source, edge.target))
-        self._owners = owners
-        self._fill(self._new("graph", "", None, None), [i for i in shown if i not in owners], None)
+        # By body, None for the outermost graph.
+        self._members = adjacent((owners.get(i), i) for i in shown)
+        self._pairs = adjacent((owners.get(edge.source), (edge.source, edge.target)) for edge in self._edges)
+        self._bodies = adjacent(body for body in self._members if body is not None)
+        self._fill(self._new("graph", "", None, None), None)
 
     def frames(self, *, bodies: bool) -> tuple[DrawnFrame, ...]:
         """The frames; those of bodies are unfolded if ``bodies``."""
@@ -347,15 +296,20 @@ class FrameBuilder:
             self._items[parent].append(~index)
         return index
 
-    def _fill(self, frame: int, members: list[int], body: tuple[int, str] | None) -> None:
+    def _fill(self, frame: int, body: tuple[int, str] | None) -> None:
         """Put the layers of a graph into a frame, in blocks; a layer with bodies becomes a frame of their content."""
-        waiting = [(frame, self._grouped(members, self._graph_pairs[body]))]
+        waiting = [(frame, self._grouped(self._members.get(body, []), self._pairs.get(body, [])))]
         while waiting:
             here, group = waiting.pop()
-            for inner in group.groups:
-                waiting.append((self._new("block", inner.name, here, None), inner))
+            waiting += [(self._new("block", inner.name, here, None), inner) for inner in group.groups]
             for i in sorted(group.layers):
-                self._add(here, i)
+                if i not in self._bodies:
+                    self._items[here].append(i)
+                    continue
+                outer = self._new("layer", self._layers[i].line.name, here, i)
+                is_single = len(self._bodies[i]) == 1
+                for name in self._bodies[i]:
+                    self._fill(outer if is_single else self._new("body", name, outer, None), (i, name))
 
     def _grouped(self, members: list[int], pairs: list[tuple[int, int]]) -> Group:
         if not self._blocks:
@@ -374,26 +328,15 @@ class FrameBuilder:
         group_cones(group, types, pairs, ordered)
         return group
 
-    def _add(self, frame: int, i: int) -> None:
-        bodies = self._inside.get(i)
-        self._frame_of[i] = frame
-        if not bodies:
-            self._items[frame].append(i)
-            self._box[i] = i
-            return
-        outer = self._new("layer", self._layers[i].line.name, frame, i)
-        self._box[i] = ~outer
-        for name, members in bodies.items():
-            inner = outer if len(bodies) == 1 else self._new("body", name, outer, None)
-            self._fill(inner, members, (i, name))
-
     def _links(self) -> list[dict[Link, None]]:
         """The lines of each frame: an edge between layers of different frames is a line in each frame on its way."""
         found: list[dict[Link, None]] = [{} for _ in self._frames]
+        box = {frame.layer: ~frame.index for frame in self._frames}
+        home = {item: k for k, items in enumerate(self._items) for item in items}
         for edge in self._edges:
             tensor = (edge.source, edge.output)
-            source, target = self._box[edge.source], self._box[edge.target]
-            up, down = (list(_path(self._frames, self._frame_of[i])) for i in (edge.source, edge.target))
+            source, target = (box.get(i, i) for i in (edge.source, edge.target))
+            up, down = (list(_path(self._frames, home[item])) for item in (source, target))
             common = next(frame for frame in up if frame in set(down))
             for frame in up[: up.index(common)]:
                 found[frame][Link(source, None, tensor)] = None

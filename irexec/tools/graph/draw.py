@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,13 +25,14 @@ from irexec.ir.process import collection_paused
 from irexec.messages import counted, silent
 from irexec.records import Record
 from irexec.runtime.profile import Profile
-from irexec.tools.graph.content import Content, FrameBuilder, content_of, drawn_in, neighbours, select
+from irexec.tools.graph.content import Content, FrameBuilder, content_of, select
 from irexec.tools.graph.drawing import FONTS, PNG_SIDE, Drawing, DrawnEdge, DrawnLayer, family_of
 from irexec.tools.graph.explorer import explorer_collection
+from irexec.tools.graph.names import adjacent
 from irexec.tools.graph.svg import graph_page, svg_and_size
 from irexec.tools.graph.text_formats import MAX_EDGES, MAX_TEXT, dot, mermaid
 from irexec.tools.images import Notify
-from irexec.tools.inspect.weights import weight_line
+from irexec.tools.inspect.weights import WeightLine, weight_line
 from irexec.tools.measure import ProfileOptions, profile
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.run.shapes import read_with_shapes, reshape
@@ -77,71 +78,62 @@ def draw(
     model = as_model(model)
     content = content_of(model, inference)
     with collection_paused():
-        into = drawn_in(content)
-    shown = select(content, into, around_keys=around, hops=hops, from_keys=from_, to_keys=to)
-    kept = _kept(content, into, shown)
+        shown = select(content, around_keys=around, hops=hops, from_keys=from_, to_keys=to)
+        kept = _kept(content, shown)
     index = {i: k for k, i in enumerate(kept)}
-    marks = _Marks(content, findings, profile)
-    layers = _layers(content, index, into, marks)
-    if statistics:
-        _add_statistics(content, index, layers, advance)
+    marked = _by_layer(content, findings)
+    times = {} if profile is None else _times(content, profile)
+    weights = dict(_statistics(content, kept, advance)) if statistics else {}
     owners = {
         index[i]: (index[owner[0]], owner[1])
         for i in kept
         if (owner := content.owners[i]) is not None and owner[0] in index
     }
     with collection_paused():
+        layers = _layers(content, index, marked, times, weights)
         edges = tuple(
             DrawnEdge(index[e.source], e.output, index[e.target], e.input)
             for e in content.edges
             if e.source in index and e.target in index
         )
         frames = FrameBuilder(layers, edges, owners, blocks=cluster).frames(bodies=bodies)
+    elsewhere = marked.pop(None, []) + [finding for i, own in marked.items() if i not in index for finding in own]
     return Drawing(
         name=model.name,
         layers=tuple(layers),
         edges=edges,
         frames=frames,
         total=len(content.nodes),
-        cut=_cut(content, into, index) if shown is not None else {},
-        findings=marks.elsewhere(set(kept)),
+        cut=_cut(content, index) if shown is not None else {},
+        findings=tuple(elsewhere),
         milliseconds=None if profile is None else profile.milliseconds,
     )
 
 
-def _kept(content: Content, into: Mapping[int, int], shown: set[int] | None) -> list[int]:
+def _kept(content: Content, shown: set[int] | None) -> list[int]:
     """The layers of the drawing: the chosen ones, the constants drawn in them, and everything in their bodies."""
     if shown is None:
         return list(range(len(content.nodes)))
     kept = set(shown)
     # Layers come before those of their bodies.
-    for i in range(len(content.nodes)):
-        owner = content.owners[i]
+    for i, owner in enumerate(content.owners):
         if owner is not None and owner[0] in kept:
             kept.add(i)
-    return sorted(kept | {i for i, host in into.items() if host in kept})
+    return sorted(kept | {i for i, host in content.drawn_in.items() if host in kept})
 
 
-class _Marks:
-    """Findings and times by layer."""
-
-    def __init__(self, content: Content, findings: Iterable[Finding], profile: Profile | None) -> None:
-        places: dict[tuple[Any, ...], int] = {}
-        for i, node in enumerate(content.nodes):
-            # A finding at a port has the line of the port.
-            for key in ((node.id, node.name, node.line), (node.id, node.name)):
-                places.setdefault(key, i)
-        self.findings: dict[int, list[Finding]] = defaultdict(list)
-        self._lost: list[Finding] = []
-        for finding in findings:
-            key = (-1 if finding.layer_id is None else finding.layer_id, finding.layer_name or "")
-            place = places.get((*key, finding.line), places.get(key))
-            (self._lost if place is None else self.findings[place]).append(finding)
-        self.times = {} if profile is None else _times(content, profile)
-
-    def elsewhere(self, kept: set[int]) -> tuple[Finding, ...]:
-        """Findings that belong to no drawn layer."""
-        return (*self._lost, *(finding for i, found in self.findings.items() if i not in kept for finding in found))
+def _by_layer(content: Content, findings: Iterable[Finding]) -> dict[int | None, list[Finding]]:
+    """The findings of each layer; under None those of no layer."""
+    places: dict[tuple[Any, ...], int] = {}
+    for i, node in enumerate(content.nodes):
+        # A finding at a port has the line of the port.
+        for key in ((node.id, node.name, node.line), (node.id, node.name)):
+            places.setdefault(key, i)
+    found: dict[int | None, list[Finding]] = defaultdict(list)
+    for one in findings:
+        key = (-1 if one.layer_id is None else one.layer_id, one.layer_name or "")
+        found[places.get((*key, one.line), places.get(key))].append(one)
+    return found
 
 
 def _times(content: Content, profile: Profile) -> dict[int, dict[str, Any]]:
@@ -162,14 +154,20 @@ def _times(content: Content, profile: Profile) -> dict[int, dict[str, Any]]:
     }
 
 
-@collection_paused()
-def _layers(content: Content, index: Mapping[int, int], into: Mapping[int, int], marks: _Marks) -> list[DrawnLayer]:
+def _layers(
+    content: Content, index: Mapping[int, int], findings: Mapping[int | None, Sequence[Finding]],
+    times: Mapping[int, dict[str, Any]], statistics: Mapping[int, WeightLine],
+) -> list[DrawnLayer]:  # fmt: skip
     """The layers of the drawing, in the order of ``index``."""
-    constants: dict[int, list[int]] = defaultdict(list)
-    for i, k in index.items():
-        if i in into and into[i] in index:
-            constants[into[i]].append(k)
-    reads = _constant_inputs(content, into)
+    into = content.drawn_in
+    constants = adjacent((into[i], k) for i, k in index.items() if i in into)
+    # The types and shapes of the constants that each layer with a box of its own reads.
+    reads = adjacent(
+        (edge.target, output)
+        for edge in content.edges
+        if edge.source in into and edge.target not in into
+        for output in content.lines[edge.source].outputs[edge.output : edge.output + 1]
+    )
     return [
         DrawnLayer(
             index=k,
@@ -179,46 +177,34 @@ def _layers(content: Content, index: Mapping[int, int], into: Mapping[int, int],
             drawn_in=index.get(into[i]) if i in into else None,
             constants=tuple(constants.get(i, ())),
             reads=tuple(reads.get(i, ())),
-            findings=tuple(marks.findings.get(i, ())),
-            **marks.times.get(i, {}),
+            statistics=statistics.get(i),
+            findings=tuple(findings.get(i, ())),
+            **times.get(i, {}),
         )
         for i, k in index.items()
     ]
 
 
-def _constant_inputs(content: Content, into: Mapping[int, int]) -> dict[int, list[str]]:
-    """The types and shapes of the constants that each layer with a box of its own reads."""
-    found: dict[int, list[str]] = defaultdict(list)
-    for edge in content.edges:
-        outputs = content.lines[edge.source].outputs
-        if edge.source in into and edge.target not in into and edge.output < len(outputs):
-            found[edge.target].append(outputs[edge.output])
-    return found
-
-
-def _add_statistics(
-    content: Content, index: Mapping[int, int], layers: list[DrawnLayer], advance: Callable[[int], None]
-) -> None:
-    """Add the statistics of the constants that can be read."""
-    for i, k in index.items():
+def _statistics(
+    content: Content, kept: Iterable[int], advance: Callable[[int], None]
+) -> Iterator[tuple[int, WeightLine]]:
+    """The statistics of the constants that can be read."""
+    for i in kept:
         node = content.nodes[i]
-        if node.constant is None or not node.constant.is_readable:
-            continue
-        # Faults of constants are findings of validation.
-        with suppress(ModelError):
-            layers[k] = replace(layers[k], statistics=weight_line(node, node.constant, advance))
+        if node.constant is not None and node.constant.is_readable:
+            # Faults of constants are findings of validation.
+            with suppress(ModelError):
+                yield i, weight_line(node, node.constant, advance)
 
 
-def _cut(
-    content: Content, into: Mapping[int, int], index: Mapping[int, int]
-) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
+def _cut(content: Content, index: Mapping[int, int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
     """Edges between drawn layers and layers outside of the drawing."""
-    before, after = neighbours(content, into)
 
     def names(i: int, direction: Mapping[int, Iterable[int]]) -> tuple[str, ...]:
         return tuple(content.nodes[j].name for j in direction.get(i, ()) if j not in index)
 
-    found = {k: (names(i, before), names(i, after)) for i, k in index.items() if i not in into}
+    before, after = content.neighbours
+    found = {k: (names(i, before), names(i, after)) for i, k in index.items() if i not in content.drawn_in}
     return {k: sides for k, sides in found.items() if any(sides)}
 
 

@@ -7,9 +7,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import TypeVar
 
 import numpy as np
 
+_A = TypeVar("_A")
+_B = TypeVar("_B")
 _SEPARATOR = re.compile(r"[/.]+")
 # Frameworks write it before every name.
 _LEADING = frozenset({"__module", ""})
@@ -46,10 +50,13 @@ class Group:
 
     def all_layers(self) -> Iterator[int]:
         """The layers in it and in its groups."""
+        return (i for group in self.walk() for i in group.layers)
+
+    def walk(self) -> Iterator[Group]:
+        """It and the groups in it, each before those that are in it by then."""
         waiting = [self]
         while waiting:
-            group = waiting.pop()
-            yield from group.layers
+            yield (group := waiting.pop())
             waiting += group.groups
 
     @property
@@ -81,7 +88,8 @@ def scopes(
         before: the producers of each layer.
         order: the layers, each after its producers except on cycles.
     """
-    groups = Counter(scope(name)[:depth] for name in names.values() for depth in range(1, len(scope(name)) + 1))
+    paths = {i: scope(name) for i, name in names.items()}
+    groups = Counter(path[:depth] for path in paths.values() for depth in range(1, len(path) + 1))
     after = adjacent((j, i) for i in names for j in before.get(i, ()))
 
     def shared(path: tuple[str, ...]) -> tuple[str, ...]:
@@ -89,45 +97,33 @@ def scopes(
             path = path[:-1]
         return path
 
-    scattered = _scattered(names, before, groups)
-    owned = {i: () if scope(name) in scattered else scope(name) for i, name in names.items()}
+    # Scopes without inner scopes whose layers are in several places: no edge leads from one place to another.
+    outer = {path[:-1] for path in groups}
+    first = [i for i, path in paths.items() if all(paths.get(j) != path for j in before.get(i, ()))]
+    places = Counter(paths[i] for i in first if paths[i] and paths[i] not in outer)
+    owned = {i: () if places[path] >= MINIMUM else path for i, path in paths.items()}
     found: dict[int, tuple[str, ...]] = {}
     for i in order:
         own = owned[i]
-        if scope(names[i]) in scattered and (arriving := [found[j] for j in before.get(i, ()) if found.get(j)]):
-            found[i] = _common(arriving)
+        arriving = [found[j] for j in before.get(i, ()) if j in found]
+        if own != paths[i] and any(arriving):
+            found[i] = _common([path for path in arriving if path])
             continue
         # "conv1" next to "conv1/WithoutBiases" is in the group "conv1".
         beside = (*own, _SEPARATOR.split(names[i][:_LONGEST])[-1])
         if groups[beside]:
             own = beside
-        if not own and (arriving := [shared(found[j]) for j in before.get(i, ()) if j in found]):
+        if not own and arriving:
             readers = [shared(owned[j]) for j in after.get(i, ())]
-            own = _common(readers if readers and all(readers) else arriving)
+            own = _common(readers if readers and all(readers) else [shared(path) for path in arriving])
         found[i] = own
     return found
 
 
-def _scattered(
-    names: Mapping[int, str], before: Mapping[int, Sequence[int]], groups: Mapping[tuple[str, ...], int]
-) -> set[tuple[str, ...]]:
-    """The scopes without inner scopes whose layers are in several places: no edge leads from one place to another."""
-    places: Counter[tuple[str, ...]] = Counter()
-    inner = {path[:-1] for path in groups}
-    for i, name in names.items():
-        own = scope(name)
-        if own and own not in inner and all(scope(names.get(j, "")) != own for j in before.get(i, ())):
-            places[own] += 1
-    return {path for path, count in places.items() if count >= MINIMUM}
-
-
 def _common(scopes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     """The longest common beginning of the scopes."""
-    first, last = min(scopes), max(scopes)
-    depth = 0
-    while depth < min(len(first), len(last)) and first[depth] == last[depth]:
-        depth += 1
-    return first[:depth]
+    ends = zip(min(scopes), max(scopes), strict=False)
+    return tuple(first for first, _ in takewhile(lambda parts: parts[0] == parts[1], ends))
 
 
 def group_by_scope(scopes: Mapping[int, tuple[str, ...]]) -> Group:
@@ -211,23 +207,16 @@ def group_repeated(group: Group, types: Mapping[int, str], pairs: Collection[tup
         types: of the layers.
         pairs: the edges between them.
     """
-    waiting = [group]
-    while waiting:
-        one = waiting.pop()
-        if one.is_shape_arithmetic:
-            continue
-        waiting += one.groups
-        # A repeated part may contain repetitions: blocks in the stages of a network, heads in its blocks.
-        waiting += _one_group(one, types, pairs)
+    # A repeated part may contain repetitions: blocks in the stages of a network, heads in its blocks.
+    for one in group.walk():
+        if not one.is_shape_arithmetic and len(one.layers) + len(one.groups) >= _ITEMS:
+            _one_group(one, types, pairs)
 
 
 Item = int | Group
 
 
-def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[int, int]]) -> list[Group]:
-    """The new groups."""
-    if len(group.layers) + len(group.groups) < _ITEMS:
-        return []
+def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[int, int]]) -> None:
     members: list[tuple[Item, list[int]]] = [(i, [i]) for i in group.layers]
     members += [(inner, sorted(inner.all_layers())) for inner in group.groups]
     members.sort(key=lambda member: member[1])
@@ -250,11 +239,9 @@ def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[i
             taken.update(inside)
             made.append(_block([members[k] for k in inside], types, f"{copy + 1} of {repetition.copies}"))
     rest = [members[k][0] for k in range(len(members)) if k not in taken]
-    if not made or (not rest and len(made) == 1):
-        return []
-    group.layers = [item for item in rest if isinstance(item, int)]
-    group.groups = [item for item in rest if isinstance(item, Group)] + made
-    return made
+    if made and (rest or len(made) > 1):
+        group.layers = [item for item in rest if isinstance(item, int)]
+        group.groups = [item for item in rest if isinstance(item, Group)] + made
 
 
 def _block(members: Sequence[tuple[Item, list[int]]], types: Mapping[int, str], which: str) -> Group:
@@ -336,16 +323,12 @@ def make_acyclic(group: Group, pairs: Pairs) -> None:
         group: the outermost group, with all layers.
         pairs: the edges between the layers; a cycle of layers stays.
     """
-    waiting = [(group, list(pairs))]
-    while waiting:
-        outer, inside = waiting.pop()
-        _one_level(outer, inside)
-        owner = {i: k for k, inner in enumerate(outer.groups) for i in inner.all_layers()}
-        per_group: list[list[tuple[int, int]]] = [[] for _ in outer.groups]
-        for a, b in inside:
-            if a in owner and owner.get(b) == owner[a]:
-                per_group[owner[a]].append((a, b))
-        waiting += zip(outer.groups, per_group, strict=True)
+    _one_level(group, pairs)
+    owner = {i: k for k, inner in enumerate(group.groups) for i in inner.all_layers()}
+    inside = adjacent((owner[a], (a, b)) for a, b in pairs if a in owner and owner[a] == owner.get(b))
+    # The recursion is as deep as groups are in each other.
+    for k, inner in enumerate(group.groups):
+        make_acyclic(inner, inside.get(k, []))
 
 
 def _one_level(outer: Group, pairs: Pairs) -> None:
@@ -353,10 +336,10 @@ def _one_level(outer: Group, pairs: Pairs) -> None:
         box = {i: ~k for k, inner in enumerate(outer.groups) for i in inner.all_layers()}
         between = {(box.get(a, a), box.get(b, b)) for a, b in pairs}
         cycles = strong_components({(a, b) for a, b in between if a != b})
-        wrong = [(members, groups) for members in cycles if (groups := [i for i in members if i < 0])]
+        wrong = [(members, [outer.groups[~i] for i in members if i < 0]) for members in cycles if min(members) < 0]
         if not wrong:
             break
-        for members, chosen in [(members, [outer.groups[~k] for k in groups]) for members, groups in wrong]:
+        for members, chosen in wrong:
             if len(chosen) == 1 and not chosen[0].is_shape_arithmetic:
                 taken = {i for i in members if i >= 0}
                 chosen[0].layers += sorted(taken)
@@ -366,13 +349,11 @@ def _one_level(outer: Group, pairs: Pairs) -> None:
             small = [chosen[k] for size, k in sizes if size <= _LITTLE * sizes[0][0]]
             if not any(_divided(outer, inner, members, box, pairs) for inner in small):
                 dissolve(outer, small[0])
-    alike: dict[str, list[Group]] = {}
-    for inner in sorted(outer.groups, key=lambda one: min(one.all_layers())):
-        alike.setdefault(inner.name, []).append(inner)
-    for name, parts in alike.items():
-        is_numbered = len(parts) == 1 or " … " in name or name == SHAPE_ARITHMETIC
-        for number, part in enumerate([] if is_numbered else parts, 1):
-            part.name = f"{name} … {number} of {len(parts)}"
+    in_order = sorted(outer.groups, key=lambda one: min(one.all_layers()))
+    for name, alike in adjacent((inner.name, inner) for inner in in_order).items():
+        if len(alike) > 1 and " … " not in name and name != SHAPE_ARITHMETIC:
+            for number, inner in enumerate(alike, 1):
+                inner.name = f"{name} … {number} of {len(alike)}"
 
 
 def _divided(outer: Group, inner: Group, members: Sequence[int], box: Mapping[int, int], pairs: Pairs) -> bool:
@@ -398,9 +379,9 @@ def _part(group: Group, kept: Collection[int]) -> Group:
     return Group(group.name, [i for i in group.layers if i in kept], [_part(inner, kept) for inner in group.groups])
 
 
-def adjacent(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
-    """The second vertices of the pairs, by the first ones."""
-    found: dict[int, list[int]] = {}
+def adjacent(pairs: Iterable[tuple[_A, _B]]) -> dict[_A, list[_B]]:
+    """The second members of the pairs, by the first ones."""
+    found: dict[_A, list[_B]] = {}
     for a, b in pairs:
         found.setdefault(a, []).append(b)
     return found
@@ -434,10 +415,7 @@ def group_cones(group: Group, types: Mapping[int, str], pairs: Pairs, order: Seq
     """
     after = adjacent(pairs)
     place = {i: k for k, i in enumerate(order)}
-    waiting = [group]
-    while waiting:
-        one = waiting.pop()
-        waiting += one.groups
+    for one in group.walk():
         if one.is_shape_arithmetic or len(one.layers) <= _MANY:
             continue
         root: dict[int, int] = {}
