@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from irexec.analysis.cost import Cost
@@ -19,18 +20,9 @@ from irexec.tools.inspect.summary import LayerLine
 from irexec.tools.inspect.weights import WeightLine
 
 
-@dataclass(frozen=True)
-class Family:
-    """A family of operations, drawn in one colour.
+class Colours(NamedTuple):
+    """The colours of a box on a light page and on a dark one, and what they stand for."""
 
-    Attributes:
-        name: short, for programs.
-        title: for people.
-        fill, stroke: colours on a light page.
-        dark_fill, dark_stroke: on a dark one.
-    """
-
-    name: str
     title: str
     fill: str
     stroke: str
@@ -39,65 +31,56 @@ class Family:
 
 
 FAMILIES = {
-    row[0]: Family(*row)
-    for row in (
-        ("input", "input, output, state", "#e3e6ea", "#56616e", "#343b44", "#a5b0bd"),
-        ("convolution", "convolution", "#d3e4fb", "#1f62b5", "#1b3557", "#79b1f5"),
-        ("product", "matrix product, attention", "#ded9fa", "#5644b8", "#302a5c", "#aa9cf3"),
-        ("recurrent", "recurrent cell", "#f3d6f2", "#94328f", "#4d2249", "#e08fdb"),
-        ("activation", "activation", "#fbdcd8", "#b5372a", "#552520", "#f29488"),
-        ("arithmetic", "element-wise arithmetic", "#fde8c9", "#996000", "#493414", "#e7b45c"),
-        ("normalization", "normalization", "#d4efd9", "#207a37", "#1c4127", "#74cc8b"),
-        ("pooling", "pooling, resizing", "#cdeeee", "#12747a", "#164044", "#66c9cf"),
-        ("movement", "reshaping, moving, gathering", "#eeeacb", "#766b10", "#3b3813", "#cdbf55"),
-        ("reduction", "reduction, sorting", "#e6dccf", "#76532a", "#40311f", "#cfa879"),
-        ("detection", "boxes, detection", "#fbd6e4", "#ad2561", "#52203a", "#f08cb6"),
-        ("quantization", "conversion, quantization", "#e2f0c4", "#567a06", "#333f14", "#aed25a"),
-        ("control", "control flow, bodies", "#d9d9d9", "#303030", "#3d3d3d", "#dddddd"),
-        ("constant", "constant", "#f4f4f4", "#7d7d7d", "#262626", "#9a9a9a"),
-        ("other", "other", "#f0f0f0", "#5f5f5f", "#2e2e2e", "#bababa"),
-    )
+    "input": Colours("input, output, state", "#e3e6ea", "#56616e", "#343b44", "#a5b0bd"),
+    "convolution": Colours("convolution", "#d3e4fb", "#1f62b5", "#1b3557", "#79b1f5"),
+    "product": Colours("matrix product, attention", "#ded9fa", "#5644b8", "#302a5c", "#aa9cf3"),
+    "recurrent": Colours("recurrent cell", "#f3d6f2", "#94328f", "#4d2249", "#e08fdb"),
+    "activation": Colours("activation", "#fbdcd8", "#b5372a", "#552520", "#f29488"),
+    "arithmetic": Colours("element-wise arithmetic", "#fde8c9", "#996000", "#493414", "#e7b45c"),
+    "normalization": Colours("normalization", "#d4efd9", "#207a37", "#1c4127", "#74cc8b"),
+    "pooling": Colours("pooling, resizing", "#cdeeee", "#12747a", "#164044", "#66c9cf"),
+    "movement": Colours("reshaping, moving, gathering", "#eeeacb", "#766b10", "#3b3813", "#cdbf55"),
+    "reduction": Colours("reduction, sorting", "#e6dccf", "#76532a", "#40311f", "#cfa879"),
+    "detection": Colours("boxes, detection", "#fbd6e4", "#ad2561", "#52203a", "#f08cb6"),
+    "quantization": Colours("conversion, quantization", "#e2f0c4", "#567a06", "#333f14", "#aed25a"),
+    "control": Colours("control flow, bodies", "#d9d9d9", "#303030", "#3d3d3d", "#dddddd"),
+    "constant": Colours("constant", "#f4f4f4", "#7d7d7d", "#262626", "#9a9a9a"),
+    "other": Colours("other", "#f0f0f0", "#5f5f5f", "#2e2e2e", "#bababa"),
 }
-"""The families by name, in the order of legends."""
+"""The families of operations by name, in the order of legends."""
 
-OF_FILES = {
-    file: family
-    for family, files in (
-        ("convolution", ("convolution",)),
-        ("product", ("linear_algebra",)),
-        ("recurrent", ("sequences",)),
-        ("activation", ("activation",)),
-        ("arithmetic", ("elementwise",)),
-        ("normalization", ("normalization",)),
-        ("pooling", ("resampling", "roi", "windows")),
-        ("movement", ("broadcasting", "gather", "movement", "shape", "slicing")),
-        ("reduction", ("sorting",)),
-        ("detection", ("detection_output", "detectron", "nms", "nms_multiclass", "prior_box", "proposals")),
-        ("quantization", ("conversion",)),
-        ("control", ("control",)),
-    )
-    for file in files
-}
+
+def _families(of: Mapping[str, str]) -> dict[str, str]:
+    """The family of each word."""
+    return {word: family for family, words in of.items() for word in words.split()}
+
+
+OF_FILES = _families({
+    "convolution": "convolution",
+    "product": "linear_algebra",
+    "recurrent": "sequences",
+    "activation": "activation",
+    "arithmetic": "elementwise",
+    "normalization": "normalization",
+    "pooling": "resampling roi windows",
+    "movement": "broadcasting gather movement shape slicing",
+    "reduction": "sorting",
+    "detection": "detection_output detectron nms nms_multiclass prior_box proposals",
+    "quantization": "conversion",
+    "control": "control",
+})  # fmt: skip
 """Families by the file that has the kernel; files with several families have the smaller ones in _OF_TYPES."""
-_OF_TYPES = {
-    type: family
-    for family, types in (
-        ("input", ("Parameter", "Result", "ReadValue", "Assign")),
-        ("constant", ("Constant",)),
-        ("activation", ("HSigmoid", "HSwish", "Mish", "ReLU", "Relu", "Sigmoid", "SoftPlus", "SoftSign", "Tanh")),
-        ("product", ("ScaledDotProductAttention",)),
-        ("reduction", (
-            "ReduceL1", "ReduceL2", "ReduceLogicalAnd", "ReduceLogicalOr", "ReduceMax", "ReduceMean", "ReduceMin",
-            "ReduceProd", "ReduceSum",
-        )),
-        ("movement", ("Range", "BatchToSpace", "Col2Im", "ExtractImagePatches", "SpaceToBatch")),
-        ("other", (
-            "BGRtoNV12", "I420toBGR", "I420toRGB", "NV12toBGR", "NV12toRGB", "RGBtoNV12", "CTCGreedyDecoder",
-            "CTCGreedyDecoderSeqLen", "CTCLoss", "ConvertPromoteTypes",
-        )),
-    )
-    for type in types
-}  # fmt: skip
+_OF_TYPES = _families({
+    "input": "Parameter Result ReadValue Assign",
+    "constant": "Constant",
+    "activation": "HSigmoid HSwish Mish ReLU Relu Sigmoid SoftPlus SoftSign Tanh",
+    "product": "ScaledDotProductAttention",
+    "reduction": "ReduceL1 ReduceL2 ReduceLogicalAnd ReduceLogicalOr ReduceMax ReduceMean ReduceMin ReduceProd "
+    "ReduceSum",
+    "movement": "Range BatchToSpace Col2Im ExtractImagePatches SpaceToBatch",
+    "other": "BGRtoNV12 I420toBGR I420toRGB NV12toBGR NV12toRGB RGBtoNV12 CTCGreedyDecoder CTCGreedyDecoderSeqLen "
+    "CTCLoss ConvertPromoteTypes",
+})  # fmt: skip
 
 
 @functools.lru_cache(maxsize=1024)
@@ -112,28 +95,25 @@ def family_of(type: str, version: str) -> str:
     return OF_FILES.get(file, "other")
 
 
-class Colours(NamedTuple):
-    """The colours of a box on a light page and on a dark one."""
-
-    fill: str
-    stroke: str
-    dark_fill: str
-    dark_stroke: str
-
-
 STATES = {
-    "differs": Colours("#fbd0ca", "#c62828", "#5e211c", "#ff8a80"),
-    "follows": Colours("#fde3c0", "#b26a00", "#4d3510", "#e9b45a"),
-    "unsure": Colours("#fdf6b8", "#857500", "#423c12", "#d8c84a"),
-    "added": Colours("#cfe6fb", "#1f63b5", "#16324f", "#86b6f2"),
-    "agrees": Colours("#d0edd4", "#2e7d32", "#1b3a1f", "#7fce86"),
-    "blind": Colours("#e4e0f6", "#6a5fb0", "#2d2947", "#a79df0"),
-    "unpaired": Colours("#f2f4f6", "#98a2ad", "#24292f", "#6b7683"),
+    "differs": ("#fbd0ca", "#c62828", "#5e211c", "#ff8a80"),
+    "follows": ("#fde3c0", "#b26a00", "#4d3510", "#e9b45a"),
+    "unsure": ("#fdf6b8", "#857500", "#423c12", "#d8c84a"),
+    "added": ("#cfe6fb", "#1f63b5", "#16324f", "#86b6f2"),
+    "agrees": ("#d0edd4", "#2e7d32", "#1b3a1f", "#7fce86"),
+    "blind": ("#e4e0f6", "#6a5fb0", "#2d2947", "#a79df0"),
+    "unpaired": ("#f2f4f6", "#98a2ad", "#24292f", "#6b7683"),
 }
-"""States of layers in a comparison; a block has the first of those of its layers."""
+"""The colours of states of layers in a comparison; a block has the first of those of its layers."""
 
 SEVERITIES = {"error": "#c62828", "warning": "#b26a00", "info": "#1f6fc0"}
 """Colours of severities, the worst first."""
+
+
+def first_of(order: Iterable[str], names: Collection[str | None]) -> str | None:
+    """The first name of an order that is among the names."""
+    return next((name for name in order if name in names), None)
+
 
 FrameKind = Literal["graph", "block", "layer", "body"]
 
@@ -286,13 +266,11 @@ class Drawing(Shown):
 
     def severity(self, layer: DrawnLayer) -> str | None:
         """The worst of these findings; None without findings."""
-        severities = {finding.severity for finding in self.findings_of(layer)}
-        return next((name for name in SEVERITIES if name in severities), None)
+        return first_of(SEVERITIES, {finding.severity for finding in self.findings_of(layer)})
 
     def state(self, layer: DrawnLayer) -> str:
         """The worst state of a layer and of the constants that are drawn in it; "" without a comparison."""
-        states = {self.layers[i].state for i in (layer.index, *layer.constants)}
-        return next((name for name in self.states if name in states), "")
+        return first_of(self.states, {self.layers[i].state for i in (layer.index, *layer.constants)}) or ""
 
     def tensor(self, layer: int, output: int) -> str:
         """The element type and shape of an output; "" where there is no such port."""
@@ -370,12 +348,13 @@ def fitted(text: str, size: float, space: float) -> str:
     text = visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]}{text[-_LONGEST // 2 :]}")
     if width(text, size) <= space:
         return text
-    part = 0 if "/" in text else 3
-    lo, hi = 0, len(text)
-    while lo < hi:
-        middle = (lo + hi + 1) // 2
-        lo, hi = (middle, hi) if width(_shortened(text, middle, part), size) <= space else (lo, middle - 1)
-    return _shortened(text, lo, part)
+
+    def shortened(count: int) -> str:
+        head = 0 if "/" in text else count // 3
+        return f"{text[:head]}…{text[len(text) - (count - head) :]}"
+
+    fit = bisect_right(range(len(text) + 1), space, key=lambda count: width(shortened(count), size))
+    return shortened(max(fit - 1, 0))
 
 
 def listed(texts: Sequence[str], size: float, space: float) -> str:
@@ -385,12 +364,6 @@ def listed(texts: Sequence[str], size: float, space: float) -> str:
         if width(text, size) <= space:
             return text
     return fitted(", ".join(texts[:1]), size, space)
-
-
-def _shortened(text: str, count: int, part: int) -> str:
-    """``count`` characters of a text: ``count // part`` from its beginning (none for 0), the others from its end."""
-    head = count // part if part else 0
-    return f"{text[:head]}…{text[len(text) - (count - head) :]}"
 
 
 FONTS = "Helvetica, Arial, Liberation Sans, DejaVu Sans, sans-serif"
@@ -416,19 +389,17 @@ class Box:
         title: the type of a layer, the name of a block.
         lines: smaller texts below the title.
         badge: a time, to the right of the title.
-        family: the family of operations, which determines the colours; "" for a block.
+        colour: the family of operations, or the state in a comparison; "" for a block without one.
         severity: severity of the worst finding; None without findings.
         share: share of the time of a run, 0 to 1; None unless measured.
-        state: the state in a comparison, which determines the colours in place of the family; "" without one.
     """
 
     title: str
     lines: tuple[str, ...]
     badge: str = ""
-    family: str = ""
+    colour: str = ""
     severity: str | None = None
     share: float | None = None
-    state: str = ""
 
     @property
     def height(self) -> float:
@@ -447,10 +418,13 @@ def layer_box(drawing: Drawing, layer: DrawnLayer) -> Box:
     lines = [fitted(layer.line.name, TEXT, _SPACE)]
     if layer.reads:
         lines.append(fitted(", ".join(layer.reads), TEXT, _SPACE))
-    return Box(
-        _title(layer.line.type, badge), tuple(lines), badge, layer.family, drawing.severity(layer), layer.share,
-        drawing.state(layer),
-    )  # fmt: skip
+    title, colour = _title(layer.line.type, badge), colour_of(drawing, layer)
+    return Box(title, tuple(lines), badge, colour, drawing.severity(layer), layer.share)
+
+
+def colour_of(drawing: Drawing, layer: DrawnLayer) -> str:
+    """The family of a layer, or its state in a comparison."""
+    return drawing.state(layer) if drawing.states else layer.family
 
 
 def frame_box(drawing: Drawing, frame: DrawnFrame) -> Box:
@@ -459,17 +433,16 @@ def frame_box(drawing: Drawing, frame: DrawnFrame) -> Box:
     folded = f"▸ {counted(len(inside), 'layer')}"
     if frame.layer is not None:
         owner = layer_box(drawing, drawing.layers[frame.layer])
-        lines = (*owner.lines[:1], f"{folded} inside")
-        return Box(owner.title, lines, owner.badge, "control", owner.severity, owner.share, owner.state)
+        colour = owner.colour if drawing.states else "control"
+        return replace(owner, lines=(*owner.lines[:1], f"{folded} inside"), colour=colour)
     times = [layer.milliseconds for layer in inside if layer.milliseconds is not None]
     badge = _milliseconds(sum(times)) if times else ""
     share = sum(layer.share or 0 for layer in inside) if times else None
     types = Counter(layer.line.type for layer in inside)
     frequent = listed([f"{type} ×{n}" if n > 1 else type for type, n in types.most_common(3)], TEXT, _SPACE)
-    severities, states = {drawing.severity(layer) for layer in inside}, {drawing.state(layer) for layer in inside}
-    severity = next((name for name in SEVERITIES if name in severities), None)
-    state = next((name for name in drawing.states if name in states), "")
-    return Box(_title(frame.name, badge), (folded, frequent), badge, "", severity, share, state)
+    severity = first_of(SEVERITIES, {drawing.severity(layer) for layer in inside})
+    state = first_of(drawing.states, {drawing.state(layer) for layer in inside})
+    return Box(_title(frame.name, badge), (folded, frequent), badge, state or "", severity, share)
 
 
 def frame_title(drawing: Drawing, frame: DrawnFrame) -> str:

@@ -11,14 +11,14 @@ unfolds some.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import chain
 from typing import Any
 
 from irexec.display import Content, Text, sections_of
-from irexec.display.hypertext import Html, data, element, joined, page
+from irexec.display.hypertext import Attribute, Html, Markup, data, element, joined, page
 from irexec.ir.findings import Finding
 from irexec.ir.process import collection_paused
 from irexec.messages import counted, cut, visible
@@ -31,9 +31,11 @@ from irexec.tools.graph.drawing import (
     TITLE,
     WIDTH,
     Box,
+    Colours,
     Drawing,
     DrawnFrame,
     DrawnLayer,
+    colour_of,
     fitted,
     width,
 )
@@ -91,15 +93,14 @@ def svg_and_size(drawing: Drawing, columns: int | None = None) -> tuple[str, tup
     name = drawing.name or "model"
     content: list[object] = [
         element("title", cut(name, _LONGEST_TITLE)),
-        element("rect", width=_n(across), height=_n(height), fill="#ffffff"),
+        _element("rect", width=across, height=height, fill="#ffffff"),
         element("g", [(Html("\n"), part) for part in _parts(drawing, placed)]),
         element("g", [(Html("\n"), _label(text, x, y)) for text, x, y in labels]),
         element("g", legend, transform=f"translate(0 {_n(placed.height)})"),
     ]
-    root = element(
-        "svg", content, xmlns="http://www.w3.org/2000/svg", width=_n(across), height=_n(height),
-        viewBox=f"0 0 {_n(across)} {_n(height)}",
-        font_family=FONTS, font_size=_n(TEXT), role="img",
+    root = _element(
+        "svg", content, xmlns="http://www.w3.org/2000/svg", width=across, height=height,
+        viewBox=f"0 0 {_n(across)} {_n(height)}", font_family=FONTS, font_size=TEXT, role="img",
     )  # fmt: skip
     return _valid(joined(Html('<?xml version="1.0" encoding="UTF-8"?>\n'), root, Html("\n"))), (across, height)
 
@@ -137,7 +138,7 @@ def _frame_title(one: PlacedBox, fill: str) -> Html:
 
 
 def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
-    colours = STATES.get(box.state) if drawing.states else FAMILIES.get(box.family)
+    colours = _palette(drawing).get(box.colour)
     fill, stroke = (colours.fill, colours.stroke) if colours else (_BLOCK_FILL, _BLOCK_STROKE)
     text = _tooltip(drawing.layers[one.item]) if one.item >= 0 else drawing.frames[~one.item].name
     parts = [element("title", cut(text, _LONGEST_TITLE)), _rectangle(one, fill, stroke)]
@@ -145,11 +146,9 @@ def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
         # Two more edges below the box show that it stands for several layers.
         parts.insert(1, _rectangle(one, fill, stroke, shift=3))
     if box.share:
-        width = _n(max(1, (one.width - 2) * box.share))
-        parts.append(
-            element("rect", x=_n(one.x + 1), y=_n(one.y + one.height - 4), width=width, height=3, fill="#d5482f")
-        )
-    parts.append(_text(box.title, one.x + 8, one.y + 14.5, "#15191e", font_size=_n(TITLE), font_weight="bold"))
+        width, y = max(1, (one.width - 2) * box.share), one.y + one.height - 4
+        parts.append(_element("rect", x=one.x + 1, y=y, width=width, height=3, fill="#d5482f"))
+    parts.append(_text(box.title, one.x + 8, one.y + 14.5, "#15191e", font_size=TITLE, font_weight="bold"))
     for i, line in enumerate(box.lines):
         parts.append(_text(line, one.x + 8, one.y + 28 + 13 * i, "#56606b" if i else "#2c343c"))
     right = one.x + one.width - 8 - (12 if box.severity else 0)
@@ -157,9 +156,14 @@ def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
         parts.append(_text(box.badge, right, one.y + 14, "#8f2714", text_anchor="end"))
     if box.severity:
         x, y, sign = one.x + one.width - 10, one.y + 10, "i" if box.severity == "info" else "!"
-        parts.append(element("circle", cx=_n(x), cy=_n(y), r=6.5, fill=SEVERITIES[box.severity]))
+        parts.append(_element("circle", cx=x, cy=y, r=6.5, fill=SEVERITIES[box.severity]))
         parts.append(_text(sign, x, y + 3.5, "#ffffff", text_anchor="middle", font_weight="bold"))
     return element("g", parts, opacity=0.6 if one.item < 0 and drawing.frames[~one.item].is_dimmed else None)
+
+
+def _palette(drawing: Drawing) -> Mapping[str, Colours]:
+    """The colours by family, or by state in a comparison."""
+    return {name: Colours(title, *STATES[name]) for name, title in drawing.states.items()} or FAMILIES
 
 
 def _cut_ends(drawing: Drawing, boxes: Iterable[PlacedBox]) -> Iterator[Html]:
@@ -176,17 +180,17 @@ def _cut_ends(drawing: Drawing, boxes: Iterable[PlacedBox]) -> Iterator[Html]:
 
 
 def _connector(one: Connector) -> Html:
-    circle = element("circle", cx=_n(one.x), cy=_n(one.y), r=8, fill="#ffffff", stroke=_LINE)
+    circle = _element("circle", cx=one.x, cy=one.y, r=8, fill="#ffffff", stroke=_LINE)
     return element("g", circle, _text(one.text, one.x, one.y + 3.3, _LABEL, text_anchor="middle"))
 
 
 def _rectangle(one: PlacedBox, fill: str, stroke: str, *, rx: int = 5, shift: int = 0) -> Html:
-    position = {"x": _n(one.x + shift), "y": _n(one.y + shift), "width": _n(one.width), "height": _n(one.height)}
-    return element("rect", **position, rx=rx, fill=fill, stroke=stroke)
+    x, y = one.x + shift, one.y + shift
+    return _element("rect", x=x, y=y, width=one.width, height=one.height, rx=rx, fill=fill, stroke=stroke)
 
 
 def _text(text: str, x: float, y: float, fill: str, **attributes: Any) -> Html:
-    return element("text", text, x=_n(x), y=_n(y), fill=fill, **attributes)
+    return _element("text", text, x=x, y=y, fill=fill, **attributes)
 
 
 def _tooltip(layer: DrawnLayer) -> str:
@@ -246,32 +250,31 @@ def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[tuple[str
 
 def _label(text: str, x: float, y: float) -> Html:
     """A text on a white ground, so that lines that it crosses do not make it unreadable."""
-    across = _n(width(text, _LABEL_SIZE) * 0.95)
-    ground = element("rect", x=_n(x - 1), y=_n(y - 8), width=across, height=10, fill="#ffffff", fill_opacity=0.75)
+    across = width(text, _LABEL_SIZE) * 0.95
+    ground = _element("rect", x=x - 1, y=y - 8, width=across, height=10, fill="#ffffff", fill_opacity="0.75")
     return joined(ground, _text(text, x, y, _LABEL, font_size=_LABEL_SIZE))
 
 
 def _legend(drawing: Drawing, space: float) -> tuple[list[Html], float]:
     """The colours in use, in lines of at most ``space`` pixels, and the height of all lines."""
     boxes = [layer for layer in drawing.layers if layer.drawn_in is None]
-    if drawing.states:
-        states = {drawing.state(layer) for layer in boxes}
-        rows = [
-            (title, STATES[name].fill, STATES[name].stroke) for name, title in drawing.states.items() if name in states
-        ]
-    else:
-        used = {layer.family for layer in boxes}
-        rows = [(one.title, one.fill, one.stroke) for one in FAMILIES.values() if one.name in used]
+    used = {colour_of(drawing, layer) for layer in boxes}
     parts: list[Html] = []
     x, y = 14.0, 14.0
-    for title, fill, stroke in rows:
-        needed = width(title, TEXT) + 30
+    for one in (colours for name, colours in _palette(drawing).items() if name in used):
+        needed = width(one.title, TEXT) + 30
         if x > 14 and x + needed > max(space, 200.0):
             x, y = 14.0, y + 18
-        parts.append(element("rect", x=_n(x), y=_n(y - 9), width=11, height=11, rx=2, fill=fill, stroke=stroke))
-        parts.append(_text(title, x + 16, y, _LABEL))
+        parts.append(_element("rect", x=x, y=y - 9, width=11, height=11, rx=2, fill=one.fill, stroke=one.stroke))
+        parts.append(_text(one.title, x + 16, y, _LABEL))
         x += needed
     return parts, y + 12 if parts else 0.0
+
+
+def _element(tag: str, *content: Markup, **attributes: Attribute) -> Html:
+    """An element whose floats have at most one digit after the point."""
+    written = {name: _n(value) if isinstance(value, float) else value for name, value in attributes.items()}
+    return element(tag, *content, **written)
 
 
 def _n(value: float) -> str:
@@ -390,7 +393,7 @@ def document(drawing: Drawing) -> dict[str, Any]:
     tensors: dict[tuple[int, int], int] = {}
     frames = [_frame(drawing, frame, tensors) for frame in drawing.frames]
     return {
-        "families": [[f.name, f.title, f.fill, f.stroke, f.dark_fill, f.dark_stroke] for f in FAMILIES.values()],
+        "families": [[name, *colours] for name, colours in FAMILIES.items()],
         "layers": [_layer(drawing, layer) for layer in drawing.layers],
         "frames": frames,
         "tensors": [[layer, output] for layer, output in tensors],

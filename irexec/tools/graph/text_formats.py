@@ -177,9 +177,9 @@ def mermaid(drawing: Drawing) -> str:
         label = f'|"{escaped(edge.label)}"|' if edge.label else ""
         lines.append(f"  {box_name(edge.source)} -->{label} {box_name(edge.target)}")
     used = {layer.family for layer in drawing.layers if layer.drawn_in is None}
-    for family in FAMILIES.values():
-        if family.name in used:
-            lines.append(f"  classDef {_class(family.name)} fill:{family.fill},stroke:{family.stroke},color:#15191e")
+    for name, family in FAMILIES.items():
+        if name in used:
+            lines.append(f"  classDef {_class(name)} fill:{family.fill},stroke:{family.stroke},color:#15191e")
     severities = {drawing.severity(layer) for layer in drawing.layers}
     if severities & {"error", "warning"}:
         lines.append("  classDef marked stroke:#c62828,stroke-width:3px")
