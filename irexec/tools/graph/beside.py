@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import re
 import textwrap
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +20,10 @@ from irexec.display.hypertext import Html, data, element, joined, page
 from irexec.io.writer import check_file
 from irexec.ir.graph import ModelGraph, Node
 from irexec.messages import cut, visible
-from irexec.tools.arrays.statistics import statistics
+from irexec.tools.arrays.statistics import Statistics, statistics
 from irexec.tools.graph.draw import GraphFile, draw, format_of, graph_file
-from irexec.tools.graph.drawing import FONTS, STATES, Drawing
+from irexec.tools.graph.drawing import FONTS, STATES, Drawing, first_of
+from irexec.tools.graph.names import adjacent
 from irexec.tools.graph.svg import graph_section, page_file, script, svg_and_size
 
 _BINS, _SIDE, _FIRST, _WORST = 32, 64, 6, 4
@@ -77,11 +77,11 @@ class Beside:
         return [self._marked(side, draw(model, cluster=None)) for side, (_, model) in enumerate(self.models)]
 
     def _marked(self, side: int, drawing: Drawing) -> Drawing:
-        rows = self.rows_of(side)
+        rows = adjacent((self.layer(row, side), row) for row in self.rows)
         layers = []
         for layer, node in zip(drawing.layers, self.models[side][1].walk(), strict=True):
             own = rows.get(node, ())
-            state = next((name for name in self.states if any(row.state == name for row in own)), "")
+            state = first_of(self.states, {row.state for row in own}) or ""
             ratios = [row.snr for row in own if row.snr is not None and row.state in ("differs", "follows")]
             badge = f"{round(min(ratios))} dB" if ratios and np.isfinite(min(ratios)) else ""
             layers.append(replace(layer, state=state, badge=badge))
@@ -95,14 +95,9 @@ class Beside:
             short = [label for label, _ in self.models]
         return [f"{'AB'[i]}: {label}" for i, label in enumerate(short)] if len(short) == 2 else short
 
-    def rows_of(self, side: int) -> dict[Node, list[PairedTensor]]:
-        """The rows by the layers of a side."""
-        found = defaultdict[Node, list[PairedTensor]](list)
-        for row in self.rows:
-            node = row.a if len(self.models) == 2 and side == 0 else row.b
-            if node is not None:
-                found[node].append(row)
-        return found
+    def layer(self, row: PairedTensor, side: int) -> Node | None:
+        """The layer of a row on a side."""
+        return row.a if len(self.models) == 2 and side == 0 else row.b
 
 
 def check_picture(path: str, read: Mapping[str, str]) -> None:
@@ -123,7 +118,9 @@ def write_picture(path: str, beside: Beside) -> GraphFile:
 
 def beside_page(beside: Beside) -> str:
     """A whole document, which needs no other file and no network."""
-    numbers = [{node: i for i, node in enumerate(model.walk())} for _, model in beside.models]
+    numbers: list[dict[Node | None, int]] = [
+        {node: i for i, node in enumerate(model.walk())} for _, model in beside.models
+    ]
     names = list(beside.states)
     document = {
         "states": [[title, *STATES[name]] for name, title in beside.states.items()],
@@ -177,14 +174,10 @@ def _head(beside: Beside) -> Html:
     )
 
 
-def _row(row: PairedTensor, numbers: Sequence[Mapping[Node, int]], names: Sequence[str]) -> dict[str, Any]:
-    def number(side: int, node: Node | None) -> int | None:
-        return None if node is None or side >= len(numbers) else numbers[side].get(node)
-
-    is_single = len(numbers) == 1
+def _row(row: PairedTensor, numbers: Sequence[Mapping[Node | None, int]], names: Sequence[str]) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "a": None if is_single else number(0, row.a),
-        "b": number(0 if is_single else 1, row.b),
+        "a": None if len(numbers) == 1 else numbers[0].get(row.a),
+        "b": numbers[-1].get(row.b),
         "s": names.index(row.state),
         "f": [[name, visible(cut(text, 600))] for name, text in row.facts],
     }
@@ -217,22 +210,18 @@ def tensors(
     if not pairs or any(array.dtype.kind not in "biuf" or not array.size for _, array in pairs):
         return None
     both = [np.asarray(array, np.float64) for _, array in pairs]
-    found: dict[str, Any] = {"labels": [label for label, _ in pairs], "stats": _stats([array for _, array in pairs])}
-    finite = [array[np.isfinite(array)] for array in both]
-    if any(array.size for array in finite):
-        low = min(float(array.min()) for array in finite if array.size)
-        high = max(float(array.max()) for array in finite if array.size)
-        with np.errstate(over="ignore"):
-            is_wide = np.isfinite(high - low) and high - low > np.finfo(np.float64).tiny * _BINS
-        if is_wide:
-            found["counts"] = [np.histogram(array, _BINS, (low, high))[0].tolist() for array in finite]
-            found["low"], found["high"] = f"{low:.6g}", f"{high:.6g}"
+    numbers = [statistics(array) for array in both]
+    found: dict[str, Any] = {"labels": [label for label, _ in pairs], "stats": _stats(both, numbers)}
+    low = min((one.min for one in numbers if one.min is not None), default=0.0)
+    high = max((one.max for one in numbers if one.max is not None), default=0.0)
+    if np.finfo(np.float64).tiny * _BINS < high - low < np.inf:
+        found["counts"] = [np.histogram(array, _BINS, (low, high))[0].tolist() for array in both]
+        found["low"], found["high"] = f"{low:.6g}", f"{high:.6g}"
     gap = None
     if len(both) == 2 and both[0].shape == both[1].shape:
         with np.errstate(invalid="ignore", over="ignore"):
-            gap = np.array(np.abs(both[0] - both[1]))
-        gap[(both[0] == both[1]) | (np.isnan(both[0]) & np.isnan(both[1]))] = 0.0
-        gap[np.isnan(gap)] = np.inf
+            gap = np.nan_to_num(np.abs(both[0] - both[1]), nan=np.inf, posinf=np.inf)
+        gap = np.where((both[0] == both[1]) | (np.isnan(both[0]) & np.isnan(both[1])), 0.0, gap)
         if is_drawn and gap.ndim >= 2 and min(gap.shape[-2:]) >= 4 and gap.any():
             found["image"] = _image(both, gap)
     if len({array.shape for array in both}) == 1:
@@ -240,8 +229,7 @@ def tensors(
     return found
 
 
-def _stats(arrays: Sequence[np.ndarray]) -> list[list[str]]:
-    numbers = [statistics(array) for array in arrays]
+def _stats(arrays: Sequence[np.ndarray], numbers: Sequence[Statistics]) -> list[list[str]]:
     rows = [["shape", *(str(list(array.shape)) for array in arrays)]]
     for name in ("min", "max", "mean", "std"):
         values = [getattr(one, name) for one in numbers]
@@ -288,14 +276,12 @@ def _image(both: Sequence[np.ndarray], gap: np.ndarray) -> dict[str, Any]:
 
 def _pooled(plane: np.ndarray, height: int, width: int, *, of_largest: bool = False) -> np.ndarray:
     """A plane in fewer pixels, each the mean or the largest of its elements."""
-    rows, columns = (np.arange(n) * size // n for n, size in ((height, plane.shape[0]), (width, plane.shape[1])))
-    if (height, width) == plane.shape:
-        return plane
+    rows, columns = (np.arange(n) * size // n for n, size in zip((height, width), plane.shape, strict=True))
+    reduced = np.maximum if of_largest else np.add
+    pooled: np.ndarray = reduced.reduceat(reduced.reduceat(plane, rows, axis=0), columns, axis=1)
     if of_largest:
-        return np.maximum.reduceat(np.maximum.reduceat(plane, rows, axis=0), columns, axis=1)
-    sums = np.add.reduceat(np.add.reduceat(plane, rows, axis=0), columns, axis=1)
-    sizes = np.diff([*rows, plane.shape[0]])[:, None] * np.diff([*columns, plane.shape[1]])[None, :]
-    return np.asarray(sums / sizes)
+        return pooled
+    return pooled / np.outer(np.diff(rows, append=plane.shape[0]), np.diff(columns, append=plane.shape[1]))
 
 
 def _bytes(array: np.ndarray, low: float, high: float) -> str:
@@ -338,15 +324,11 @@ def beside_svg(beside: Beside) -> str:
 
 def _around_first(beside: Beside, side: int, drawing: Drawing, model: ModelGraph) -> Drawing:
     """The layers around the first difference, if there are more than an image should have."""
-    row = None if beside.first is None else beside.rows[beside.first]
-    node = None if row is None else row.a if side == 0 and len(beside.models) == 2 else row.b
-    if node is None or drawing.boxes <= _SVG_BOXES:
-        return drawing
-    outer = next((one for one in model.nodes if one is node), None)
-    if outer is None:
+    node = None if beside.first is None else beside.layer(beside.rows[beside.first], side)
+    if node not in model.nodes or drawing.boxes <= _SVG_BOXES:
         return drawing
     marks = {(one.line.path, one.line.id, one.line.name): (one.state, one.badge) for one in drawing.layers}
-    part = draw(model, around=[outer.name], hops=_SVG_HOPS, cluster=False)
+    part = draw(model, around=[node.name], hops=_SVG_HOPS, cluster=False)
     marked = [(one, *marks[one.line.path, one.line.id, one.line.name]) for one in part.layers]
     layers = tuple(replace(one, state=state, badge=badge) for one, state, badge in marked)
     return replace(part, name=drawing.name, layers=layers, states=drawing.states)
