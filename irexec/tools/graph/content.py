@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
@@ -20,7 +20,7 @@ from irexec.errors import InputError, IrexecError
 from irexec.ir.graph import Graph, Node
 from irexec.ir.order import similar, sort_by_producers
 from irexec.ir.process import collection_paused
-from irexec.tools.graph.drawing import DrawnEdge, DrawnFrame, DrawnLayer, FrameKind, Link
+from irexec.tools.graph.drawing import DrawnEdge, DrawnFrame, DrawnLayer, FrameKind, Link, around
 from irexec.tools.graph.names import (
     SHAPE_ARITHMETIC,
     Group,
@@ -336,7 +336,7 @@ class FrameBuilder:
         for edge in self._edges:
             tensor = (edge.source, edge.output)
             source, target = (box.get(i, i) for i in (edge.source, edge.target))
-            up, down = (list(_path(self._frames, home[item])) for item in (source, target))
+            up, down = (list(around(self._frames, home[item])) for item in (source, target))
             common = next(frame for frame in up if frame in set(down))
             for frame in up[: up.index(common)]:
                 found[frame][Link(source, None, tensor)] = None
@@ -371,7 +371,7 @@ def _unfolded(frames: list[DrawnFrame], bodies: bool) -> tuple[DrawnFrame, ...]:
     count = len(frames[0].items)
     for group in largest:
         more = sum(len(frame.items) - 1 for frame in group)
-        is_in_sight = not any(folded[k] for k in _path(frames, group[0].parent or 0))
+        is_in_sight = not any(folded[k] for k in around(frames, group[0].parent or 0))
         dominates = any(2 * layers[frame.index] > layers[0] for frame in group)
         if is_in_sight and (dominates or count + more <= SHOWN):
             count += more
@@ -381,11 +381,3 @@ def _unfolded(frames: list[DrawnFrame], bodies: bool) -> tuple[DrawnFrame, ...]:
 
 
 _NUMBER = re.compile(r"\d+")
-
-
-def _path(frames: Sequence[DrawnFrame], index: int) -> Iterator[int]:
-    """A frame and those around it."""
-    here: int | None = index
-    while here is not None:
-        yield here
-        here = frames[here].parent

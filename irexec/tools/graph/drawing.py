@@ -211,6 +211,14 @@ class DrawnFrame:
         return self.kind == "block" and self.name == SHAPE_ARITHMETIC
 
 
+def around(frames: Sequence[DrawnFrame], index: int) -> Iterator[int]:
+    """A frame and those around it, the innermost first."""
+    here: int | None = index
+    while here is not None:
+        yield here
+        here = frames[here].parent
+
+
 @dataclass(frozen=True, repr=False)
 class Drawing(Shown):
     """A graph, ready to be laid out and written.

@@ -35,6 +35,7 @@ from irexec.tools.graph.drawing import (
     Drawing,
     DrawnFrame,
     DrawnLayer,
+    around,
     colour_of,
     fitted,
     width,
@@ -55,7 +56,7 @@ from irexec.tools.graph.placing import (
 from irexec.tools.inspect.weights import WeightLine
 
 _BLOCK_FILL, _BLOCK_STROKE, _LINE, _FAR, _LABEL = "#ffffff", "#6b7683", "#7c8792", "#c3cad1", "#4c5661"
-_FRAME_FILLS = ("#f5f7f9", "#fdfdfe")
+_FRAME_FILLS = ("#fdfdfe", "#f5f7f9")
 _LABEL_SIZE, _LONGEST_LABEL = 9.5, 190.0
 _LONGEST_TITLE = 400
 _MAX_BOXES = 500
@@ -124,11 +125,7 @@ def _parts(drawing: Drawing, placed: Placed) -> Iterator[Html]:
 
 def _fill(drawing: Drawing, one: PlacedBox) -> str:
     """The colour of a frame: frames within each other alternate."""
-    frame = drawing.frames[~one.item]
-    depth = 0
-    while frame.parent is not None:
-        frame, depth = drawing.frames[frame.parent], depth + 1
-    return _FRAME_FILLS[depth % 2]
+    return _FRAME_FILLS[len(list(around(drawing.frames, ~one.item))) % 2]
 
 
 def _frame_title(one: PlacedBox, fill: str) -> Html:
@@ -390,28 +387,24 @@ def page_file(name: str) -> Html:
 
 def document(drawing: Drawing) -> dict[str, Any]:
     """The data of the script; irexec/tools/graph/graph.js explains the short keys."""
-    tensors: dict[tuple[int, int], int] = {}
-    frames = [_frame(drawing, frame, tensors) for frame in drawing.frames]
+    tensors = dict.fromkeys(link.tensor for frame in drawing.frames for link in frame.links)
+    numbers = {tensor: i for i, tensor in enumerate(tensors)}
     return {
         "families": [[name, *colours] for name, colours in FAMILIES.items()],
         "layers": [_layer(drawing, layer) for layer in drawing.layers],
-        "frames": frames,
-        "tensors": [[layer, output] for layer, output in tensors],
+        "frames": [_frame(drawing, frame, numbers) for frame in drawing.frames],
+        "tensors": list(tensors),
         "findings": [_finding(finding) for finding in drawing.findings],
-        "edges": [[edge.source, edge.output, edge.target, edge.input] for edge in drawing.edges],
+        "edges": [(edge.source, edge.output, edge.target, edge.input) for edge in drawing.edges],
         "states": [[title, *STATES[name]] for name, title in drawing.states.items()],
     }
 
 
-def _frame(drawing: Drawing, frame: DrawnFrame, tensors: dict[tuple[int, int], int]) -> dict[str, Any]:
+def _frame(drawing: Drawing, frame: DrawnFrame, numbers: Mapping[tuple[int, int], int]) -> dict[str, Any]:
     sizes = [folded_size(drawing, item) for item in frame.items]
     layout = lay_out(frame, sizes)
-
-    def number(tensor: tuple[int, int]) -> int:
-        return tensors.setdefault(tensor, len(tensors))
-
     links = [
-        [link.source, link.target, number(link.tensor), None if bends is None else list(chain.from_iterable(bends))]
+        (link.source, link.target, numbers[link.tensor], None if bends is None else list(chain.from_iterable(bends)))
         for link, bends in zip(frame.links, layout.bends, strict=True)
     ]
     return {
@@ -421,12 +414,12 @@ def _frame(drawing: Drawing, frame: DrawnFrame, tensors: dict[tuple[int, int], i
         "layer": frame.layer,
         "folded": frame.folded,
         "dimmed": frame.is_dimmed,
-        "items": list(frame.items),
-        "positions": [[x, y, height] for (x, y), (_, height) in zip(layout.centres, sizes, strict=True)],
-        "rows": list(layout.rows),
+        "items": frame.items,
+        "positions": [(x, y, height) for (x, y), (_, height) in zip(layout.centres, sizes, strict=True)],
+        "rows": layout.rows,
         "links": links,
-        "entries": [[number(tensor), x] for tensor, x in layout.entries.items()],
-        "exits": [[number(tensor), x] for tensor, x in layout.exits.items()],
+        "entries": [(numbers[tensor], x) for tensor, x in layout.entries.items()],
+        "exits": [(numbers[tensor], x) for tensor, x in layout.exits.items()],
         "width": layout.width,
         "height": layout.height,
     }

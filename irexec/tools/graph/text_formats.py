@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from irexec.messages import counted, cut, visible
-from irexec.tools.graph.drawing import FAMILIES, SEVERITIES, Drawing, DrawnFrame, DrawnLayer
+from irexec.tools.graph.drawing import FAMILIES, SEVERITIES, Drawing, DrawnFrame
 
 _LONGEST = 60
 
@@ -60,16 +60,14 @@ def label_lines(drawing: Drawing, item: int) -> list[str]:
         frame = drawing.frames[~item]
         return [frame_label(drawing, frame), counted(sum(1 for _ in drawing.inside(frame)), "layer")]
     layer = drawing.layers[item]
-    reads = [_short(", ".join(layer.reads))] if layer.reads else []
-    return [_short(layer.line.type), _short(layer.line.name), *reads, *_marks(drawing, layer)]
-
-
-def _marks(drawing: Drawing, layer: DrawnLayer) -> Iterator[str]:
+    lines = [_short(layer.line.type), _short(layer.line.name)]
+    if layer.reads:
+        lines.append(_short(", ".join(layer.reads)))
     if layer.milliseconds is not None:
-        yield f"{layer.milliseconds:.3g} ms" + ("" if layer.share is None else f" ({layer.share:.0%})")
-    found = drawing.findings_of(layer)
-    if found:
-        yield ", ".join(dict.fromkeys(f"{finding.severity} {finding.code}" for finding in found))
+        lines.append(f"{layer.milliseconds:.3g} ms" + ("" if layer.share is None else f" ({layer.share:.0%})"))
+    if found := drawing.findings_of(layer):
+        lines.append(", ".join(dict.fromkeys(f"{finding.severity} {finding.code}" for finding in found)))
+    return lines
 
 
 def frame_label(drawing: Drawing, frame: DrawnFrame) -> str:
@@ -116,18 +114,18 @@ def nested_lines(
 
 def dot(drawing: Drawing) -> str:
     """The text of a .dot file."""
+
+    def begin(frame: DrawnFrame) -> tuple[str, str]:
+        style = 'style="rounded,filled"; color="#a9b3bd"; fillcolor="#f5f7f9";'
+        return f"subgraph cluster_{frame.index} {{", f"label={_quoted(frame_label(drawing, frame))}; {style}"
+
     lines = [f"digraph {_quoted(drawing.name)} {{", '  graph [fontname="Helvetica", newrank=true];']
     lines.append('  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=11, height=0.3];')
     lines.append('  edge [color="#7c8792", fontname="Helvetica", fontsize=9, arrowsize=0.6];')
-    lines += nested_lines(drawing, partial(_node, drawing), partial(_begin, drawing), "}")
+    lines += nested_lines(drawing, partial(_node, drawing), begin, "}")
     for edge in flat_edges(drawing):
         lines.append(f"  {box_name(edge.source)} -> {box_name(edge.target)} [label={_quoted(edge.label)}];")
     return "\n".join([*lines, "}", ""])
-
-
-def _begin(drawing: Drawing, frame: DrawnFrame) -> tuple[str, str]:
-    style = 'style="rounded,filled"; color="#a9b3bd"; fillcolor="#f5f7f9";'
-    return f"subgraph cluster_{frame.index} {{", f"label={_quoted(frame_label(drawing, frame))}; {style}"
 
 
 def _node(drawing: Drawing, item: int) -> str:
@@ -150,10 +148,7 @@ def _node(drawing: Drawing, item: int) -> str:
 
 
 def _escaped(text: str) -> str:
-    return "".join(_ESCAPES.get(letter, letter) for letter in text if letter >= " ")
-
-
-_ESCAPES = {"\\": "\\\\", '"': '\\"'}
+    return "".join(letter for letter in text if letter >= " ").replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _quoted(text: str) -> str:
@@ -179,7 +174,7 @@ def mermaid(drawing: Drawing) -> str:
     used = {layer.family for layer in drawing.layers if layer.drawn_in is None}
     for name, family in FAMILIES.items():
         if name in used:
-            lines.append(f"  classDef {_class(name)} fill:{family.fill},stroke:{family.stroke},color:#15191e")
+            lines.append(f"  classDef is_{name} fill:{family.fill},stroke:{family.stroke},color:#15191e")
     severities = {drawing.severity(layer) for layer in drawing.layers}
     if severities & {"error", "warning"}:
         lines.append("  classDef marked stroke:#c62828,stroke-width:3px")
@@ -192,13 +187,7 @@ def _mermaid_node(drawing: Drawing, item: int) -> str:
         return f'{box_name(item)}[["{label}"]]'
     layer = drawing.layers[item]
     marked = drawing.severity(layer) in ("error", "warning")
-    return f'{box_name(item)}["{label}"]:::{_class(layer.family)}' + (
-        f"\n  class {box_name(item)} marked" if marked else ""
-    )
-
-
-def _class(family: str) -> str:
-    return f"is_{family}"
+    return f'{box_name(item)}["{label}"]:::is_{layer.family}' + (f"\n  class {box_name(item)} marked" if marked else "")
 
 
 def escaped(text: str) -> str:
