@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from irexec.errors import InputError
 from irexec.ir.graph import Graph, Node, Value
@@ -41,6 +41,19 @@ def sort_by_producers(producers: Sequence[Collection[int]]) -> tuple[list[int], 
             if waiting[consumer] == 0:
                 order.append(consumer)
     return order, [i for i, count in enumerate(waiting) if count > 0]
+
+
+def walk_with_paths(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
+    """Every layer in the order of ``Graph.walk``, with the names of the bodies that it is in, each followed by a slash.
+
+    Args:
+        graph: a model, or a body.
+        path: of the graph.
+    """
+    for node in graph.nodes:
+        yield path, node
+        for name, body in node.bodies.items():
+            yield from walk_with_paths(body.graph, f"{path}{node.name}/{name}/")
 
 
 def ancestors(nodes: Iterable[Node]) -> set[Node]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from irexec.analysis.matching import match_graphs
-from irexec.ir.graph import Graph, ModelGraph, Node
+from irexec.ir.graph import ModelGraph, Node
+from irexec.ir.order import walk_with_paths
 from irexec.tools.diff.result import Change, Diff, LayerDiff, LayerRef
 from irexec.tools.graph.beside import Beside, PairedTensor
 
@@ -34,39 +35,28 @@ def picture(a: ModelGraph, b: ModelGraph, found: Diff) -> Beside:
 
 def _rows(a: ModelGraph, b: ModelGraph, found: Diff) -> Iterator[PairedTensor]:
     """Every pair of layers and every layer of one model alone, in the order of the diff and then of the graphs."""
-    of_a = {one.a: one for one in found.layers if one.a is not None}
-    of_b = {one.b: one for one in found.layers if one.b is not None}
+    of_a: dict[LayerRef | None, LayerDiff] = {one.a: one for one in found.layers if one.a is not None}
+    of_b: dict[LayerRef | None, LayerDiff] = {one.b: one for one in found.layers if one.b is not None}
     following = {one.layer: one for one in found.following}
-    paths_b = {node: path for path, node in _walk(b, "")}
+    paths_b = {node: path for path, node in walk_with_paths(b)}
     for path, matching in match_graphs(a, b).walk():
-        for pair in matching.pairs:
-            mine, theirs = LayerRef.of(pair.a, path), LayerRef.of(pair.b, paths_b[pair.b])
-            change = of_a.get(mine) or of_b.get(theirs)
-            follower = following.get(mine)
+        pairs: list[tuple[Node | None, Node | None]] = [(pair.a, pair.b) for pair in matching.pairs]
+        pairs += [(node, None) for node in matching.only_a]
+        pairs += [(None, node) for node in matching.only_b]
+        for mine, theirs in pairs:
+            ref_a = None if mine is None else LayerRef.of(mine, path)
+            ref_b = None if theirs is None else LayerRef.of(theirs, paths_b[theirs])
+            change = of_a.get(ref_a) or of_b.get(ref_b)
             if change is not None:
-                yield PairedTensor(pair.a, pair.b, _STATE[change.status], _facts(change))
-            elif follower is not None:
-                yield PairedTensor(pair.a, pair.b, "follows", (_fact(follower.change),))
+                state = "added" if mine is None or theirs is None else _STATE[change.status]
+                yield PairedTensor(mine, theirs, state, _facts(change))
+            elif ref_a in following and theirs is not None:
+                yield PairedTensor(mine, theirs, "follows", (_fact(following[ref_a].change),))
             else:
-                yield PairedTensor(pair.a, pair.b, "agrees")
-        for node in matching.only_a:
-            change = of_a.get(LayerRef.of(node, path))
-            yield PairedTensor(node, None, "added" if change else "agrees", _facts(change))
-        for node in matching.only_b:
-            change = of_b.get(LayerRef.of(node, paths_b[node]))
-            yield PairedTensor(None, node, "added" if change else "agrees", _facts(change))
+                yield PairedTensor(mine, theirs, "agrees")
 
 
-def _walk(graph: Graph, path: str) -> Iterator[tuple[str, Node]]:
-    for node in graph.nodes:
-        yield path, node
-        for name, body in node.bodies.items():
-            yield from _walk(body.graph, f"{path}{node.name}/{name}/")
-
-
-def _facts(change: LayerDiff | None) -> tuple[tuple[str, str], ...]:
-    if change is None:
-        return ()
+def _facts(change: LayerDiff) -> tuple[tuple[str, str], ...]:
     facts = [_fact(one) for one in change.changes]
     facts += [(name, text) for name, text in change.attributes.items()]
     facts += [("input", text) for text in change.inputs] + [("output", text) for text in change.outputs]

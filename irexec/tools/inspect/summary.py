@@ -18,6 +18,7 @@ from irexec.display import Column, Content, Guided, Section, Table, Text, sectio
 from irexec.errors import InputError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.order import walk_with_paths
 from irexec.ir.process import collection_paused
 from irexec.messages import amount, counted
 from irexec.records import Record, Records, Report
@@ -218,7 +219,7 @@ def layer_lines(model: Graph, facts: Mapping[Value, Fact]) -> list[LayerLine]:
             attributes=dict(node.attributes),
             line=node.line,
         )
-        for path, node in _nodes(model, "")
+        for path, node in walk_with_paths(model)
     ]
 
 
@@ -227,17 +228,10 @@ def edges(model: Graph) -> Records[EdgeRow]:
     """Every edge; edges of a body come after the edges of its layer."""
     return Records(
         EdgeRow(path, port.source.node.id, port.source.port_id, node.id, node.input_id(index))
-        for path, node in _nodes(model, "")
+        for path, node in walk_with_paths(model)
         for index, port in enumerate(node.ports)
         if port.source is not None
     )
-
-
-def _nodes(graph: Graph, path: str) -> Iterator[tuple[str, Node]]:
-    for node in graph.nodes:
-        yield path, node
-        for name, body in node.bodies.items():
-            yield from _nodes(body.graph, f"{path}{node.name}/{name}/")
 
 
 _SEPARATORS = re.compile(r"([/.]+)")

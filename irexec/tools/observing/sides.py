@@ -23,7 +23,7 @@ from irexec.io.reading import read_json
 from irexec.ir.dims import PartialShape, Size, high, low
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value, graphs
-from irexec.ir.order import topological
+from irexec.ir.order import topological, walk_with_paths
 from irexec.runtime.inputs import channel_orders
 from irexec.tools.arrays.files import ArrayFile, open_arrays
 from irexec.tools.run.input_sources import GivenInputs
@@ -66,7 +66,7 @@ class ModelSide:
     @functools.cached_property
     def paths(self) -> dict[Node, str]:
         """Path of the bodies around each layer, layers of bodies included."""
-        return _paths(self.model, "")
+        return {node: path for path, node in walk_with_paths(self.model)}
 
     @functools.cached_property
     def constant(self) -> set[Node]:
@@ -257,14 +257,6 @@ def _positions(order: Sequence[Node]) -> dict[Node, int]:
     for node in order:
         for body in node.bodies.values():
             found |= _positions(ordered(body.graph))
-    return found
-
-
-def _paths(graph: Graph, path: str) -> dict[Node, str]:
-    found = dict.fromkeys(graph.nodes, path)
-    for node in graph.nodes:
-        for name, body in node.bodies.items():
-            found |= _paths(body.graph, f"{path}{node.name}/{name}/")
     return found
 
 
