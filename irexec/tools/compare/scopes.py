@@ -17,12 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from irexec.io.payload import module_of
-from irexec.ir.dims import may_equal
+from irexec.ir.dims import admits
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
+from irexec.tools.graph.names import adjacent
 from irexec.tools.observing.sides import ModelSide
 
-_KEY = re.compile(r"module:(?P<scope>[^#]*)(?P<call>#\d+)\[\d+\]")
+_KEY = re.compile(r"module:(?P<call>(?P<scope>[^#]*)#\d+)\[\d+\]")
 _INPUT = re.compile(r"input:(?P<name>.*)\[(?P<index>\d+)\]")
 _OF_OPENVINO = re.compile(r"__module\.(?P<scope>[^/]*)/")
 _MADE_UP = re.compile(r"[A-Z][A-Za-z]*_\d+")
@@ -53,7 +54,7 @@ class _Recorded:
     key: str
     scope: str
     shape: tuple[int, ...]
-    sources: tuple[str, ...]
+    sources: Sequence[str]
 
 
 def pairs_by_module(
@@ -71,11 +72,10 @@ def pairs_by_module(
         The keys by the tensors of the model, and further keys of the same tensors: of a container that returns what its
         last module returns, or of a Dropout.
     """
-    recorded = []
-    for match in filter(None, map(_KEY.fullmatch, names)):
-        source = f"source:{match['scope']}{match['call']}"
-        sources = tuple(read(source).tolist()) if source in names else ()
-        recorded.append(_Recorded(match.string, match["scope"], read(match.string).shape, sources))
+    recorded = [
+        _Recorded(match.string, match["scope"], read(match.string).shape, _sources(match["call"], names, read))
+        for match in filter(None, map(_KEY.fullmatch, names))
+    ]
     found, same = _Pairing(recorded, b, facts).made()
     keys = {*found.values(), *same}
     paired = {one.key: one for one in recorded if one.key in keys}
@@ -96,13 +96,17 @@ def pairs_by_module(
     return found, same
 
 
+def _sources(call: str, names: Sequence[str], read: Callable[[str], np.ndarray]) -> list[str]:
+    """The keys of the tensors that a call of a module was given."""
+    return read(f"source:{call}").tolist() if f"source:{call}" in names else []
+
+
 def folded(keys: Mapping[Value, str], names: Sequence[str], read: Callable[[str], np.ndarray]) -> set[Value]:
     """The paired tensors of which a module in front has none: both are one layer of the model, with other weights."""
     paired, found = set(keys.values()), set()
     for value, key in keys.items():
-        source = f"source:{key.removeprefix('module:').rpartition('[')[0]}"
-        given = read(source).tolist() if source in names else ()
-        if any(one.startswith("module:") and one not in paired for one in given):
+        before = _sources(key.removeprefix("module:").rpartition("[")[0], names, read)
+        if any(one.startswith("module:") and one not in paired for one in before):
             found.add(value)
     return found
 
@@ -111,19 +115,12 @@ class _Pairing:
     """The pairs of a recording and a model while they are found."""
 
     def __init__(self, recorded: Sequence[_Recorded], b: ModelSide, facts: Mapping[Value, Fact]) -> None:
-        self._b, self._recorded, self._facts = b, recorded, facts
-        self._by_scope = defaultdict[str, list[_Recorded]](list)
-        self._readers = defaultdict[str, list[_Recorded]](list)
+        self._b, self._facts = b, facts
+        self._by_scope = adjacent((one.scope, one) for one in recorded)
+        self._readers = adjacent((source, one) for one in recorded for source in one.sources)
         self._by_key = {one.key: one for one in recorded}
-        for one in recorded:
-            self._by_scope[one.scope].append(one)
-            for source in one.sources:
-                self._readers[source].append(one)
         self._layers = self._layers_by_scope()
-        self._reading = defaultdict[Value, list[Node]](list)
-        for node in b.order:
-            for value in filter(None, node.inputs):
-                self._reading[value].append(node)
+        self._reading = adjacent((value, node) for node in b.order for value in node.inputs)
         self._found: dict[Value, str] = {}
         self._same = defaultdict[str, list[str]](list)
 
@@ -155,7 +152,7 @@ class _Pairing:
 
     def _folded_after(self, one: _Recorded) -> _Recorded | None:
         """The only module that reads a tensor, if it has no layers and keeps the shape."""
-        readers = self._readers[one.key]
+        readers = self._readers.get(one.key, ())
         if len(readers) != 1 or self._layers[readers[0].scope] or readers[0].shape != one.shape:
             return None
         return readers[0]
@@ -170,15 +167,10 @@ class _Pairing:
         if not before or any(self._layers[one.scope] for one in before):
             return
         inside = set(layers)
-        read = {
-            value
-            for node in layers
-            for value in node.inputs
-            if value is not None and value.node not in inside and value.node not in self._b.constant
-        }
-        entering = [value for value in read if value.node.type != "Constant"]
-        if len(entering) == 1 and entering[0] not in self._found and self._may_be(entering[0], given.shape):
-            self._found[entering[0]] = key
+        entering = {value for node in layers for value in node.inputs if value is not None and value.node not in inside}
+        computed = [one for one in entering if one.node not in self._b.constant and one.node.type != "Constant"]
+        if len(computed) == 1 and computed[0] not in self._found and self._may_be(computed[0], given.shape):
+            self._found[computed[0]] = key
 
     def _pair_nameless(self, node: Node) -> None:
         """Pair the tensor of a layer without a name, by the module with the same input.
@@ -193,7 +185,7 @@ class _Pairing:
         candidates = [
             one
             for key in given
-            for one in self._readers[key]
+            for one in self._readers.get(key, ())
             if not self._layers[one.scope]
             and self._may_be(node.outputs[0], one.shape)
             and self._folded_after(one) is not None
@@ -225,9 +217,9 @@ class _Pairing:
             for node in layers
             if node not in self._b.constant
             for value in node.outputs
-            if not inside.issuperset(self._reading[value])
+            if not inside.issuperset(self._reading.get(value, ()))
             and (value.fact is None or value.fact.element is None or value.fact.element.is_float)
-            and not all(map(self._is_rewritten, self._reading[value]))
+            and not all(map(self._is_rewritten, self._reading.get(value, ())))
         ]
 
     def _is_rewritten(self, reader: Node) -> bool:
@@ -250,12 +242,7 @@ class _Pairing:
 
     def _may_be(self, value: Value, shape: tuple[int, ...]) -> bool:
         fact = self._facts.get(value, value.fact)
-        declared = None if fact is None else fact.shape
-        if declared is None:
-            return True
-        return len(declared) == len(shape) and all(
-            may_equal(one, other) for one, other in zip(declared, shape, strict=True)
-        )
+        return fact is None or admits(fact.shape, shape)
 
 
 def _scope(node: Node, scopes: Mapping[str, object]) -> str:
