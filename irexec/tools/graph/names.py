@@ -227,29 +227,27 @@ def _one_group(group: Group, types: Mapping[int, str], pairs: Collection[tuple[i
     crossing = np.zeros(len(members) + 1, np.int64)
     for a, b in {(a, at[b]) for a, b in pairs if a in at and b in at}:
         low, high = sorted((at[a], b))
-        crossing[low + 1] += low < high
-        crossing[high + 1 if low < high else low] -= low < high
+        crossing[low + 1] += 1
+        crossing[high + 1] -= 1
     found = repetitions(labels, np.cumsum(crossing), np.array([len(layers) for _, layers in members]))
+    items = [item for item, _ in members]
     made: list[Group] = []
-    taken: set[int] = set()
-    for repetition in found:
-        for copy in range(repetition.copies):
-            start = repetition.start + copy * repetition.period
-            inside = range(start, start + repetition.period)
-            taken.update(inside)
-            made.append(_block([members[k] for k in inside], types, f"{copy + 1} of {repetition.copies}"))
-    rest = [members[k][0] for k in range(len(members)) if k not in taken]
+    for one in found:
+        for copy, start in enumerate(range(one.start, one.stop, one.period), 1):
+            # Repeated layers have no common name: the name is that of the first item, and its position.
+            first = items[start]
+            name = first.name if isinstance(first, Group) else types[first]
+            made.append(Group(f"{name} … {copy} of {one.copies}", *_divide(items[start : start + one.period])))
+    taken = {k for one in found for k in range(one.start, one.stop)}
+    rest = [item for k, item in enumerate(items) if k not in taken]
     if made and (rest or len(made) > 1):
-        group.layers = [item for item in rest if isinstance(item, int)]
-        group.groups = [item for item in rest if isinstance(item, Group)] + made
+        group.layers, groups = _divide(rest)
+        group.groups = groups + made
 
 
-def _block(members: Sequence[tuple[Item, list[int]]], types: Mapping[int, str], which: str) -> Group:
-    """A group of items. Repeated layers have no common name: the name is that of the first item, and its position."""
-    layers = [item for item, _ in members if isinstance(item, int)]
-    groups = [item for item, _ in members if isinstance(item, Group)]
-    first, _ = members[0]
-    return Group(f"{first.name if isinstance(first, Group) else types[first]} … {which}", layers, groups)
+def _divide(items: Iterable[Item]) -> tuple[list[int], list[Group]]:
+    """The layers and the groups among items."""
+    return [one for one in items if isinstance(one, int)], [one for one in items if isinstance(one, Group)]
 
 
 def repetitions(labels: np.ndarray, crossing: np.ndarray, sizes: np.ndarray) -> list[Repetition]:

@@ -41,6 +41,7 @@ from irexec.tools.graph.drawing import (
     width,
 )
 from irexec.tools.graph.layout import GAP_Y, Point, lay_out
+from irexec.tools.graph.names import adjacent
 from irexec.tools.graph.placing import (
     CUT,
     HEAD,
@@ -224,7 +225,6 @@ def path(points: Sequence[Point]) -> str:
 
 def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[tuple[str, float, float]]:
     """Types and shapes with their positions: below the producer; above the readers if it has several tensors."""
-    outputs: dict[int | None, set[tuple[int, int]]] = {}
     # The label of a tensor that leaves an unfolded frame is at the layer in the frame.
     listed = [
         line
@@ -233,12 +233,11 @@ def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[tuple[str
         and not line.is_continued
         and (line.link.source >= 0 or drawing.frames[~line.link.source].folded)
     ]
-    for line in listed:
-        outputs.setdefault(line.link.source, set()).add(line.link.tensor)
+    tensors = adjacent({(line.link.source, line.link.tensor): None for line in listed})
     done: set[tuple[Point, tuple[int, int]]] = set()
     for line in listed:
         text = drawing.tensor(*line.link.tensor)
-        at_end = line.straight or len(outputs[line.link.source]) > 1
+        at_end = line.straight or len(tensors[line.link.source]) > 1
         x, y = line.points[-1] if at_end else line.points[0]
         if text and ((x, y), line.link.tensor) not in done:
             done.add(((x, y), line.link.tensor))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from irexec.messages import counted, cut, visible
-from irexec.tools.graph.drawing import FAMILIES, SEVERITIES, Drawing, DrawnFrame
+from irexec.tools.graph.drawing import FAMILIES, SEVERITIES, Drawing, DrawnFrame, around
 
 _LONGEST = 60
 
@@ -44,13 +44,11 @@ def flat_edges(drawing: Drawing) -> list[FlatEdge]:
 def visible_boxes(drawing: Drawing) -> dict[int, int]:
     """The visible box of each layer: the layer itself, or ``~index`` of the outermost folded frame around it."""
     found: dict[int, int] = {}
-    folded_in: dict[int, int | None] = {}
     for frame in drawing.frames:
-        around = None if frame.parent is None else folded_in[frame.parent]
-        here = folded_in[frame.index] = around if around is not None else ~frame.index if frame.folded else None
+        folded = [~k for k in around(drawing.frames, frame.index) if drawing.frames[k].folded]
         # An unfolded frame has the layer that it belongs to as a box in it.
         own = [] if frame.layer is None else [frame.layer]
-        found |= {item: item if here is None else here for item in (*frame.items, *own) if item >= 0}
+        found |= {item: folded[-1] if folded else item for item in (*frame.items, *own) if item >= 0}
     return found
 
 
