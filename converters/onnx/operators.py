@@ -22,6 +22,7 @@ from irexec.errors import OpError
 from irexec.ir import onnx_codes as codes
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
+from irexec.ir.order import grouped
 from irexec.messages import counted
 
 # Reasons why well-known operators cannot be expressed in IR.
@@ -58,9 +59,7 @@ def unsupported(model: onnx.ModelProto) -> list[str]:
 def refusal(model: onnx.ModelProto) -> str | None:
     """The message about nodes without a translator, one entry per operator; None without such nodes."""
     opsets = opsets_of(model)
-    groups: dict[tuple[str, str], list[onnx.NodeProto]] = defaultdict(list)
-    for node in _without_translator(model):
-        groups[domain_of(node), node.op_type].append(node)
+    groups = grouped(((domain_of(node), node.op_type), node) for node in _without_translator(model))
     if not groups:
         return None
     entries: dict[str, list[str]] = defaultdict(list)

@@ -28,6 +28,7 @@ from irexec.errors import IrexecError
 from irexec.ir.dims import is_static, plus
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
+from irexec.ir.order import readers
 from irexec.ops.linear_algebra import ELLIPSIS, parse_equation
 from irexec.records import Record
 from irexec.reference.convolution import filter_order
@@ -89,11 +90,7 @@ class LayerCosts:
     def __init__(self, graph: Graph, facts: Mapping[Value, Fact]) -> None:
         self._graph, self._facts = graph, facts
         self._counted: dict[Node, int | None] = {}
-        self._readers: dict[Value, list[Node]] = {}
-        for node in graph.walk():
-            for value in node.inputs:
-                if value is not None:
-                    self._readers.setdefault(value, []).append(node)
+        self._readers = readers(graph.walk())
 
     @property
     def layers(self) -> list[Node]:

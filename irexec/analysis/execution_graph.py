@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from irexec.errors import ModelError
 from irexec.ir.graph import Graph, ModelGraph, Node
+from irexec.ir.order import grouped
 from irexec.messages import counted
 from irexec.records import Record, Records
 
@@ -83,9 +84,7 @@ def executed_layers(graph: Graph) -> Records[ExecutedLayer]:
 
 def times_by_type(layers: Sequence[ExecutedLayer]) -> Records[TypeTime]:
     """The time of each type of layer, the longest first."""
-    by_type: dict[str, list[float]] = {}
-    for layer in layers:
-        by_type.setdefault(layer.type, []).append(layer.microseconds or 0.0)
+    by_type = grouped((layer.type, layer.microseconds or 0.0) for layer in layers)
     lines = [TypeTime(type, len(times), sum(times)) for type, times in by_type.items()]
     return Records(sorted(lines, key=lambda line: -line.microseconds))
 

@@ -26,6 +26,7 @@ from irexec.dtypes.elements import BF16, F16, F32, Element
 from irexec.errors import UnsupportedError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
+from irexec.ir.order import grouped
 from irexec.schema.registry import resolve
 from irexec.schema.windows import PoolingAttributes
 
@@ -254,9 +255,7 @@ class _Converts:
 
     def insert(self) -> set[Node]:
         """Insert each after the layer whose value it converts, and return them."""
-        after: dict[Node, list[Node]] = {}
-        for (source, _), node in self._made.items():
-            after.setdefault(source.node, []).append(node)
+        after = grouped((source.node, node) for (source, _), node in self._made.items())
         waiting, ordered = self._graph.nodes[::-1], []
         while waiting:
             node = waiting.pop()

@@ -18,7 +18,7 @@ from irexec.ir.dims import join_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Graph, Node, Value
-from irexec.ir.order import Names, needed
+from irexec.ir.order import Names, grouped, needed
 from irexec.ir.shape_text import parse_shape, write_shape
 from irexec.ir.writable import unwritable
 from irexec.messages import counted
@@ -221,11 +221,7 @@ def _place(graph: Graph, new: Sequence[Node]) -> None:
     order = [node for node in graph.nodes if node not in added]
     position: dict[Node, float] = {node: i for i, node in enumerate(order)}
     last_parameter = max((position[node] for node in order if node.type == "Parameter"), default=-1)
-    readers: dict[Node, list[Node]] = {}
-    for node in graph.nodes:
-        for value in node.inputs:
-            if value is not None:
-                readers.setdefault(value.node, []).append(node)
+    readers = grouped((value.node, node) for node in graph.nodes for value in node.inputs if value is not None)
     for node in reversed(new):
         before = [position.get(reader, len(order)) for reader in readers.get(node, ())]
         position[node] = min(before, default=len(order)) - 0.5

@@ -38,6 +38,7 @@ from irexec.dtypes.elements import Element
 from irexec.errors import NodeError, OpError
 from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
+from irexec.ir.order import grouped
 from irexec.schema.attributes import Caches, Variables
 from irexec.schema.opdef import OpDef, cache_variable
 
@@ -228,11 +229,11 @@ class _Planner:
     def _run_views(self, running: Sequence[PlannedOperation], storage: Storage) -> dict[CompileValue, list[Alias]]:
         """By the value viewed, the views that are made in each run because a step reads them or they are targets."""
         read = self.targets.union(*(planned.operation.inputs for planned in running))
-        views: dict[CompileValue, list[Alias]] = {}
-        for value, (viewed, view) in storage.run_views.items():
-            if value in read:
-                views.setdefault(viewed, []).append(Alias(self._slot(value), self._slot(viewed), view))
-        return views
+        return grouped(
+            (viewed, Alias(self._slot(value), self._slot(viewed), view))
+            for value, (viewed, view) in storage.run_views.items()
+            if value in read
+        )
 
     def _frees(
         self, running: Sequence[PlannedOperation], storage: Storage
@@ -248,10 +249,7 @@ class _Planner:
                     and value not in storage.views
                 ):
                     last[value] = planned
-        frees: dict[PlannedOperation, list[CompileValue]] = {}
-        for value, planned in last.items():
-            frees.setdefault(planned, []).append(value)
-        return frees
+        return grouped((planned, value) for value, planned in last.items())
 
     def _step(
         self,

@@ -17,6 +17,7 @@ from irexec.compile.steps import Plan, Step
 from irexec.compile.storage.planned import MemoryInterval, in_use
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph
+from irexec.ir.order import grouped
 from irexec.messages import amount, counted
 from irexec.records import Record, Report
 
@@ -113,9 +114,7 @@ class PlanReport(Report):
 
     def reasons(self) -> list[Reason]:
         """The refusals with the same pass and reason together, the most frequent first."""
-        found: dict[tuple[str, str], list[str]] = {}
-        for refusal in self.refusals:
-            found.setdefault((refusal.pass_name, refusal.reason), []).append(refusal.layer)
+        found = grouped(((refusal.pass_name, refusal.reason), refusal.layer) for refusal in self.refusals)
         reasons = [Reason(name, reason, tuple(layers)) for (name, reason), layers in found.items()]
         return sorted(reasons, key=lambda reason: -len(reason.layers))
 

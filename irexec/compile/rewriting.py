@@ -17,6 +17,7 @@ from irexec.compile.pattern import Match, Pattern
 from irexec.dtypes.elements import F32, F64, I64, Element
 from irexec.errors import OpError
 from irexec.ir.graph import Node
+from irexec.ir.order import grouped
 from irexec.ir.process import new_lock
 from irexec.schema.opdef import OpDef
 from irexec.schema.registry import resolve
@@ -303,10 +304,7 @@ def apply_rules(
     Args:
         outermost_first: begin at the results, for a pattern with optional parts at its end.
     """
-    by_type: dict[str, list[Rule]] = {}
-    for rule in rules:
-        for type in rule.pattern.roots or ():
-            by_type.setdefault(type, []).append(rule)
+    by_type = grouped((type, rule) for rule in rules for type in rule.pattern.roots or ())
     order = graph.order()
     for operation in reversed(order) if outermost_first else order:
         for rule in by_type.get(operation.type, ()):

@@ -1,12 +1,16 @@
-"""Orders and names of a graph: topological order, unique names, layers found by name."""
+"""Orders and names of a graph: topological order, readers, unique names, layers found by name."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from irexec.errors import InputError
 from irexec.ir.graph import Graph, Node, Value
 from irexec.messages import counted
+
+_Key = TypeVar("_Key")
+_Item = TypeVar("_Item")
 
 
 def topological(graph: Graph) -> tuple[list[Node], list[Node]]:
@@ -54,6 +58,19 @@ def walk_with_paths(graph: Graph, path: str = "") -> Iterator[tuple[str, Node]]:
         yield path, node
         for name, body in node.bodies.items():
             yield from walk_with_paths(body.graph, f"{path}{node.name}/{name}/")
+
+
+def grouped(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
+    """The second members of pairs by the first ones, both in the order of the pairs."""
+    found: dict[_Key, list[_Item]] = {}
+    for key, item in pairs:
+        found.setdefault(key, []).append(item)
+    return found
+
+
+def readers(nodes: Iterable[Node]) -> dict[Value, list[Node]]:
+    """The layers that read each value; a layer that reads it twice is there twice."""
+    return grouped((value, node) for node in nodes for value in node.inputs if value is not None)
 
 
 def ancestors(nodes: Iterable[Node]) -> set[Node]:

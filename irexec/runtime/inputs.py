@@ -23,6 +23,7 @@ from irexec.dtypes.elements import Element
 from irexec.errors import InputError, OpError
 from irexec.ir.dims import Dim, PartialShape, Size, admits, high, is_static, low, shape_text
 from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.order import readers
 from irexec.ir.process import new_lock
 from irexec.messages import counted
 from irexec.ops.conversion import converted
@@ -391,13 +392,10 @@ def appended_lengths(graph: Graph, declared: Sequence[PartialShape]) -> Iterator
 
     There may be Converts, and Gathers along another axis, in between.
     """
-    readers: dict[Value, list[Node]] = {}
-    for node in graph.nodes:
-        for value in filter(None, node.inputs):
-            readers.setdefault(value, []).append(node)
+    reading = readers(graph.nodes)
 
     def reached(value: Value, type: str, axis: int, rank: int) -> Iterator[Node]:
-        for node in readers.get(value, ()):
+        for node in reading.get(value, ()):
             if node.type == type:
                 yield node
             elif node.type == "Convert" or (node.type == "Gather" and node.inputs[0] is value and _keeps(node, axis)):

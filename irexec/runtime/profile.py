@@ -13,6 +13,7 @@ from irexec.analysis.cost import Cost, LayerCosts, has_macs, total
 from irexec.compile.steps import Plan, Step
 from irexec.errors import InputError
 from irexec.ir.graph import Node
+from irexec.ir.order import grouped
 from irexec.messages import counted, metric
 from irexec.records import Record, Report
 from irexec.runtime.execute import Observer
@@ -249,9 +250,7 @@ def _layer_rows(
     plan: Plan, steps: Sequence[ProfileRow], owners: dict[Node, Step], costs: LayerCosts
 ) -> Iterator[ProfileRow]:
     """Rows of layers; a layer that is the main one of several steps has the sum of their times."""
-    main: dict[Node, list[ProfileRow]] = {}
-    for step, row in zip(plan.steps, steps, strict=True):
-        main.setdefault(step.node, []).append(row)
+    main = grouped((step.node, row) for step, row in zip(plan.steps, steps, strict=True))
     for node in costs.layers:
         cost, own, owner = costs.of([node]), main.get(node), owners.get(node)
         yield ProfileRow(
@@ -270,9 +269,7 @@ def _layer_rows(
 def by_type(rows: Sequence[ProfileRow]) -> list[ProfileRow]:
     """One row for all rows of the same main operation, that with the most time first, or with the most MACs without
     times."""
-    groups: dict[str, list[ProfileRow]] = {}
-    for row in rows:
-        groups.setdefault(row.type.split("+")[0], []).append(row)
+    groups = grouped((row.type.split("+")[0], row) for row in rows)
     return sorted_rows(sorted_rows([_type_row(type, group) for type, group in groups.items()], "macs"), "time")
 
 

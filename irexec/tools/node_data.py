@@ -11,6 +11,7 @@ from typing import Any
 
 from irexec.ir.codes import by_number
 from irexec.ir.findings import Finding
+from irexec.ir.order import grouped
 from irexec.runtime.profile import Profile
 from irexec.tools.compare.comparison import Comparison
 from irexec.tools.inspect.cost import CostReport
@@ -42,13 +43,9 @@ def words(title: str, values: Mapping[str, str]) -> NodeData:
 
 def of_findings(findings: Iterable[Finding]) -> NodeData:
     """The worst severity and the codes of each layer."""
-    found: dict[str, list[Finding]] = {}
-    for one in findings:
-        if one.layer_name is not None:
-            found.setdefault(one.layer_name, []).append(one)
     order = ("error", "warning", "info")
     values = {}
-    for name, own in found.items():
+    for name, own in grouped((one.layer_name, one) for one in findings if one.layer_name is not None).items():
         codes = sorted({one.code for one in own}, key=by_number)
         values[name] = f"{min((one.severity for one in own), key=order.index)}: {', '.join(codes)}"
     return words("irexec findings", values)

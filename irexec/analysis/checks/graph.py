@@ -15,7 +15,7 @@ from irexec.ir.dims import contradict, is_static, join_shapes, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import Body, Graph, ModelGraph, Node, PortMap, Value, graphs
-from irexec.ir.order import ancestors, needed, topological
+from irexec.ir.order import ancestors, grouped, needed, topological
 
 _PURPOSES = ("current_iteration", "execution_condition")
 
@@ -222,11 +222,8 @@ def _fact(values: Sequence[Value | None], inference: Inference) -> Fact:
 
 
 def _users(model: ModelGraph, type: str) -> dict[str, list[Node]]:
-    found: dict[str, list[Node]] = {}
-    for node in model.walk():
-        if node.type == type and "variable_id" in node.attributes:
-            found.setdefault(node.attributes["variable_id"], []).append(node)
-    return found
+    users = (node for node in model.walk() if node.type == type and "variable_id" in node.attributes)
+    return grouped((node.attributes["variable_id"], node) for node in users)
 
 
 _LARGEST_F16 = np.float64(np.finfo(np.float16).max)

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from irexec.analysis.matching.keys import NO_KEY, Assignment, Numbers, Side, SideKeys, Source, joined, keys_of
 from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.order import grouped
 from irexec.ir.process import collection_paused
 from irexec.messages import counted
 
@@ -316,9 +317,7 @@ class Spread:
             (state.keys_a.contents, state.keys_b.contents),
             (None, None),
         ):
-            groups: dict[object, list[int]] = {}
-            for port, (i, output) in mine:
-                groups.setdefault((port, output) if keys_a is None else keys_a[i], []).append(i)
+            groups = grouped(((port, output) if keys_a is None else keys_a[i], i) for port, (i, output) in mine)
             later = {key: iter(group) for key, group in groups.items()}
             for port, (j, output) in theirs:
                 i = next(later.get((port, output) if keys_b is None else keys_b[j], iter(())), -1)
@@ -499,9 +498,7 @@ def _pair_equal(state: Assignment, spread: Spread) -> None:
     a, b = state.keys_a, state.keys_b
     both_a, both_b = list(zip(a.up, a.down, strict=True)), list(zip(b.up, b.down, strict=True))
     for keys_a, keys_b in ((both_a, both_b), (a.up, b.up), (a.down, b.down), (a.around, b.around)):
-        groups: dict[object, list[int]] = {}
-        for j in reversed(state.open_b()):
-            groups.setdefault(keys_b[j], []).append(j)
+        groups = grouped((keys_b[j], j) for j in reversed(state.open_b()))
         for i in state.open_a():
             # A constant is paired where it is read: equal ones are everywhere.
             group = None if a.computed[i] == NO_KEY else groups.get(keys_a[i])

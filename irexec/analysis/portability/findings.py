@@ -32,6 +32,7 @@ from irexec.ir.dims import high
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import ModelGraph, Node, Value
+from irexec.ir.order import grouped, readers
 from irexec.messages import counted
 from irexec.schema.registry import OTHER_VERSIONS, opset_number, resolve
 
@@ -69,23 +70,14 @@ def differences(
     model: ModelGraph, inference: Inference, rows: Sequence[Difference]
 ) -> Iterator[tuple[Node, Difference]]:
     """Layers with a known difference, layers of bodies included, each with its difference."""
-    readers, own = _readers(model), set(model.nodes)
+    reading, own = readers(model.walk()), set(model.nodes)
     for node in model.walk():
         for row in rows:
             if row.types and node.type not in row.types:
                 continue
-            layer = _layer(node, inference, readers, node in own)
+            layer = _layer(node, inference, reading, node in own)
             if layer is not None and row.condition(layer):
                 yield node, row
-
-
-def _readers(model: ModelGraph) -> dict[Value, list[Node]]:
-    found: dict[Value, list[Node]] = {}
-    for node in model.walk():
-        for value in node.inputs:
-            if value is not None:
-                found.setdefault(value, []).append(node)
-    return found
 
 
 def _layer(
@@ -117,10 +109,10 @@ def release_findings(model: ModelGraph, inference: Inference, release: Release) 
             codes.VERSION_NOT_IN_RELEASE, f"OpenVINO {release} does not read version {model.version} of IR{since}"
         )
     repeated: dict[str, list[Finding]] = {}
-    own, readers = set(model.nodes), _readers(model)
+    own, reading = set(model.nodes), readers(model.walk())
     for node in model.walk():
         # Releases before 2022.1 leave out inputs that no layer reads.
-        layer = KnownLayer(node, inference.facts, readers)
+        layer = KnownLayer(node, inference.facts, reading)
         is_left_out = release < DYNAMIC_SHAPES and node.type == "Parameter" and not layer.is_used(0)
         for finding in (
             *_operation(node, release),
@@ -201,9 +193,8 @@ _OF_SOME_VALUES = {"IR965"}
 
 def device_findings(model: ModelGraph, inference: Inference, device: str) -> Iterator[Finding]:
     """A finding for each layer that a device refuses; what several layers have in common is reported at the first."""
-    repeated: dict[str, list[Finding]] = {}
-    for node, reason in refusals(model, inference, device):
-        repeated.setdefault(reason, []).append(node.finding(codes.NOT_RUN_BY_DEVICE, reason))
+    refused = refusals(model, inference, device)
+    repeated = grouped((reason, node.finding(codes.NOT_RUN_BY_DEVICE, reason)) for node, reason in refused)
     yield from map(at_the_first, repeated.values())
 
 

@@ -15,6 +15,7 @@ from typing import Literal
 from irexec.backend.kernel import Kernel
 from irexec.compile.graph import CompileValue, Operation
 from irexec.compile.storage.views import View
+from irexec.ir.order import grouped
 from irexec.records import Record
 
 ALIGNMENT = 64
@@ -243,10 +244,10 @@ def memory_intervals(
 
 
 def _in_arena(storage: Storage, steps: Sequence[int]) -> Iterator[MemoryInterval]:
-    layers: dict[Buffer, list[str]] = {}
-    for value, buffer in storage.buffers.items():
-        name = value.producer.node.name if value.producer is not None else value.name
-        layers.setdefault(buffer.whole, []).append(name)
+    layers = grouped(
+        (buffer.whole, value.producer.node.name if value.producer is not None else value.name)
+        for value, buffer in storage.buffers.items()
+    )
     for buffer, names in layers.items():
         first, last = _steps(buffer.first, buffer.last, steps)
         yield MemoryInterval(buffer.size, first, last, tuple(dict.fromkeys(names)), "arena", buffer.offset)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from irexec.analysis.model import expected
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
+from irexec.ir.order import grouped
 from irexec.tools.batch.items import ItemReader
 from irexec.tools.batch.predictor import Predictor, PredictorOptions, stacked
 from irexec.tools.images import ImageOptions
@@ -99,9 +99,8 @@ class ColumnPredictor:
         return self._reader.from_value(f"row {row}", value)
 
     def _results(self, rows: list[Item]) -> dict[str, np.ndarray]:
-        groups: dict[Any, list[int]] = defaultdict(list)
-        for i, row in enumerate(rows):
-            groups[tuple((name, array.shape, array.dtype.str) for name, array in row.items())].append(i)
+        kinds = (tuple((name, array.shape, array.dtype.str) for name, array in row.items()) for row in rows)
+        groups = grouped((kind, i) for i, kind in enumerate(kinds))
         found: list[Item] = [{}] * len(rows)
         for positions in groups.values():
             for i, result in zip(positions, self._predictor.predict([rows[i] for i in positions]), strict=True):

@@ -19,6 +19,7 @@ import numpy as np
 
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import grouped
 from irexec.tools.compare.blame import trials
 from irexec.tools.compare.comparison import ONLY_B, Uncompared
 from irexec.tools.compare.evidence import Evidence
@@ -251,10 +252,7 @@ def wrong_pairs(
     """
     found, pairs, ancestors = given.outer, given.pairs, given.ancestors
     rows = {one.value: one for one in found}
-    readers: dict[Value, list[Value]] = {}
-    for one in found:
-        for source in ancestors.of(one.value)[0]:
-            readers.setdefault(source, []).append(one.value)
+    readers = grouped((source, one.value) for one in found for source in ancestors.of(one.value)[0])
 
     def confirms(reader: Value) -> bool:
         # From another size a guess has another shape whatever it is: that does not confirm the size.
@@ -466,9 +464,7 @@ def _grouped(
     figures: Callable[[Fingerprint], tuple[float, ...]],
 ) -> dict[Hashable, tuple[list[Value], np.ndarray]]:
     """Values by a key of their fingerprints, each group with the figures of its fingerprints."""
-    groups: dict[Hashable, list[Value]] = {}
-    for value in values:
-        groups.setdefault(key(prints[value]), []).append(value)
+    groups = grouped((key(prints[value]), value) for value in values)
     return {name: (group, np.array([figures(prints[value]) for value in group])) for name, group in groups.items()}
 
 

@@ -20,7 +20,7 @@ from irexec.io.payload import module_of
 from irexec.ir.dims import admits
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
-from irexec.tools.graph.names import adjacent
+from irexec.ir.order import grouped, readers
 from irexec.tools.observing.sides import ModelSide
 
 _KEY = re.compile(r"module:(?P<call>(?P<scope>[^#]*)#\d+)\[\d+\]")
@@ -116,11 +116,11 @@ class _Pairing:
 
     def __init__(self, recorded: Sequence[_Recorded], b: ModelSide, facts: Mapping[Value, Fact]) -> None:
         self._b, self._facts = b, facts
-        self._by_scope = adjacent((one.scope, one) for one in recorded)
-        self._readers = adjacent((source, one) for one in recorded for source in one.sources)
+        self._by_scope = grouped((one.scope, one) for one in recorded)
+        self._readers = grouped((source, one) for one in recorded for source in one.sources)
         self._by_key = {one.key: one for one in recorded}
         self._layers = self._layers_by_scope()
-        self._reading = adjacent((value, node) for node in b.order for value in node.inputs)
+        self._reading = readers(b.order)
         self._found: dict[Value, str] = {}
         self._same = defaultdict[str, list[str]](list)
 

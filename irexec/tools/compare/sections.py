@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from irexec.display import Column, Content, Section, Table, Text, sections_of
+from irexec.ir.order import grouped
 from irexec.messages import counted, listed
 from irexec.tools.compare.comparison import Comparison, Divergence, Suspect, TensorRow
 
@@ -173,8 +174,5 @@ def _ending(found: Comparison) -> Iterator[str]:
         blind = listed([row.b.tensor for row in found.blind], _NAMES)
         text = "blind, since all their values are the same with these inputs"
         yield f"{text}: {blind}; --tries 5 compares with others too"
-    by_reason: dict[str, list[str]] = {}
-    for one in found.uncompared:
-        by_reason.setdefault(one.reason, []).append(one.name)
-    for reason, names in by_reason.items():
+    for reason, names in grouped((one.reason, one.name) for one in found.uncompared).items():
         yield f"not compared, {reason}: {listed(names, _NAMES)}"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from irexec.analysis.matching import Matching, Pair
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, PortMap, Value
+from irexec.ir.order import grouped
 from irexec.tools.diff.changes import (
     ReadAs,
     constant_changes,
@@ -531,9 +532,9 @@ def _merged(roots: Iterable[Roots]) -> Roots:
 
 
 def _readers(graph: Graph) -> _Readers:
-    found: _Readers = {}
-    for node in graph.nodes:
-        for port, value in enumerate(node.inputs):
-            if isinstance(value, Value):
-                found.setdefault(value.node, []).append((node, port))
-    return found
+    return grouped(
+        (value.node, (node, port))
+        for node in graph.nodes
+        for port, value in enumerate(node.inputs)
+        if isinstance(value, Value)
+    )

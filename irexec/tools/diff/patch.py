@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from irexec.display import Column, Content, Table, Text, sections_of
 from irexec.display.document import Style
+from irexec.ir.order import grouped
 from irexec.messages import counted, cut, listed, visible
 from irexec.tools.diff.result import Change, Diff, Following, LayerDiff, LayerRef, ValueChange, groups, total
 from irexec.tools.finding_formats import relative, workflow_command
@@ -93,11 +94,11 @@ def _model(changes: Sequence[Change], verbose: bool) -> Iterator[Text]:
 
 def _own(found: Diff) -> dict[int, list[Following]]:
     """Shapes and types that follow from a change of their own layer, by the index of the change."""
-    own: dict[int, list[Following]] = {}
-    for each in found.following:
-        if len(each.roots) == 1 and found.layers[each.roots[0]].a == each.layer:
-            own.setdefault(each.roots[0], []).append(each)
-    return own
+    return grouped(
+        (each.roots[0], each)
+        for each in found.following
+        if len(each.roots) == 1 and found.layers[each.roots[0]].a == each.layer
+    )
 
 
 def _layer(layer: LayerDiff, following: Iterable[Following]) -> Iterator[Text]:

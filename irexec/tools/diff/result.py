@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from irexec.ir.graph import Node
+from irexec.ir.order import grouped
 from irexec.records import Record
 
 KINDS = {
@@ -212,10 +213,7 @@ class Diff(Record):
 
     def followers(self) -> dict[int | None, list[Following]]:
         """Shapes and types that follow, by the index of the first change that causes them; None for other changes."""
-        found: dict[int | None, list[Following]] = {}
-        for each in self.following:
-            found.setdefault(each.roots[0] if each.roots else None, []).append(each)
-        return found
+        return grouped((each.roots[0] if each.roots else None, each) for each in self.following)
 
     def summary(self) -> str:
         """One sentence."""
@@ -239,10 +237,7 @@ def groups(layers: Sequence[LayerDiff]) -> list[list[int]]:
     Constants with changed values are one group, whatever the differences. Names count only for layers without other
     changes.
     """
-    found: dict[Hashable, list[int]] = {}
-    for index, layer in enumerate(layers):
-        found.setdefault(_key(layer), []).append(index)
-    return list(found.values())
+    return list(grouped((_key(layer), index) for index, layer in enumerate(layers)).values())
 
 
 def _key(layer: LayerDiff) -> Hashable:

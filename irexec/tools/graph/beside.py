@@ -19,11 +19,11 @@ import numpy as np
 from irexec.display.hypertext import Html, data, element, joined, page
 from irexec.io.writer import check_file
 from irexec.ir.graph import ModelGraph, Node
+from irexec.ir.order import grouped
 from irexec.messages import cut, visible
 from irexec.tools.arrays.statistics import Statistics, statistics
 from irexec.tools.graph.draw import GraphFile, draw, format_of, graph_file
 from irexec.tools.graph.drawing import FONTS, STATES, Drawing, first_of
-from irexec.tools.graph.names import adjacent
 from irexec.tools.graph.svg import graph_section, page_file, script, svg_and_size
 
 _BINS, _SIDE, _FIRST, _WORST = 32, 64, 6, 4
@@ -77,7 +77,7 @@ class Beside:
         return [self._marked(side, draw(model, cluster=None)) for side, (_, model) in enumerate(self.models)]
 
     def _marked(self, side: int, drawing: Drawing) -> Drawing:
-        rows = adjacent((self.layer(row, side), row) for row in self.rows)
+        rows = grouped((self.layer(row, side), row) for row in self.rows)
         layers = []
         for layer, node in zip(drawing.layers, self.models[side][1].walk(), strict=True):
             own = rows.get(node, ())

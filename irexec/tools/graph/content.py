@@ -18,13 +18,12 @@ from irexec.analysis.cost import NO_COMPUTATION, Cost, LayerCosts
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.errors import InputError, IrexecError
 from irexec.ir.graph import Graph, Node
-from irexec.ir.order import similar, sort_by_producers
+from irexec.ir.order import grouped, similar, sort_by_producers
 from irexec.ir.process import collection_paused
 from irexec.tools.graph.drawing import DrawnEdge, DrawnFrame, DrawnLayer, FrameKind, Link, around
 from irexec.tools.graph.names import (
     SHAPE_ARITHMETIC,
     Group,
-    adjacent,
     group_by_scope,
     group_cones,
     group_repeated,
@@ -70,7 +69,7 @@ class Content:
             computes = node.outputs and not node.bodies and node.type not in ("Result", "Assign", "ReadValue")
             if node.constant is not None or (computes and producers[i] and producers[i] <= constant):
                 constant.add(i)
-        readers = adjacent((edge.source, edge.target) for edge in self.edges)
+        readers = grouped((edge.source, edge.target) for edge in self.edges)
         found: dict[int, int] = {}
         for i in reversed(order):
             into = [found.get(j, j) for j in readers.get(i, ()) if j not in constant or j in found]
@@ -82,7 +81,7 @@ class Content:
     def neighbours(self) -> tuple[Neighbours, Neighbours]:
         """The layers before and after each layer with a box of its own, each once."""
         edges = dict.fromkeys((edge.source, edge.target) for edge in self.edges if edge.source not in self.drawn_in)
-        return adjacent((b, a) for a, b in edges), adjacent(edges)
+        return grouped((b, a) for a, b in edges), grouped(edges)
 
 
 Neighbours = Mapping[int, Sequence[int]]
@@ -275,9 +274,9 @@ class FrameBuilder:
             edge for edge in edges if layers[edge.source].drawn_in is None and layers[edge.target].drawn_in is None
         ]
         # By body, None for the outermost graph.
-        self._members = adjacent((owners.get(i), i) for i in shown)
-        self._pairs = adjacent((owners.get(edge.source), (edge.source, edge.target)) for edge in self._edges)
-        self._bodies = adjacent(body for body in self._members if body is not None)
+        self._members = grouped((owners.get(i), i) for i in shown)
+        self._pairs = grouped((owners.get(edge.source), (edge.source, edge.target)) for edge in self._edges)
+        self._bodies = grouped(body for body in self._members if body is not None)
         self._fill(self._new("graph", "", None, None), None)
 
     def frames(self, *, bodies: bool) -> tuple[DrawnFrame, ...]:
@@ -314,7 +313,7 @@ class FrameBuilder:
     def _grouped(self, members: list[int], pairs: list[tuple[int, int]]) -> Group:
         if not self._blocks:
             return Group("", members)
-        before = adjacent((b, a) for a, b in pairs)
+        before = grouped((b, a) for a, b in pairs)
         position = {i: k for k, i in enumerate(members)}
         order, stuck = sort_by_producers([{position[a] for a in before.get(i, ()) if a in position} for i in members])
         names = {i: self._layers[i].line.name for i in members}

@@ -21,6 +21,7 @@ from irexec.errors import InputError, ModelError, UnsupportedError
 from irexec.io.files import new_file
 from irexec.io.writer import check_file
 from irexec.ir.findings import Finding
+from irexec.ir.order import grouped
 from irexec.ir.process import collection_paused
 from irexec.messages import counted, silent
 from irexec.records import Record
@@ -28,7 +29,6 @@ from irexec.runtime.profile import Profile
 from irexec.tools.graph.content import Content, FrameBuilder, content_of, select
 from irexec.tools.graph.drawing import FONTS, PNG_SIDE, Drawing, DrawnEdge, DrawnLayer, family_of
 from irexec.tools.graph.explorer import explorer_collection
-from irexec.tools.graph.names import adjacent
 from irexec.tools.graph.svg import graph_page, svg_and_size
 from irexec.tools.graph.text_formats import MAX_EDGES, MAX_TEXT, dot, mermaid
 from irexec.tools.images import Notify
@@ -160,9 +160,9 @@ def _layers(
 ) -> list[DrawnLayer]:  # fmt: skip
     """The layers of the drawing, in the order of ``index``."""
     into = content.drawn_in
-    constants = adjacent((into[i], k) for i, k in index.items() if i in into)
+    constants = grouped((into[i], k) for i, k in index.items() if i in into)
     # The types and shapes of the constants that each layer with a box of its own reads.
-    reads = adjacent(
+    reads = grouped(
         (edge.target, output)
         for edge in content.edges
         if edge.source in into and edge.target not in into

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from irexec.ir.order import grouped
 from irexec.tools.graph.drawing import Drawing, DrawnLayer
 
 
@@ -27,21 +28,21 @@ def explorer_graph(drawing: Drawing) -> dict[str, Any]:
     ]
     spaces = _namespaces(drawing)
     boxes = {layer.index: ids[layer.index] for layer in drawing.layers if layer.drawn_in is None}
-    edges: dict[int, list[dict[str, str]]] = {}
-    for edge in drawing.edges:
-        if edge.source in boxes and edge.target in boxes:
-            edges.setdefault(edge.target, []).append({
-                "sourceNodeId": boxes[edge.source],
-                "sourceNodeOutputId": str(edge.output),
-                "targetNodeInputId": str(edge.input),
-            })  # fmt: skip
+    edges = grouped((edge.target, edge) for edge in drawing.edges if edge.source in boxes)
     nodes = [
         {
             "id": id,
             "label": drawing.layers[i].line.type,
             "namespace": spaces.get(i, ""),
             "attrs": _attributes(drawing, drawing.layers[i]),
-            "incomingEdges": edges.get(i, []),
+            "incomingEdges": [
+                {
+                    "sourceNodeId": boxes[edge.source],
+                    "sourceNodeOutputId": str(edge.output),
+                    "targetNodeInputId": str(edge.input),
+                }
+                for edge in edges.get(i, ())
+            ],
             "outputsMetadata": _outputs(drawing.layers[i]),
         }
         for i, id in boxes.items()
@@ -94,17 +95,15 @@ def _texts(findings: Any) -> str:
 
 def _outputs(layer: DrawnLayer) -> list[dict[str, Any]]:
     """Names, types and shapes of the outputs; an edge shows the value of ``shape``."""
-    names = layer.line.tensor_names
+    line = layer.line
+    outputs = zip(line.tensor_names, line.outputs, strict=True)
     return [
         {
             "id": str(i),
             "attrs": [
-                {
-                    "key": "tensor_name",
-                    "value": names[i][0] if i < len(names) and names[i] else f"{layer.line.name}:{i}",
-                },
+                {"key": "tensor_name", "value": names[0] if names else f"{line.name}:{i}"},
                 {"key": "shape", "value": text},
             ],
         }
-        for i, text in enumerate(layer.line.outputs)
+        for i, (names, text) in enumerate(outputs)
     ]

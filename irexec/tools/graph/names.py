@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import TypeVar
 
 import numpy as np
 
-_A = TypeVar("_A")
-_B = TypeVar("_B")
+from irexec.ir.order import grouped
+
 _SEPARATOR = re.compile(r"[/.]+")
 # Frameworks write it before every name.
 _LEADING = frozenset({"__module", ""})
@@ -90,7 +89,7 @@ def scopes(
     """
     paths = {i: scope(name) for i, name in names.items()}
     groups = Counter(path[:depth] for path in paths.values() for depth in range(1, len(path) + 1))
-    after = adjacent((j, i) for i in names for j in before.get(i, ()))
+    after = grouped((j, i) for i in names for j in before.get(i, ()))
 
     def shared(path: tuple[str, ...]) -> tuple[str, ...]:
         while path and groups[path] < 2 and not path[-1].isdigit():
@@ -323,7 +322,7 @@ def make_acyclic(group: Group, pairs: Pairs) -> None:
     """
     _one_level(group, pairs)
     owner = {i: k for k, inner in enumerate(group.groups) for i in inner.all_layers()}
-    inside = adjacent((owner[a], (a, b)) for a, b in pairs if a in owner and owner[a] == owner.get(b))
+    inside = grouped((owner[a], (a, b)) for a, b in pairs if a in owner and owner[a] == owner.get(b))
     # The recursion is as deep as groups are in each other.
     for k, inner in enumerate(group.groups):
         make_acyclic(inner, inside.get(k, []))
@@ -348,7 +347,7 @@ def _one_level(outer: Group, pairs: Pairs) -> None:
             if not any(_divided(outer, inner, members, box, pairs) for inner in small):
                 dissolve(outer, small[0])
     in_order = sorted(outer.groups, key=lambda one: min(one.all_layers()))
-    for name, alike in adjacent((inner.name, inner) for inner in in_order).items():
+    for name, alike in grouped((inner.name, inner) for inner in in_order).items():
         if len(alike) > 1 and " … " not in name and name != SHAPE_ARITHMETIC:
             for number, inner in enumerate(alike, 1):
                 inner.name = f"{name} … {number} of {len(alike)}"
@@ -359,7 +358,7 @@ def _divided(outer: Group, inner: Group, members: Sequence[int], box: Mapping[in
     inside = set(inner.all_layers())
     others = {*members} - {box[i] for i in inside}
     ends = [(a if a in inside else box.get(a, a), b if b in inside else box.get(b, b)) for a, b in pairs]
-    after, before = adjacent(ends), adjacent((b, a) for a, b in ends)
+    after, before = grouped(ends), grouped((b, a) for a, b in ends)
     apart = inside - reached(others, after) or inside - reached(others, before)
     if not apart:
         return False
@@ -375,14 +374,6 @@ def _divided(outer: Group, inner: Group, members: Sequence[int], box: Mapping[in
 def _part(group: Group, kept: Collection[int]) -> Group:
     """A group with some of its layers alone."""
     return Group(group.name, [i for i in group.layers if i in kept], [_part(inner, kept) for inner in group.groups])
-
-
-def adjacent(pairs: Iterable[tuple[_A, _B]]) -> dict[_A, list[_B]]:
-    """The second members of the pairs, by the first ones."""
-    found: dict[_A, list[_B]] = {}
-    for a, b in pairs:
-        found.setdefault(a, []).append(b)
-    return found
 
 
 def reached(
@@ -411,7 +402,7 @@ def group_cones(group: Group, types: Mapping[int, str], pairs: Pairs, order: Seq
         pairs: the edges between them.
         order: the layers, each after its producers except on cycles.
     """
-    after = adjacent(pairs)
+    after = grouped(pairs)
     place = {i: k for k, i in enumerate(order)}
     for one in group.walk():
         if one.is_shape_arithmetic or len(one.layers) <= _MANY:
@@ -431,7 +422,7 @@ def group_cones(group: Group, types: Mapping[int, str], pairs: Pairs, order: Seq
 
 def strong_components(pairs: Pairs) -> list[list[int]]:
     """Sets of two and more vertices that lie on common cycles. Source: Sharir 1981, without recursion."""
-    after, before = adjacent(pairs), adjacent((b, a) for a, b in pairs)
+    after, before = grouped(pairs), grouped((b, a) for a, b in pairs)
     entered: set[int] = set()
     finished: dict[int, None] = {}
     waiting = list(after)

@@ -20,6 +20,7 @@ from typing import Any
 from irexec.display import Content, Text, sections_of
 from irexec.display.hypertext import Attribute, Html, Markup, data, element, joined, page
 from irexec.ir.findings import Finding
+from irexec.ir.order import grouped
 from irexec.ir.process import collection_paused
 from irexec.messages import counted, cut, visible
 from irexec.tools.graph.drawing import (
@@ -41,7 +42,6 @@ from irexec.tools.graph.drawing import (
     width,
 )
 from irexec.tools.graph.layout import GAP_Y, Point, lay_out
-from irexec.tools.graph.names import adjacent
 from irexec.tools.graph.placing import (
     CUT,
     HEAD,
@@ -233,7 +233,7 @@ def _labels(drawing: Drawing, lines: Iterable[PlacedLine]) -> Iterator[tuple[str
         and not line.is_continued
         and (line.link.source >= 0 or drawing.frames[~line.link.source].folded)
     ]
-    tensors = adjacent({(line.link.source, line.link.tensor): None for line in listed})
+    tensors = grouped({(line.link.source, line.link.tensor): None for line in listed})
     done: set[tuple[Point, tuple[int, int]]] = set()
     for line in listed:
         text = drawing.tensor(*line.link.tensor)

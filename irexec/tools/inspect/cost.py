@@ -14,6 +14,7 @@ from irexec.api import ModelLike, as_model
 from irexec.display import Column, Content, Table
 from irexec.ir.dims import is_static
 from irexec.ir.graph import Graph, Node
+from irexec.ir.order import grouped
 from irexec.messages import amount, counted, listed, metric
 from irexec.records import Record, Report
 
@@ -159,9 +160,7 @@ def cost(model: ModelLike, inference: Inference | None = None) -> CostReport:
 def _rows(graph: Graph, path: str, times: int | None, costs: LayerCosts) -> Iterator[LayerCost]:
     """The rows of a graph that runs ``times`` times."""
     first = _first_readers(graph, costs)
-    merged: dict[Node, list[Node]] = {}
-    for constant, reader in first.items():
-        merged.setdefault(reader, []).append(constant)
+    merged = grouped((reader, constant) for constant, reader in first.items())
     for node in graph.nodes:
         if node.type in NO_COMPUTATION or node in first:
             continue
@@ -204,9 +203,7 @@ def _sum(rows: Iterable[LayerCost]) -> Cost:
 
 
 def _by_type(rows: Sequence[LayerCost]) -> list[TypeCost]:
-    groups: dict[str, list[LayerCost]] = {}
-    for row in rows:
-        groups.setdefault(row.type, []).append(row)
+    groups = grouped((row.type, row) for row in rows)
     sums = [(type, len(group), _sum(group)) for type, group in groups.items()]
     found = [TypeCost(type, count, whole.macs, whole.parameters, whole.bytes) for type, count, whole in sums]
     return sorted(found, key=lambda row: (row.macs or 0, row.bytes or 0), reverse=True)

@@ -14,6 +14,7 @@ from irexec.api import ModelLike, as_model
 from irexec.display import Column, Content, Table
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value, graphs
+from irexec.ir.order import grouped
 from irexec.messages import amount, metric
 from irexec.records import Record, Report
 from irexec.tools.inspect.weights import MOVES, StoredWeights, stored_weights
@@ -190,9 +191,7 @@ def _levels(node: Node) -> str:
 
 
 def _storages(stored: Sequence[StoredWeights]) -> list[StorageRow]:
-    groups: dict[tuple[str, str, str], list[StoredWeights]] = {}
-    for weights in stored:
-        groups.setdefault((weights.element, weights.scheme, weights.computed), []).append(weights)
+    groups = grouped(((weights.element, weights.scheme, weights.computed), weights) for weights in stored)
     found = [
         StorageRow(*key, len(g), sum(w.elements for w in g), sum(w.bytes for w in g), _decompressed(g))
         for key, g in groups.items()

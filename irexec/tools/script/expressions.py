@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import grouped
 
 
 @dataclass(frozen=True)
@@ -220,11 +221,9 @@ class _Search:
         self.free = [True] * len(self.statements)
         self._index = {statement.node: i for i, statement in enumerate(self.statements)}
         self._leaves = [list(leaves(statement.call)) + list(statement.more) for statement in self.statements]
-        self._readers: dict[Value, list[int]] = {}
-        for i, found in enumerate(self._leaves):
-            for leaf in found:
-                if isinstance(leaf, Ref):
-                    self._readers.setdefault(leaf.value, []).append(i)
+        self._readers = grouped(
+            (leaf.value, i) for i, found in enumerate(self._leaves) for leaf in found if isinstance(leaf, Ref)
+        )
         self._hashes = _prefix_hashes(self.statements)
 
     def best(self) -> Block | None:
@@ -260,9 +259,7 @@ class _Search:
 
     def _alike(self, starts: Sequence[int], length: int) -> Iterator[list[int]]:
         """The starts grouped by how the statements of the run are connected."""
-        groups: dict[Hashable, list[int]] = {}
-        for start in starts:
-            groups.setdefault(self._connections(start, length), []).append(start)
+        groups = grouped((self._connections(start, length), start) for start in starts)
         return (group for group in groups.values() if len(group) > 1)
 
     def _connections(self, start: int, length: int) -> Hashable:

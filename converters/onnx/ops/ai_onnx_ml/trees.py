@@ -23,7 +23,7 @@ from irexec.dtypes.elements import F32, F64, I64, Element
 from irexec.errors import ConversionError, OpError, check
 from irexec.ir.dims import ANY
 from irexec.ir.graph import Value
-from irexec.ir.order import sort_by_producers
+from irexec.ir.order import grouped, sort_by_producers
 from irexec.messages import counted
 from irexec.schema.opdef import Rank
 
@@ -309,11 +309,9 @@ class EnsembleAttributes:
 def _leaves(
     trees: Sequence[int], nodes: Sequence[int], targets: Sequence[int], weights: Sequence[float]
 ) -> dict[tuple[int, int], list[tuple[int, float]]]:
-    found: dict[tuple[int, int], list[tuple[int, float]]] = {}
     _check_lengths(len(targets), treeids=trees, nodeids=nodes, weights=weights)
-    for tree, node, target, weight in zip(trees, nodes, targets, weights, strict=True):
-        found.setdefault((tree, node), []).append((target, weight))
-    return found
+    rows = zip(trees, nodes, targets, weights, strict=True)
+    return grouped(((tree, node), (target, weight)) for tree, node, target, weight in rows)
 
 
 def _floats(plain: Sequence[float] | None, tensor: TensorProto | None) -> list[float]:
