@@ -12,7 +12,7 @@ from typing import Any
 
 from irexec.analysis.model import Port
 from irexec.errors import InputError
-from irexec.integrations.tensors import datatype_of, sizes_of
+from irexec.integrations.tensors import DATATYPES, datatype_of, sizes_of
 from irexec.tools.serving import ModelStatistics, ServedModel
 
 PLATFORM = "irexec"
@@ -21,20 +21,8 @@ VERSION = "1"
 EXTENSIONS = ("binary_tensor_data", "model_configuration", "model_repository(index)", "statistics")
 
 _SERVICE = "inference.GRPCInferenceService"
-_CONFIG_TYPES = (
-    "BOOL",
-    "UINT8",
-    "UINT16",
-    "UINT32",
-    "UINT64",
-    "INT8",
-    "INT16",
-    "INT32",
-    "INT64",
-    "FP16",
-    "FP32",
-    "FP64",
-)
+_CONFIG_TYPES = [f"TYPE_{name}" for name in (*DATATYPES, "STRING")]
+"""The types of model_config.proto in the order of their numbers, from 1 on."""
 
 
 class UnknownModelError(InputError):
@@ -192,7 +180,7 @@ def grpc_handler(extensions: Extensions) -> Any:
     def config(request: Any) -> Any:
         found = extensions.config(request.name, request.version)
         for side in ("input", "output"):
-            found[side] = [{**each, "data_type": _config_type(each["data_type"])} for each in found[side]]
+            found[side] = [{**each, "data_type": _CONFIG_TYPES.index(each["data_type"]) + 1} for each in found[side]]
         return types["ModelConfigResponse"](config=found)
 
     def statistics(request: Any) -> Any:
@@ -216,9 +204,3 @@ def grpc_handler(extensions: Extensions) -> Any:
     return grpc.method_handlers_generic_handler(
         _SERVICE, {name: handler(answer, name) for name, answer in calls.items()}
     )
-
-
-def _config_type(name: str) -> int:
-    """The number of a data type in model_config.proto."""
-    datatype = name.removeprefix("TYPE_")
-    return 13 if datatype == "STRING" else _CONFIG_TYPES.index(datatype) + 1

@@ -394,9 +394,8 @@ def _model_class() -> Any:
             if not is_text(payload.id or ""):
                 raise InvalidInput(f"the id of the request is {cut(repr(payload.id), 80)}, expected text")
             try:
-                given = {
-                    tensor.name: array_of(tensor, _port(self._served.inputs, tensor.name)) for tensor in payload.inputs
-                }
+                ports = {name: port for port in reversed(self._served.inputs) for name in port.names}
+                given = {tensor.name: array_of(tensor, ports.get(tensor.name)) for tensor in payload.inputs}
                 if len(given) < len(payload.inputs):
                     raise InputError(f"an input is given twice: {', '.join(tensor.name for tensor in payload.inputs)}")
                 results = await self._batcher.submit(self._served.bound(given))
@@ -423,10 +422,6 @@ def _both(first: Ran, second: Ran) -> Ran:
         second(requests, items, seconds)
 
     return ran
-
-
-def _port(ports: Sequence[Port], name: str) -> Port | None:
-    return next((port for port in ports if name in port.names), None)
 
 
 def _wanted(model: ServedModel, requested: Sequence[Any] | None) -> list[str]:

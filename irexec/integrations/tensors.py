@@ -25,11 +25,12 @@ from irexec.messages import counted, cut, listed
 TOO_NEW = {"kserve": (3, 14), "ray": (3, 15)}
 """The first Python for which a library has no package. The extras in pyproject.toml have the same versions as
 markers."""
-_DTYPES = {
+DATATYPES = {
     "BOOL": np.bool_, "UINT8": np.uint8, "UINT16": np.uint16, "UINT32": np.uint32, "UINT64": np.uint64, "INT8": np.int8,
     "INT16": np.int16, "INT32": np.int32, "INT64": np.int64, "FP16": np.float16, "FP32": np.float32, "FP64": np.float64,
 }  # fmt: skip
-_NAMES = {np.dtype(dtype): name for name, dtype in _DTYPES.items()}
+"""The types of elements by the protocol's names, in its order."""
+_NAMES = {np.dtype(dtype): name for name, dtype in DATATYPES.items()}
 _BYTES = "BYTES"
 _LENGTH = 4
 _AXES = 64
@@ -79,8 +80,8 @@ def array_of(tensor: Any, port: Port | None) -> np.ndarray:
         InputError: the elements do not fit the tensor's type and shape, or the type is not the input's.
     """
     what, kind, shape = f"input {tensor.name!r}", tensor.datatype, list(tensor.shape)
-    if kind != _BYTES and kind not in _DTYPES:
-        raise InputError(f"{what} has datatype {kind!r}, expected {', '.join(_DTYPES)} or {_BYTES}")
+    if kind != _BYTES and kind not in DATATYPES:
+        raise InputError(f"{what} has datatype {kind!r}, expected {', '.join(DATATYPES)} or {_BYTES}")
     if port is not None and port.element is not None and kind != datatype_of(port.element):
         raise InputError(f"{what} has datatype {kind}, the model expects {datatype_of(port.element)} ({port})")
     if len(shape) > _AXES or not all(type(size) is int and 0 <= size < 1 << 31 for size in shape):
@@ -100,7 +101,7 @@ def array_of(tensor: Any, port: Port | None) -> np.ndarray:
 def _from_bytes(what: str, kind: str, raw: bytes) -> np.ndarray:
     if kind == _BYTES:
         return _texts(what, _pieces(what, raw))
-    dtype = np.dtype(_DTYPES[kind]).newbyteorder("<")
+    dtype = np.dtype(DATATYPES[kind]).newbyteorder("<")
     if len(raw) % dtype.itemsize:
         raise InputError(
             f"{what} has {counted(len(raw), 'byte')}, expected a multiple of the {dtype.itemsize} of {kind}"
@@ -134,12 +135,12 @@ def _from_list(what: str, kind: str, data: Any) -> np.ndarray:
     if not set(map(type, flat)) <= {bool, int, float}:
         raise InputError(f"{what} has data that is not numbers")
     if not flat:
-        return np.zeros(0, _DTYPES[kind])
+        return np.zeros(0, DATATYPES[kind])
     values = np.array(flat)
     if values.dtype == object:
         raise InputError(f"{what} has an integer of more than 64 bits")
     with np.errstate(all="ignore"):
-        typed: np.ndarray = values.astype(_DTYPES[kind])
+        typed: np.ndarray = values.astype(DATATYPES[kind])
         same = typed.astype(values.dtype) == values
     if typed.dtype.kind != "f" and not same.all():
         raise InputError(f"{what} has the value {values[~same].ravel()[0]}, which {kind} cannot hold")

@@ -20,7 +20,7 @@ from model_explorer.node_data_provider import (
     NodeDataProviderResult,
 )
 
-from irexec.analysis.validate import infer_all, validate
+from irexec.analysis.validate import validate
 from irexec.errors import IrexecError
 from irexec.messages import silent
 from irexec.tools.graph.draw import GraphOptions, create
@@ -51,13 +51,12 @@ class IrexecAdapter(Adapter):  # type: ignore[misc]
         return {"graphs": [from_dict(Graph, explorer_graph(drawing))]}
 
 
-def _findings(path: str) -> list[NodeData]:
-    model = read_with_shapes(path, None, {})
-    return [of_findings(validate(model, inference=infer_all(model)))]
-
-
 PROVIDERS: dict[str, tuple[str, str, Callable[[str], list[NodeData]]]] = {
-    "irexec_findings": ("irexec: findings", "What irexec validate finds.", _findings),
+    "irexec_findings": (
+        "irexec: findings",
+        "What irexec validate finds.",
+        lambda path: [of_findings(validate(read_with_shapes(path, None, {})))],
+    ),
     "irexec_cost": (
         "irexec: cost",
         "MACs and bytes of each layer.",
