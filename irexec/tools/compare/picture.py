@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-
-import numpy as np
 
 from irexec.ir.graph import ModelGraph, Value
 from irexec.tools.compare.comparison import Comparison, Divergence
@@ -36,11 +34,10 @@ def picture(evidence: Evidence, rows: Rows, comparison: Comparison) -> Beside:
     pairs = {pair.b: pair for pair in rows.pairs.tensors}
     is_single = evidence.is_one_model or not isinstance(evidence.a, ModelSide)
     made = [_row(found, pairs.get(found.value), rows, is_single) for found in rows.found]
-    first = None
-    if comparison.first is not None:
-        first = next((i for i, found in enumerate(rows.found) if found.row == comparison.first.row), None)
-    if first is not None and comparison.first is not None:
-        made[first] = replace(made[first], facts=(*made[first].facts, *_reasons(comparison.first)))
+    wrong = comparison.first
+    first = next((i for i, found in enumerate(rows.found) if wrong is not None and found.row == wrong.row), None)
+    if first is not None and wrong is not None:
+        made[first] = replace(made[first], facts=(*made[first].facts, *_reasons(wrong)))
     drawn = with_images(made)
     values = {} if comparison.isolated else dict(_values(evidence, rows, pairs, drawn))
     made = [replace(row, tensors=values.get(i)) for i, row in enumerate(made)]
@@ -103,11 +100,8 @@ def _values(
         for value in batch:
             i, found = outer[value]
             pair = pairs[value]
-            a, b = (_of_run(arrays.get(key), found.row.run) for arrays, key in ((of_a, pair.a), (of_b, value)))
+            runs = of_a.get(pair.a, ()), of_b.get(value, ())
+            a, b = (arrays[found.row.run - 1] if found.row.run <= len(arrays) else None for arrays in runs)
             if a is not None and b is not None and a.shape != b.shape:
                 a = arranged(a, b.shape, pair.order)
             yield i, tensors(("A", "B"), a, b, is_drawn=i in drawn)
-
-
-def _of_run(runs: Sequence[np.ndarray] | None, run: int) -> np.ndarray | None:
-    return None if runs is None or run > len(runs) else runs[run - 1]

@@ -23,8 +23,8 @@ from irexec.ir.order import grouped
 from irexec.messages import cut, visible
 from irexec.tools.arrays.statistics import Statistics, statistics
 from irexec.tools.graph.draw import GraphFile, draw, format_of, graph_file
-from irexec.tools.graph.drawing import FONTS, STATES, Drawing, first_of
-from irexec.tools.graph.svg import graph_section, page_file, script, svg_and_size
+from irexec.tools.graph.drawing import STATES, Drawing, first_of
+from irexec.tools.graph.svg import graph_section, page_file, script, svg_and_size, svg_document
 
 _BINS, _SIDE, _FIRST, _WORST = 32, 64, 6, 4
 """Bars of a histogram, pixels of an image, and elements that are listed: the first, and those that differ most."""
@@ -298,7 +298,7 @@ def with_images(rows: Sequence[PairedTensor]) -> set[int]:
 
 def beside_svg(beside: Beside) -> str:
     """Both graphs in one image; of models of many layers those around the first difference."""
-    parts: list[object] = []
+    parts: list[object] = [element("rect", width="100%", height="100%", fill="#ffffff")]
     left, height = 0.0, 0.0
     drawn = [
         svg_and_size(_around_first(beside, side, drawing, beside.models[side][1]), 1)
@@ -314,12 +314,7 @@ def beside_svg(beside: Beside) -> str:
         parts.append(element("text", visible(cut(label, 200)), x=left + 14, y=top - 10, font_size=13, fill="#15191e"))
         parts.append(Html(text.partition("\n")[2].replace("<svg ", f'<svg x="{left:.1f}" y="{top}" ', 1)))
         left, height = left + wide, max(height, high + top)
-    root = element(
-        "svg", element("rect", width="100%", height="100%", fill="#ffffff"), *parts,
-        xmlns="http://www.w3.org/2000/svg", width=f"{left:.1f}", height=f"{height:.1f}",
-        viewBox=f"0 0 {left:.1f} {height:.1f}", font_family=FONTS, role="img",
-    )  # fmt: skip
-    return joined(Html('<?xml version="1.0" encoding="UTF-8"?>\n'), root, Html("\n"))
+    return svg_document(parts, f"{left:.1f}", f"{height:.1f}")
 
 
 def _around_first(beside: Beside, side: int, drawing: Drawing, model: ModelGraph) -> Drawing:

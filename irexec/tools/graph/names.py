@@ -130,18 +130,14 @@ def group_by_scope(scopes: Mapping[int, tuple[str, ...]]) -> Group:
     by_scope: dict[tuple[str, ...], Group] = {(): Group("")}
     for i, path in scopes.items():
         for depth in range(1, len(path) + 1):
-            if path[:depth] not in by_scope:
-                made = by_scope[path[:depth]] = Group(_name(path[:depth]))
-                by_scope[path[: depth - 1]].groups.append(made)
+            own = path[:depth]
+            if own not in by_scope:
+                # A number keeps the part before it.
+                name = ".".join(own[-2:]) if own[-1].isdigit() else own[-1]
+                by_scope[own] = Group(SHAPE_ARITHMETIC if own[-1].startswith(SHAPE_ARITHMETIC) else name)
+                by_scope[own[:-1]].groups.append(by_scope[own])
         by_scope[path].layers.append(i)
     return _simplified(by_scope[()], is_outermost=True)
-
-
-def _name(path: Sequence[str]) -> str:
-    """The last part of a scope; a number keeps the part before it."""
-    if path[-1].startswith(SHAPE_ARITHMETIC):
-        return SHAPE_ARITHMETIC
-    return ".".join(path[-2:]) if path[-1].isdigit() else path[-1]
 
 
 def _joined(outer: str, inner: str) -> str:

@@ -151,8 +151,9 @@ def wrapped(placed: Placed, columns: int | None = None) -> Placed:
         placed: a drawing in pixels.
         columns: their number; None for one, or for a long graph the number that makes the image about square.
     """
-    number = columns or _columns(placed)
-    cuts = _cuts(placed, number)
+    if not columns and placed.height >= max(_HIGH, 2 * _SHAPE * placed.width):
+        columns = round(math.sqrt(placed.height / (placed.width + _GUTTER) / _SHAPE))
+    cuts = _cuts(placed, columns or 1)
     if not cuts:
         return placed
     numbers: dict[tuple[tuple[int, int], int], str] = {}
@@ -184,12 +185,6 @@ def _part(box: PlacedBox, top: float, bottom: float) -> PlacedBox | None:
     if low >= high:
         return None
     return replace(box, y=low, height=high - low, title="" if low > box.y else box.title)
-
-
-def _columns(placed: Placed) -> int:
-    if placed.height < max(_HIGH, 2 * _SHAPE * placed.width):
-        return 1
-    return max(1, round(math.sqrt(placed.height / (placed.width + _GUTTER) / _SHAPE)))
 
 
 def _cuts(placed: Placed, columns: int) -> list[float]:

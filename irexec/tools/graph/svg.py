@@ -46,7 +46,6 @@ from irexec.tools.graph.placing import (
     CUT,
     HEAD,
     PAD,
-    Connector,
     Placed,
     PlacedBox,
     PlacedLine,
@@ -100,39 +99,37 @@ def svg_and_size(drawing: Drawing, columns: int | None = None) -> tuple[str, tup
         element("g", [(Html("\n"), _label(text, x, y)) for text, x, y in labels]),
         element("g", legend, transform=f"translate(0 {_n(placed.height)})"),
     ]
-    root = _element(
-        "svg", content, xmlns="http://www.w3.org/2000/svg", width=across, height=height,
-        viewBox=f"0 0 {_n(across)} {_n(height)}", font_family=FONTS, font_size=TEXT, role="img",
+    return svg_document(content, _n(across), _n(height), font_size=_n(TEXT)), (across, height)
+
+
+def svg_document(content: Markup, width: str, height: str, **attributes: Attribute) -> str:
+    """An SVG of this size in pixels."""
+    root = element(
+        "svg", content, xmlns="http://www.w3.org/2000/svg", width=width, height=height,
+        viewBox=f"0 0 {width} {height}", font_family=FONTS, **attributes, role="img",
     )  # fmt: skip
-    return _valid(joined(Html('<?xml version="1.0" encoding="UTF-8"?>\n'), root, Html("\n"))), (across, height)
-
-
-def _valid(text: str) -> str:
-    """Escape the two code points that XML lacks and that no earlier step escapes."""
+    text = joined(Html('<?xml version="1.0" encoding="UTF-8"?>\n'), root, Html("\n"))
+    # XML lacks these two code points, and no earlier step escapes them.
     return text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
 
 
 def _parts(drawing: Drawing, placed: Placed) -> Iterator[Html]:
     """Unfolded frames at the back, then lines, titles of frames and boxes."""
-    frames = [(one, _fill(drawing, one)) for one in placed.boxes if one.box is None]
+    # Frames within each other alternate in colour.
+    depths = [(one, len(list(around(drawing.frames, ~one.item)))) for one in placed.boxes if one.box is None]
+    frames = [(one, _FRAME_FILLS[depth % 2]) for one, depth in depths]
     boxes = [one for one in placed.boxes if one.box is not None]
     yield from (_rectangle(one, fill, "#a9b3bd", rx=8) for one, fill in frames)
     yield from _lines(placed.lines)
-    yield from (_frame_title(one, fill) for one, fill in frames)
+    for one, fill in frames:
+        # With a margin in the colour of the frame: a line may pass behind the title.
+        margin = {"stroke": fill, "stroke_width": 4, "stroke_linejoin": "round", "paint_order": "stroke"}
+        yield _text(one.title, one.x + 10, one.y + 16, _LABEL, font_weight="bold", **margin)
     yield from (_box(drawing, one, one.box) for one in boxes if one.box is not None)
     yield from _cut_ends(drawing, boxes)
-    yield from (_connector(one) for one in placed.connectors)
-
-
-def _fill(drawing: Drawing, one: PlacedBox) -> str:
-    """The colour of a frame: frames within each other alternate."""
-    return _FRAME_FILLS[len(list(around(drawing.frames, ~one.item))) % 2]
-
-
-def _frame_title(one: PlacedBox, fill: str) -> Html:
-    """The title of a frame, with a margin in the colour of the frame: a line may pass behind it."""
-    margin = {"stroke": fill, "stroke_width": 4, "stroke_linejoin": "round", "paint_order": "stroke"}
-    return _text(one.title, one.x + 10, one.y + 16, _LABEL, font_weight="bold", **margin)
+    for end in placed.connectors:
+        circle = _element("circle", cx=end.x, cy=end.y, r=8, fill="#ffffff", stroke=_LINE)
+        yield element("g", circle, _text(end.text, end.x, end.y + 3.3, _LABEL, text_anchor="middle"))
 
 
 def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
@@ -175,11 +172,6 @@ def _cut_ends(drawing: Drawing, boxes: Iterable[PlacedBox]) -> Iterator[Html]:
                 text = fitted(names[0], _LABEL_SIZE, WIDTH - 40 - width(more, _LABEL_SIZE)) + more
                 yield element("path", d=f"M{_n(x)} {_n(y)}v{step}", stroke=_LINE, stroke_dasharray="3 3")
                 yield _label(text, x + 4, y + step + (6 if step < 0 else 0))
-
-
-def _connector(one: Connector) -> Html:
-    circle = _element("circle", cx=one.x, cy=one.y, r=8, fill="#ffffff", stroke=_LINE)
-    return element("g", circle, _text(one.text, one.x, one.y + 3.3, _LABEL, text_anchor="middle"))
 
 
 def _rectangle(one: PlacedBox, fill: str, stroke: str, *, rx: int = 5, shift: int = 0) -> Html:
@@ -473,10 +465,8 @@ def _statistics(line: WeightLine | None) -> dict[str, Any] | None:
     if line is None:
         return None
     numbers = {"min": line.min, "max": line.max, "mean": line.mean, "std": line.std}
-    texts = {name: f"{value:.6g}" for name, value in numbers.items() if value is not None and math.isfinite(value)}
-    return {
-        **texts,
-        "zeros": f"{line.zeros:.1%}",
-        **({"NaN, Inf": str(line.not_finite)} if line.not_finite else {}),
-        "bytes": f"{line.bytes:,}",
-    }
+    found = {name: f"{value:.6g}" for name, value in numbers.items() if value is not None and math.isfinite(value)}
+    found["zeros"] = f"{line.zeros:.1%}"
+    if line.not_finite:
+        found["NaN, Inf"] = str(line.not_finite)
+    return {**found, "bytes": f"{line.bytes:,}"}

@@ -70,7 +70,10 @@ def _fill(
                 raise UnsupportedError(f"the element type of input {node.name!r} is not known")
             found[node.outputs[0]] = builder.parameter(fact.element, fact.shape, node.name, node.outputs[0].names)
         elif node.type == "Constant":
-            found[node.outputs[0]] = _constant(builder, node)
+            # One without a type stands for an input that is left out.
+            is_typed = node.attributes.get("element_type") not in ("undefined", "dynamic", None)
+            constant, names = node.constant if is_typed else None, node.outputs[0].names
+            found[node.outputs[0]] = None if constant is None else builder.raw_constant(constant, node.name, names)
         elif node.type != "Result":
             made = _layer(builder, node, arriving)
             for value, new in zip(node.outputs, made, strict=False):
@@ -82,13 +85,6 @@ def _fill(
         if source is not None:
             builder.result(source, node.name)
     return found
-
-
-def _constant(builder: Builder, node: Node) -> Operand:
-    """The constant; None for one without a type, which stands for an input that is left out."""
-    if node.constant is None or node.attributes.get("element_type") in ("undefined", "dynamic", None):
-        return None
-    return builder.raw_constant(node.constant, node.name, node.outputs[0].names)
 
 
 def _layer(builder: Builder, node: Node, inputs: Sequence[Operand]) -> tuple[Value, ...]:
