@@ -338,8 +338,8 @@ def _one_level(outer: Group, pairs: Pairs) -> None:
                 chosen[0].layers += sorted(taken)
                 outer.layers = [i for i in outer.layers if i not in taken]
                 continue
-            sizes = sorted((inner.size, k) for k, inner in enumerate(chosen))
-            small = [chosen[k] for size, k in sizes if size <= _LITTLE * sizes[0][0]]
+            chosen.sort(key=lambda inner: inner.size)
+            small = [inner for inner in chosen if inner.size <= _LITTLE * chosen[0].size]
             if not any(_divided(outer, inner, members, box, pairs) for inner in small):
                 dissolve(outer, small[0])
     in_order = sorted(outer.groups, key=lambda one: min(one.all_layers()))

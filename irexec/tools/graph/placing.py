@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from irexec.tools.graph.drawing import WIDTH, Box, Drawing, DrawnFrame, Link, box_of_item, frame_title
+from irexec.tools.graph.drawing import WIDTH, Box, Drawing, Link, box_of_item, frame_title
 from irexec.tools.graph.layout import FrameLayout, Point, Size, lay_out
 
 PAD, HEAD = 14.0, 24.0
@@ -69,19 +69,33 @@ class Placed:
 
 def place(drawing: Drawing) -> Placed:
     """A drawing in pixels."""
-    contents: dict[int, _Content] = {}
+    layouts: dict[int, FrameLayout] = {}
+    # The upper left corner of each item in the content of its frame, and its size.
+    corners: dict[int, tuple[float, float, float, float]] = {}
     # Frames come after the frames around them.
     for frame in reversed(drawing.frames):
         if frame.index == 0 or not frame.folded:
-            contents[frame.index] = _Content(drawing, frame, contents)
-    placed = Placed()
+            sizes = [_size(drawing, item, layouts) for item in frame.items]
+            layout = layouts[frame.index] = lay_out(frame, sizes)
+            for item, (x, y), (width, height) in zip(frame.items, layout.centres, sizes, strict=True):
+                corners[item] = x - width / 2, y, width, height
     margin = CUT if drawing.cut else PAD
+    placed = Placed(width=layouts[0].width + 2 * margin, height=layouts[0].height + 2 * margin)
     waiting = [(0, margin, margin)]
     while waiting:
         index, x, y = waiting.pop()
-        waiting += contents[index].put(placed, x, y)
-    layout = contents[0].layout
-    placed.width, placed.height = layout.width + 2 * margin, layout.height + 2 * margin
+        for item in drawing.frames[index].items:
+            left, top, width, height = corners[item]
+            is_open = ~item in layouts
+            box = None if is_open else box_of_item(drawing, item)
+            title = frame_title(drawing, drawing.frames[~item]) if is_open else ""
+            placed.boxes.append(PlacedBox(item, x + left, y + top, width, height, box, title))
+            if is_open:
+                waiting.append((~item, x + left + PAD, y + top + PAD + HEAD))
+        for link, bends in zip(drawing.frames[index].links, layouts[index].bends, strict=True):
+            first, last = (_end(link, index, corners, layouts, is_source=is_source) for is_source in (True, False))
+            points = tuple((x + a, y + b) for a, b in (first, *(bends or ()), last))
+            placed.lines.append(PlacedLine(points, link, bends is None))
     return placed
 
 
@@ -90,50 +104,23 @@ def folded_size(drawing: Drawing, item: int) -> Size:
     return WIDTH, box_of_item(drawing, item).height
 
 
-class _Content:
-    """The content of one unfolded frame."""
+def _size(drawing: Drawing, item: int, layouts: Mapping[int, FrameLayout]) -> Size:
+    inner = layouts.get(~item)
+    return folded_size(drawing, item) if inner is None else (inner.width + 2 * PAD, inner.height + 2 * PAD + HEAD)
 
-    layout: FrameLayout
 
-    def __init__(self, drawing: Drawing, frame: DrawnFrame, contents: Mapping[int, _Content]) -> None:
-        self._drawing, self._frame = drawing, frame
-        self._open = {item: contents[~item].layout for item in frame.items if item < 0 and ~item in contents}
-        sizes = [self._size(item) for item in frame.items]
-        self.layout = lay_out(frame, sizes)
-        self._boxes = {
-            item: (x - width / 2, y, width, height)
-            for item, (x, y), (width, height) in zip(frame.items, self.layout.centres, sizes, strict=True)
-        }
-
-    def _size(self, item: int) -> Size:
-        if (inner := self._open.get(item)) is None:
-            return folded_size(self._drawing, item)
-        return inner.width + 2 * PAD, inner.height + 2 * PAD + HEAD
-
-    def put(self, placed: Placed, x: float, y: float) -> list[tuple[int, float, float]]:
-        """Add boxes and lines of a frame whose content begins at (x, y). Returns the origins of open frames in it."""
-        further = []
-        for item, (left, top, width, height) in self._boxes.items():
-            is_open = item in self._open
-            box = None if is_open else box_of_item(self._drawing, item)
-            title = frame_title(self._drawing, self._drawing.frames[~item]) if is_open else ""
-            placed.boxes.append(PlacedBox(item, x + left, y + top, width, height, box, title))
-            if is_open:
-                further.append((~item, x + left + PAD, y + top + PAD + HEAD))
-        for link, bends in zip(self._frame.links, self.layout.bends, strict=True):
-            points = (self._end(link, link.source, is_source=True), *(bends or ()), self._end(link, link.target))
-            placed.lines.append(PlacedLine(tuple((x + a, y + b) for a, b in points), link, bends is None))
-        return further
-
-    def _end(self, link: Link, item: int | None, *, is_source: bool = False) -> Point:
-        """Where a line begins or ends: at the middle of a box, at the tensor's exit or entry of an open frame."""
-        layout, tensor = self.layout, link.tensor
-        if item is None:
-            return (layout.entries[tensor], -PAD - HEAD) if is_source else (layout.exits[tensor], layout.height + PAD)
-        left, top, width, height = self._boxes[item]
-        inner = self._open.get(item)
-        ports = {} if inner is None else inner.exits if is_source else inner.entries
-        return left + PAD + ports[tensor] if tensor in ports else left + width / 2, top + height if is_source else top
+def _end(
+    link: Link, frame: int, corners: Mapping[int, tuple[float, float, float, float]],
+    layouts: Mapping[int, FrameLayout], *, is_source: bool,
+) -> Point:  # fmt: skip
+    """Where a line begins or ends: at the middle of a box, at the tensor's exit or entry of an open frame."""
+    item, tensor, around = link.source if is_source else link.target, link.tensor, layouts[frame]
+    if item is None:
+        return (around.entries[tensor], -PAD - HEAD) if is_source else (around.exits[tensor], around.height + PAD)
+    left, top, width, height = corners[item]
+    inner = layouts.get(~item)
+    ports = {} if inner is None else inner.exits if is_source else inner.entries
+    return left + PAD + ports[tensor] if tensor in ports else left + width / 2, top + height if is_source else top
 
 
 _HIGH, _SHAPE = 1_600.0, 1.3
