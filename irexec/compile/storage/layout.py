@@ -6,7 +6,6 @@ parts.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
@@ -16,6 +15,7 @@ from irexec.compile.steps import SlotArray
 from irexec.compile.storage.planned import EXTERNAL, Buffer, Owner, PlannedOperation, Storage, assign_offsets
 from irexec.compile.storage.views import View, as_views, may_be_views, outputs_of, view_of
 from irexec.ir.dims import has_room
+from irexec.ir.order import grouped
 from irexec.schema.shape_rules import normalize_axis
 
 
@@ -23,11 +23,12 @@ def place_parts(
     operations: Sequence[PlannedOperation], storage: Storage, probes: Mapping[CompileValue, np.ndarray]
 ) -> None:
     """Place the parts of each Concat in its buffer, if they own buffers and are contiguous in the output."""
-    producers: dict[Buffer, list[int]] = defaultdict(list)
-    for i, planned in enumerate(operations):
-        for value in planned.operation.outputs:
-            if value in storage.buffers:
-                producers[storage.buffers[value]].append(i)
+    producers = grouped(
+        (storage.buffers[value], i)
+        for i, planned in enumerate(operations)
+        for value in planned.operation.outputs
+        if value in storage.buffers
+    )
     for i, planned in enumerate(operations):
         whole = (
             storage.buffers.get(planned.operation.output)
@@ -85,9 +86,9 @@ def _can_be_piece(i: int, part: Buffer, whole: Buffer, producers: Mapping[Buffer
         if ancestor is part:
             return False
         ancestor = ancestor.parent
-    if part.parent is not None or any(producer >= i for producer in producers[part]):
+    if part.parent is not None or any(producer >= i for producer in producers.get(part, ())):
         return False
-    return len(producers[whole]) == 1 or part.last <= i
+    return len(producers.get(whole, ())) == 1 or part.last <= i
 
 
 def _covered(

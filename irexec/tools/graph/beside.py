@@ -149,29 +149,20 @@ def _head(beside: Beside) -> Html:
     def button(go: str, text: str, label: str, class_: str | None = None) -> Html:
         return element("button", text, type="button", data_go=go, title=label, aria_label=label, class_=class_)
 
-    is_first = beside.first is not None
-    has_ratios = any(row.snr is not None for row in beside.rows)
-    choice = element(
-        "select", element("option", "colours: state", value="state"),
-        element("option", "colours: SNR", value="snr") if has_ratios else None, aria_label="colours",
-    )  # fmt: skip
-    return element(
-        "div",
-        element("p", visible(cut(beside.title, 600)), class_="verdict"),
-        [button(f"show{i}", "AB"[i], f"show {'AB'[i]}", "narrow") for i in range(2)]
-        if len(beside.models) == 2
-        else None,
-        element("span", class_="counts"),
-        choice,
-        [
-            button("first", "First", "the first difference"),
-            button("previous", "‹", "the difference before (p)"),
-            button("next", "›", "the next difference (n)"),
-        ]
-        if is_first
-        else None,
-        class_="head",
-    )
+    title = element("p", visible(cut(beside.title, 600)), class_="verdict")
+    sides = [button(f"show{i}", side, f"show {side}", "narrow") for i, side in enumerate("AB")]
+    colours = [element("option", "colours: state", value="state")]
+    if any(row.snr is not None for row in beside.rows):
+        colours.append(element("option", "colours: SNR", value="snr"))
+    choice = element("select", colours, aria_label="colours")
+    steps = [
+        button("first", "First", "the first difference"),
+        button("previous", "‹", "the difference before (p)"),
+        button("next", "›", "the next difference (n)"),
+    ]
+    counts = element("span", class_="counts")
+    shown = title, sides if len(beside.models) == 2 else (), counts, choice, steps if beside.first is not None else ()
+    return element("div", shown, class_="head")
 
 
 def _row(row: PairedTensor, numbers: Sequence[Mapping[Node | None, int]], names: Sequence[str]) -> dict[str, Any]:

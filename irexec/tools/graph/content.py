@@ -135,15 +135,11 @@ def find_layer(content: Content, key: str) -> int:
         InputError: the layer does not exist; the message offers similar names.
     """
     names = _names(content)
-    found = names.get(key)
-    for mark in (":", "."):
-        layer, _, number = key.rpartition(mark)
-        owner = names.get(layer)
-        if found is None and owner is not None and number.isascii() and number.isdigit():
-            found = owner if int(number) < max(1, len(content.nodes[owner].outputs)) else None
-    if found is None:
-        raise InputError(f"there is no tensor or layer {key!r}{similar(key[:200], list(names)[:50_000])}")
-    return found
+    for layer, number in ((key, "0"), key.rpartition(":")[::2], key.rpartition(".")[::2]):
+        found, is_number = names.get(layer), number.isascii() and number.isdigit()
+        if found is not None and is_number and int(number) < max(1, len(content.nodes[found].outputs)):
+            return found
+    raise InputError(f"there is no tensor or layer {key!r}{similar(key[:200], list(names)[:50_000])}")
 
 
 def _names(content: Content) -> dict[str, int]:
@@ -247,108 +243,101 @@ SHOWN = 60
 number."""
 
 
-class FrameBuilder:
-    """Makes the frames of a drawing.
+def frames_of(
+    layers: Sequence[DrawnLayer], edges: Iterable[DrawnEdge], owners: Mapping[int, tuple[int, str]],
+    *, blocks: bool | None, bodies: bool,
+) -> tuple[DrawnFrame, ...]:  # fmt: skip
+    """The frames of a drawing.
 
     Args:
         layers: the drawn layers; ``drawn_in`` is set.
         edges: between them.
         owners: for a layer of a body the layer with the body, and the name of the body.
         blocks: True if layers of a common name make a block; None for a graph of more than ``SHOWN`` boxes.
+        bodies: True if the frames of bodies are unfolded.
     """
+    shown = [layer.index for layer in layers if layer.drawn_in is None]
+    has_blocks = len(shown) > SHOWN if blocks is None else blocks
+    drawn = [edge for edge in edges if layers[edge.source].drawn_in is None and layers[edge.target].drawn_in is None]
+    # By body, None for the outermost graph.
+    members = grouped((owners.get(i), i) for i in shown)
+    pairs = grouped((owners.get(edge.source), (edge.source, edge.target)) for edge in drawn)
+    names = grouped(body for body in members if body is not None)
+    frames: list[DrawnFrame] = []
+    items: list[list[int]] = []
 
-    def __init__(
-        self,
-        layers: Sequence[DrawnLayer],
-        edges: Iterable[DrawnEdge],
-        owners: Mapping[int, tuple[int, str]],
-        *,
-        blocks: bool | None,
-    ) -> None:
-        self._layers = layers
-        self._frames: list[DrawnFrame] = []
-        self._items: list[list[int]] = []
-        shown = [layer.index for layer in layers if layer.drawn_in is None]
-        self._blocks = len(shown) > SHOWN if blocks is None else blocks
-        self._edges = [
-            edge for edge in edges if layers[edge.source].drawn_in is None and layers[edge.target].drawn_in is None
-        ]
-        # By body, None for the outermost graph.
-        self._members = grouped((owners.get(i), i) for i in shown)
-        self._pairs = grouped((owners.get(edge.source), (edge.source, edge.target)) for edge in self._edges)
-        self._bodies = grouped(body for body in self._members if body is not None)
-        self._fill(self._new("graph", "", None, None), None)
-
-    def frames(self, *, bodies: bool) -> tuple[DrawnFrame, ...]:
-        """The frames; those of bodies are unfolded if ``bodies``."""
-        made = [
-            replace(frame, items=tuple(items), links=tuple(links))
-            for frame, items, links in zip(self._frames, self._items, self._links(), strict=True)
-        ]
-        return _unfolded(made, bodies)
-
-    def _new(self, kind: FrameKind, name: str, parent: int | None, layer: int | None) -> int:
-        index = len(self._frames)
-        self._frames.append(DrawnFrame(index, kind, name, parent, layer, (), (), folded=kind in ("block", "layer")))
-        self._items.append([])
+    def new(kind: FrameKind, name: str, parent: int | None, layer: int | None = None) -> int:
+        index, folded = len(frames), kind == "block" or (kind == "layer" and not bodies)
+        frames.append(DrawnFrame(index, kind, name, parent, layer, (), (), folded))
+        items.append([])
         if parent is not None:
-            self._items[parent].append(~index)
+            items[parent].append(~index)
         return index
 
-    def _fill(self, frame: int, body: tuple[int, str] | None) -> None:
+    def fill(frame: int, body: tuple[int, str] | None) -> None:
         """Put the layers of a graph into a frame, in blocks; a layer with bodies becomes a frame of their content."""
-        waiting = [(frame, self._grouped(self._members.get(body, []), self._pairs.get(body, [])))]
+        inside = members.get(body, [])
+        waiting = [(frame, _in_blocks(layers, inside, pairs.get(body, [])) if has_blocks else Group("", inside))]
         while waiting:
             here, group = waiting.pop()
-            waiting += [(self._new("block", inner.name, here, None), inner) for inner in group.groups]
+            waiting += [(new("block", inner.name, here), inner) for inner in group.groups]
             for i in sorted(group.layers):
-                if i not in self._bodies:
-                    self._items[here].append(i)
+                if i not in names:
+                    items[here].append(i)
                     continue
-                outer = self._new("layer", self._layers[i].line.name, here, i)
-                is_single = len(self._bodies[i]) == 1
-                for name in self._bodies[i]:
-                    self._fill(outer if is_single else self._new("body", name, outer, None), (i, name))
+                outer = new("layer", layers[i].line.name, here, i)
+                for name in names[i]:
+                    fill(outer if len(names[i]) == 1 else new("body", name, outer), (i, name))
 
-    def _grouped(self, members: list[int], pairs: list[tuple[int, int]]) -> Group:
-        if not self._blocks:
-            return Group("", members)
-        before = grouped((b, a) for a, b in pairs)
-        position = {i: k for k, i in enumerate(members)}
-        order, stuck = sort_by_producers([{position[a] for a in before.get(i, ()) if a in position} for i in members])
-        names = {i: self._layers[i].line.name for i in members}
-        ordered = [members[k] for k in [*order, *stuck]]
-        types = {i: self._layers[i].line.type for i in members}
-        by_scope = scopes(names, before, ordered)
-        set_apart(by_scope, types, before, ordered)
-        group = group_by_scope(by_scope)
-        group_repeated(group, types, pairs)
-        make_acyclic(group, pairs)
-        group_cones(group, types, pairs, ordered)
-        return group
-
-    def _links(self) -> list[dict[Link, None]]:
-        """The lines of each frame: an edge between layers of different frames is a line in each frame on its way."""
-        found: list[dict[Link, None]] = [{} for _ in self._frames]
-        box = {frame.layer: ~frame.index for frame in self._frames}
-        home = {item: k for k, items in enumerate(self._items) for item in items}
-        for edge in self._edges:
-            tensor = (edge.source, edge.output)
-            source, target = (box.get(i, i) for i in (edge.source, edge.target))
-            up, down = (list(around(self._frames, home[item])) for item in (source, target))
-            common = next(frame for frame in up if frame in set(down))
-            for frame in up[: up.index(common)]:
-                found[frame][Link(source, None, tensor)] = None
-                source = ~frame
-            for frame in down[: down.index(common)]:
-                found[frame][Link(None, target, tensor)] = None
-                target = ~frame
-            found[common][Link(source, target, tensor)] = None
-        return found
+    fill(new("graph", "", None), None)
+    lines = _links(frames, items, drawn)
+    return _unfolded([
+        replace(frame, items=tuple(inside), links=tuple(links))
+        for frame, inside, links in zip(frames, items, lines, strict=True)
+    ])  # fmt: skip
 
 
-def _unfolded(frames: list[DrawnFrame], bodies: bool) -> tuple[DrawnFrame, ...]:
-    """The frames, with those of bodies unfolded if ``bodies``, and blocks unfolded until ``SHOWN`` boxes are in sight.
+def _in_blocks(layers: Sequence[DrawnLayer], members: list[int], pairs: list[tuple[int, int]]) -> Group:
+    """The layers of a graph in groups that can be blocks."""
+    before = grouped((b, a) for a, b in pairs)
+    position = {i: k for k, i in enumerate(members)}
+    order, stuck = sort_by_producers([{position[a] for a in before.get(i, ())} for i in members])
+    ordered = [members[k] for k in [*order, *stuck]]
+    names = {i: layers[i].line.name for i in members}
+    types = {i: layers[i].line.type for i in members}
+    by_scope = scopes(names, before, ordered)
+    set_apart(by_scope, types, before, ordered)
+    group = group_by_scope(by_scope)
+    group_repeated(group, types, pairs)
+    make_acyclic(group, pairs)
+    group_cones(group, types, pairs, ordered)
+    return group
+
+
+def _links(
+    frames: Sequence[DrawnFrame], items: Sequence[Sequence[int]], edges: Iterable[DrawnEdge]
+) -> list[dict[Link, None]]:
+    """The lines of each frame: an edge between layers of different frames is a line in each frame on its way."""
+    found: list[dict[Link, None]] = [{} for _ in frames]
+    box = {frame.layer: ~frame.index for frame in frames}
+    home = {item: k for k, inside in enumerate(items) for item in inside}
+    for edge in edges:
+        tensor = (edge.source, edge.output)
+        source, target = (box.get(i, i) for i in (edge.source, edge.target))
+        up, down = (list(around(frames, home[item])) for item in (source, target))
+        common = next(frame for frame in up if frame in set(down))
+        for frame in up[: up.index(common)]:
+            found[frame][Link(source, None, tensor)] = None
+            source = ~frame
+        for frame in down[: down.index(common)]:
+            found[frame][Link(None, target, tensor)] = None
+            target = ~frame
+        found[common][Link(source, target, tensor)] = None
+    return found
+
+
+def _unfolded(frames: Sequence[DrawnFrame]) -> tuple[DrawnFrame, ...]:
+    """The frames, with blocks unfolded until ``SHOWN`` boxes are in sight.
 
     The block of the most layers is unfolded first, with the blocks beside it that differ from it by a number, or have
     its name and size: they are often alike and should look alike. A block of more than half of all layers is always
@@ -359,7 +348,7 @@ def _unfolded(frames: list[DrawnFrame], bodies: bool) -> tuple[DrawnFrame, ...]:
         layers[frame.index] += sum(1 for item in frame.items if item >= 0)
         if frame.parent is not None:
             layers[frame.parent] += layers[frame.index]
-    folded = [frame.folded and (frame.kind == "block" or not bodies) for frame in frames]
+    folded = [frame.folded for frame in frames]
     alike: dict[tuple[int, str, int], list[DrawnFrame]] = defaultdict(list)
     for frame in frames:
         if frame.kind == "block" and frame.parent is not None and not frame.is_dimmed:

@@ -26,7 +26,7 @@ from irexec.ir.process import collection_paused
 from irexec.messages import counted, silent
 from irexec.records import Record
 from irexec.runtime.profile import Profile
-from irexec.tools.graph.content import Content, FrameBuilder, content_of, select
+from irexec.tools.graph.content import Content, content_of, frames_of, select
 from irexec.tools.graph.drawing import FONTS, PNG_SIDE, Drawing, DrawnEdge, DrawnLayer, family_of
 from irexec.tools.graph.explorer import explorer_collection
 from irexec.tools.graph.svg import graph_page, svg_and_size
@@ -96,7 +96,7 @@ def draw(
             for e in content.edges
             if e.source in index and e.target in index
         )
-        frames = FrameBuilder(layers, edges, owners, blocks=cluster).frames(bodies=bodies)
+        frames = frames_of(layers, edges, owners, blocks=cluster, bodies=bodies)
     elsewhere = marked.pop(None, []) + [finding for i, own in marked.items() if i not in index for finding in own]
     return Drawing(
         name=model.name,
@@ -344,20 +344,16 @@ def rendered(
     if format == "model-explorer":
         return json.dumps(explorer_collection(drawing)).encode()
     if format == "mmd":
-        return _mermaid(drawing, notify).encode()
+        text = mermaid(drawing)
+        edges = text.count(" -->")
+        if len(text) > MAX_TEXT or edges > MAX_EDGES:
+            notify(
+                f"Mermaid shows at most {MAX_TEXT:,} characters and {MAX_EDGES} edges unless configured otherwise, "
+                f"here are {len(text):,} and {edges:,}: --around, --from and --to draw a part, --cluster folds blocks"
+            )
+        return text.encode()
     text, size = svg_and_size(drawing, columns)
     return text.encode() if format == "svg" else png(text, size, scale, notify)
-
-
-def _mermaid(drawing: Drawing, notify: Notify) -> str:
-    text = mermaid(drawing)
-    edges = text.count(" -->")
-    if len(text) > MAX_TEXT or edges > MAX_EDGES:
-        notify(
-            f"Mermaid shows at most {MAX_TEXT:,} characters and {MAX_EDGES} edges unless configured otherwise, here "
-            f"are {len(text):,} and {edges:,}: --around, --from and --to draw a part, --cluster folds blocks"
-        )
-    return text
 
 
 def write_graph(

@@ -25,9 +25,12 @@ _ROUNDS, _PATIENCE = 24, 4
 """Maximum number of sweeps, and number of sweeps without improvement that ends the search."""
 
 
-@dataclass
 class Layered:
     """A graph whose lines lead from one row to the next: a long line has a vertex in each row that it passes.
+
+    Args:
+        rows: of the boxes.
+        lines: between boxes, downwards.
 
     Attributes:
         order: the vertices of each row, from left to right.
@@ -37,45 +40,31 @@ class Layered:
         boxes: the number of vertices that are boxes; they come first.
     """
 
-    order: list[list[int]]
-    row_of: list[int]
-    before: list[list[int]]
-    after: list[list[int]]
-    chains: list[list[int]]
-    boxes: int
-
-    @classmethod
-    def of(cls, rows: Sequence[int], lines: Sequence[tuple[int, int]]) -> Layered:
-        """The graph with these rows of its boxes and these lines, which lead downwards."""
-        row_of = list(rows)
-        before: list[list[int]] = [[] for _ in rows]
-        after: list[list[int]] = [[] for _ in rows]
-        chains = []
+    def __init__(self, rows: Sequence[int], lines: Sequence[tuple[int, int]]) -> None:
+        self.boxes = len(rows)
+        self.row_of = list(rows)
+        self.before: list[list[int]] = [[] for _ in rows]
+        self.after: list[list[int]] = [[] for _ in rows]
+        self.chains = []
         for a, b in lines:
-            chain = list(range(len(row_of), len(row_of) + rows[b] - rows[a] - 1))
-            row_of += range(rows[a] + 1, rows[b])
-            before += [[] for _ in chain]
-            after += [[] for _ in chain]
+            chain = list(range(len(self.row_of), len(self.row_of) + rows[b] - rows[a] - 1))
+            self.row_of += range(rows[a] + 1, rows[b])
+            self.before += [[] for _ in chain]
+            self.after += [[] for _ in chain]
             for upper, lower in pairwise([a, *chain, b]):
-                after[upper].append(lower)
-                before[lower].append(upper)
-            chains.append(chain)
-        order: list[list[int]] = [[] for _ in range(max(row_of, default=-1) + 1)]
-        layered = cls(order, row_of, before, after, chains, len(rows))
-        layered._by_depth_first_search()
-        return layered
-
-    def _by_depth_first_search(self) -> None:
-        """The vertices in the order of a walk along the lines from the topmost vertices."""
-        met = [False] * len(self.row_of)
-        for start in sorted(range(self.boxes), key=lambda v: self.row_of[v]):
-            waiting = [start]
-            while waiting:
-                v = waiting.pop()
-                if not met[v]:
-                    met[v] = True
-                    self.order[self.row_of[v]].append(v)
-                    waiting += reversed(self.after[v])
+                self.after[upper].append(lower)
+                self.before[lower].append(upper)
+            self.chains.append(chain)
+        # The vertices in the order of a walk along the lines from the topmost vertices.
+        self.order: list[list[int]] = [[] for _ in range(max(self.row_of, default=-1) + 1)]
+        met: set[int] = set()
+        waiting = sorted(range(self.boxes), key=lambda v: rows[v])[::-1]
+        while waiting:
+            v = waiting.pop()
+            if v not in met:
+                met.add(v)
+                self.order[self.row_of[v]].append(v)
+                waiting += reversed(self.after[v])
 
     def crossings(self) -> int:
         """Number of crossings of lines."""
@@ -316,7 +305,7 @@ def lay_out(frame: DrawnFrame, sizes: Sequence[Size]) -> FrameLayout:
     pairs = [(vertices[a], vertices[b]) for a, b in ends]
     rows = _rows(len(vertices), pairs, first.values(), last.values())
     near = _near(pairs, rows)
-    layered = Layered.of(rows, near)
+    layered = Layered(rows, near)
     reduce_crossings(layered)
     widths = [width for width, _ in sizes] + [0.0] * len(ports)
     centres = assign(layered, widths)

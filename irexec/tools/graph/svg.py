@@ -136,10 +136,9 @@ def _box(drawing: Drawing, one: PlacedBox, box: Box) -> Html:
     colours = _palette(drawing).get(box.colour)
     fill, stroke = (colours.fill, colours.stroke) if colours else (_BLOCK_FILL, _BLOCK_STROKE)
     text = _tooltip(drawing.layers[one.item]) if one.item >= 0 else drawing.frames[~one.item].name
-    parts = [element("title", cut(text, _LONGEST_TITLE)), _rectangle(one, fill, stroke)]
-    if one.item < 0:
-        # Two more edges below the box show that it stands for several layers.
-        parts.insert(1, _rectangle(one, fill, stroke, shift=3))
+    parts = [element("title", cut(text, _LONGEST_TITLE))]
+    # Two more edges below the box show that it stands for several layers.
+    parts += [_rectangle(one, fill, stroke, shift=shift) for shift in ((3, 0) if one.item < 0 else (0,))]
     if box.share:
         width, y = max(1, (one.width - 2) * box.share), one.y + one.height - 4
         parts.append(_element("rect", x=one.x + 1, y=y, width=width, height=3, fill="#d5482f"))

@@ -6,7 +6,6 @@ Sources: "DOT Language" of the Graphviz project; "Flowcharts - Basic Syntax" of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from irexec.messages import counted, cut, visible
@@ -15,29 +14,24 @@ from irexec.tools.graph.drawing import FAMILIES, SEVERITIES, Drawing, DrawnFrame
 _LONGEST = 60
 
 
-@dataclass(frozen=True)
-class FlatEdge:
-    """An edge between two boxes: layers, or frames as ``~index``. ``label`` is the type and shape of the tensor."""
-
-    source: int
-    target: int
-    label: str
-
-
 def box_name(item: int) -> str:
     """Name of a box in a text; the box is a layer, or a frame as ``~index``."""
     return f"n{item}" if item >= 0 else f"f{~item}"
 
 
-def flat_edges(drawing: Drawing) -> list[FlatEdge]:
-    """The edges between boxes that are visible, each tensor once between two of them."""
+def flat_edges(drawing: Drawing) -> list[tuple[int, int, str]]:
+    """The edges between boxes that are visible, each tensor once between two of them.
+
+    Returns:
+        Source and target, which are layers, or frames as ``~index``, and the type and shape of the tensor.
+    """
     box = visible_boxes(drawing)
-    found: dict[FlatEdge, None] = {}
+    found: dict[tuple[int, int, str], None] = {}
     for edge in drawing.edges:
         source, target = box.get(edge.source), box.get(edge.target)
         if source is None or target is None or (source == target and source < 0):
             continue
-        found[FlatEdge(source, target, drawing.tensor(edge.source, edge.output))] = None
+        found[source, target, drawing.tensor(edge.source, edge.output)] = None
     return list(found)
 
 
@@ -121,8 +115,8 @@ def dot(drawing: Drawing) -> str:
     lines.append('  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=11, height=0.3];')
     lines.append('  edge [color="#7c8792", fontname="Helvetica", fontsize=9, arrowsize=0.6];')
     lines += nested_lines(drawing, partial(_node, drawing), begin, "}")
-    for edge in flat_edges(drawing):
-        lines.append(f"  {box_name(edge.source)} -> {box_name(edge.target)} [label={_quoted(edge.label)}];")
+    for source, target, label in flat_edges(drawing):
+        lines.append(f"  {box_name(source)} -> {box_name(target)} [label={_quoted(label)}];")
     return "\n".join([*lines, "}", ""])
 
 
@@ -166,9 +160,9 @@ def mermaid(drawing: Drawing) -> str:
         return [f'subgraph {box_name(~frame.index)} ["{escaped(frame_label(drawing, frame))}"]']
 
     lines = ["flowchart TD", *nested_lines(drawing, partial(_mermaid_node, drawing), begin, "end")]
-    for edge in flat_edges(drawing):
-        label = f'|"{escaped(edge.label)}"|' if edge.label else ""
-        lines.append(f"  {box_name(edge.source)} -->{label} {box_name(edge.target)}")
+    for source, target, label in flat_edges(drawing):
+        arrow = f'-->|"{escaped(label)}"|' if label else "-->"
+        lines.append(f"  {box_name(source)} {arrow} {box_name(target)}")
     used = {layer.family for layer in drawing.layers if layer.drawn_in is None}
     for name, family in FAMILIES.items():
         if name in used:

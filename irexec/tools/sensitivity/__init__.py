@@ -7,7 +7,6 @@ import functools
 import json
 import math
 import shlex
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -24,7 +23,8 @@ from irexec.display import Column, Content, Table, Text, sections_of
 from irexec.dtypes.elements import BF16, F16, F32, Element
 from irexec.errors import InputError
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Input, Node, Value
+from irexec.ir.graph import Node, Value
+from irexec.ir.order import grouped
 from irexec.messages import counted, silent
 from irexec.records import Record, Records, Report
 from irexec.tools.compare.comparison import ComparedLayer
@@ -229,11 +229,7 @@ def group_of(model: Model) -> int:
 def _round_ports(model: Model, nodes: Collection[Node], element: Element) -> None:
     """Round the f32 inputs and outputs of layers to a type."""
     adding = Adding(model.nodes)
-    readers = defaultdict[Value, list[Input]](list)
-    for node in model.nodes:
-        for port in node.ports:
-            if port.source is not None:
-                readers[port.source].append(port)
+    reading = grouped((port.source, port) for node in model.nodes for port in node.ports)
 
     def rounded(value: Value) -> Value:
         for kind in (element, F32):
@@ -248,7 +244,7 @@ def _round_ports(model: Model, nodes: Collection[Node], element: Element) -> Non
         for value in node.outputs:
             if _is_f32(value):
                 less = rounded(value)
-                for port in readers[value]:
+                for port in reading.get(value, ()):
                     # A reader that rounds its inputs itself reads another value by now.
                     if port.source is value:
                         port.source = less

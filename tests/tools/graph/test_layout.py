@@ -72,13 +72,13 @@ def test_lines_do_not_cross_where_they_need_not() -> None:
     """Two columns whose connections are given the wrong way around, and a line past both."""
     one = frame([(0, 2), (1, 3), (2, 5), (3, 4), (4, 6), (5, 7), (0, 8), (6, 9), (7, 9), (8, 9)], 10)
     lines = [(link.source or 0, link.target or 0) for link in one.links]
-    part = Layered.of(lay_out(one, [(9.0, 9.0)] * 10).rows, lines)
+    part = Layered(lay_out(one, [(9.0, 9.0)] * 10).rows, lines)
     reduce_crossings(part)
     assert part.crossings() == 0
 
 
 def test_crossings_are_counted() -> None:
-    part = Layered.of([0, 0, 0, 1, 1, 1], [(0, 3), (0, 4), (1, 3), (2, 3), (2, 5), (1, 5)])
+    part = Layered([0, 0, 0, 1, 1, 1], [(0, 3), (0, 4), (1, 3), (2, 3), (2, 5), (1, 5)])
     part.order = [[0, 1, 2], [3, 4, 5]]
     # 0-4 crosses 1-3 and 2-3; 1-5 crosses 2-3.
     assert part.crossings() == 3
