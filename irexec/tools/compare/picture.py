@@ -57,10 +57,9 @@ def _title(comparison: Comparison) -> str:
 
 
 def _row(found: Found, pair: TensorPair | None, rows: Rows, is_single: bool) -> PairedTensor:
-    row, of_a = found.row, None
+    row = found.row
     partner = pair.a if pair is not None else rows.pairs.by_b.get(found.value)
-    if isinstance(partner, Value) and not is_single:
-        of_a = partner.node
+    of_a = partner.node if isinstance(partner, Value) and not is_single else None
     facts = [("tensor", row.b.tensor)]
     if row.a is not None and row.a.tensor != row.b.tensor:
         facts.append(("tensor of A", row.a.tensor))

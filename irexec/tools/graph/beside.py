@@ -121,11 +121,10 @@ def beside_page(beside: Beside) -> str:
     numbers: list[dict[Node | None, int]] = [
         {node: i for i, node in enumerate(model.walk())} for _, model in beside.models
     ]
-    names = list(beside.states)
     document = {
         "states": [[title, *STATES[name]] for name, title in beside.states.items()],
         "first": beside.first,
-        "rows": [_row(row, numbers, names) for row in beside.rows],
+        "rows": [_row(row, numbers, list(beside.states)) for row in beside.rows],
     }
     sections = [
         graph_section(drawing, id=f"graph{i}", is_whole_page=True) for i, drawing in enumerate(beside.drawings())

@@ -12,13 +12,12 @@ counted; they are drawn straight, and pale.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, starmap, zip_longest
 from typing import Any
 
-from irexec.ir.order import sort_by_producers
+from irexec.ir.order import grouped, sort_by_producers
 from irexec.tools.graph.drawing import DrawnFrame
 
 _ROUNDS, _PATIENCE = 24, 4
@@ -335,12 +334,9 @@ def lay_out(frame: DrawnFrame, sizes: Sequence[Size]) -> FrameLayout:
 
 def _rows(count: int, pairs: Sequence[tuple[int, int]], first: Collection[int], last: Collection[int]) -> list[int]:
     """The row of each vertex: below its producers; a vertex without any stands right above its first reader."""
-    before: list[set[int]] = [set() for _ in range(count)]
-    after: dict[int, set[int]] = defaultdict(set)
-    for a, b in pairs:
-        if a != b:
-            before[b].add(a)
-            after[a].add(b)
+    lines = dict.fromkeys((a, b) for a, b in pairs if a != b)
+    after, above = grouped(lines), grouped((b, a) for a, b in lines)
+    before = [above.get(i, []) for i in range(count)]
     order, stuck = sort_by_producers(before)
     rows = [0] * count
     entries, exits, top = set(first), set(last), 1 if first else 0
@@ -348,7 +344,7 @@ def _rows(count: int, pairs: Sequence[tuple[int, int]], first: Collection[int], 
         # On a cycle, which a damaged model may have, producers without a row do not count.
         rows[i] = 0 if i in entries else max((rows[j] + 1 for j in before[i]), default=top)
     for i in reversed(order):
-        if not before[i] and after[i] and i not in entries:
+        if not before[i] and i in after and i not in entries:
             rows[i] = min(rows[j] for j in after[i]) - 1
     bottom = max((row for i, row in enumerate(rows) if i not in exits), default=0) + 1
     for i in last:

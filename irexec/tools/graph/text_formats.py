@@ -72,36 +72,32 @@ def _short(text: str) -> str:
 
 
 def nested_lines(
-    drawing: Drawing,
-    node: Callable[[int], str],
-    begin: Callable[[DrawnFrame], Sequence[str]],
-    end: str,
-    frame: DrawnFrame | None = None,
-    indent: str = "  ",
+    drawing: Drawing, node: Callable[[int], str], begin: Callable[[DrawnFrame], Sequence[str]], end: str
 ) -> Iterator[str]:
-    """The boxes of a frame, and of the unfolded frames in it, as lines of text.
+    """The boxes of a drawing, and of the unfolded frames in it, as lines of text.
 
     Args:
-        drawing: of the frame.
+        drawing: any drawing.
         node: the line of an item.
         begin: the first lines of a frame; only the first is outside of it.
         end: the last line of a frame.
-        frame: the frame; the whole drawing unless given.
-        indent: of the lines.
     """
-    frame = drawing.frames[0] if frame is None else frame
-    if frame.layer is not None:
-        yield f"{indent}{node(frame.layer)}"
-    for item in frame.items:
-        inner = None if item >= 0 else drawing.frames[~item]
-        if inner is None or inner.folded:
-            yield f"{indent}{node(item)}"
-            continue
-        first, *more = begin(inner)
-        yield f"{indent}{first}"
-        yield from (f"{indent}  {line}" for line in more)
-        yield from nested_lines(drawing, node, begin, end, inner, f"{indent}  ")
-        yield f"{indent}{end}"
+
+    def lines(frame: DrawnFrame, indent: str) -> Iterator[str]:
+        if frame.layer is not None:
+            yield f"{indent}{node(frame.layer)}"
+        for item in frame.items:
+            inner = None if item >= 0 else drawing.frames[~item]
+            if inner is None or inner.folded:
+                yield f"{indent}{node(item)}"
+                continue
+            first, *more = begin(inner)
+            yield f"{indent}{first}"
+            yield from (f"{indent}  {line}" for line in more)
+            yield from lines(inner, f"{indent}  ")
+            yield f"{indent}{end}"
+
+    return lines(drawing.frames[0], "  ")
 
 
 def dot(drawing: Drawing) -> str:

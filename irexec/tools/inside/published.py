@@ -136,10 +136,11 @@ def _body(builder: Builder, body: Body) -> Body:
     """The body of a loop or branch in published operations, whose port maps follow the new ids."""
     inner = Builder(body.graph.name, inside=builder)
     _fill(inner, body.graph, {})
-    ends = ("Parameter", "Result")
-    old = [[node.id for node in body.graph.nodes if node.type == kind] for kind in ends]
-    new = [[node.id for node in inner.graph.nodes if node.type == kind] for kind in ends]
-    number = {a: b for before, after in zip(old, new, strict=True) for a, b in zip(before, after, strict=True)}
+    old, new = (
+        [end.id for kind in ("Parameter", "Result") for end in graph.nodes if end.type == kind]
+        for graph in (body.graph, inner.graph)
+    )
+    number = dict(zip(old, new, strict=True))
     maps = [replace(entry, internal=number[entry.internal]) for entry in body.port_maps]
     edges = [replace(edge, source=number[edge.source], target=number[edge.target]) for edge in body.back_edges]
     return Body(inner.graph, maps, edges)
