@@ -136,11 +136,9 @@ def graph(
     )  # fmt: skip
     with render.progress(f"drawing {model}"):
         drawing = create(model, inputs.sources, options, render.note_line)
-        written = (
-            None
-            if output is None
-            else write_graph(drawing, output, scale=scale, columns=columns, notify=render.note_line)
-        )
+        written = None
+        if output is not None:
+            written = write_graph(drawing, output, scale=scale, columns=columns, notify=render.note_line)
     if as_json:
         render.as_json({"model": model, "file": written, "total": drawing.total, **drawing.as_dict()})
     elif written is None:

@@ -32,12 +32,10 @@ _REPEATED = re.compile(r"_\d+$")
 
 def input_names(names: Sequence[str]) -> list[tuple[str, str]]:
     """The inputs of a recording, in order: the parameter of ``forward``, and the key."""
-    found = []
-    for key in names:
-        match = _INPUT.fullmatch(key)
-        if match is not None:
-            found.append((match["name"] if match["index"] == "0" else f"{match['name']}[{match['index']}]", key))
-    return found
+    return [
+        (match["name"] if match["index"] == "0" else f"{match['name']}[{match['index']}]", match.string)
+        for match in filter(None, map(_INPUT.fullmatch, names))
+    ]
 
 
 @dataclass(frozen=True)

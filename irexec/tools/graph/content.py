@@ -78,13 +78,10 @@ class Content:
         return found
 
     @cached_property
-    def neighbours(self) -> tuple[Neighbours, Neighbours]:
+    def neighbours(self) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
         """The layers before and after each layer with a box of its own, each once."""
         edges = dict.fromkeys((edge.source, edge.target) for edge in self.edges if edge.source not in self.drawn_in)
         return grouped((b, a) for a, b in edges), grouped(edges)
-
-
-Neighbours = Mapping[int, Sequence[int]]
 
 
 @collection_paused()

@@ -22,12 +22,12 @@ def explorer_graph(drawing: Drawing) -> dict[str, Any]:
     """The graph; the id of a node is the path and the name of its layer, and ``#id`` where another has it too."""
     names = [f"{layer.line.path}{layer.line.name}" for layer in drawing.layers]
     counts = Counter(names)
-    ids = [
-        name if counts[name] == 1 else f"{name}#{layer.line.id}"
+    boxes = {
+        layer.index: name if counts[name] == 1 else f"{name}#{layer.line.id}"
         for name, layer in zip(names, drawing.layers, strict=True)
-    ]
+        if layer.drawn_in is None
+    }
     spaces = _namespaces(drawing)
-    boxes = {layer.index: ids[layer.index] for layer in drawing.layers if layer.drawn_in is None}
     edges = grouped((edge.target, edge) for edge in drawing.edges if edge.source in boxes)
     nodes = [
         {
@@ -96,7 +96,6 @@ def _texts(findings: Any) -> str:
 def _outputs(layer: DrawnLayer) -> list[dict[str, Any]]:
     """Names, types and shapes of the outputs; an edge shows the value of ``shape``."""
     line = layer.line
-    outputs = zip(line.tensor_names, line.outputs, strict=True)
     return [
         {
             "id": str(i),
@@ -105,5 +104,5 @@ def _outputs(layer: DrawnLayer) -> list[dict[str, Any]]:
                 {"key": "shape", "value": text},
             ],
         }
-        for i, (names, text) in enumerate(outputs)
+        for i, (names, text) in enumerate(zip(line.tensor_names, line.outputs, strict=True))
     ]

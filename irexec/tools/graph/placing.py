@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from irexec.ir.order import grouped
 from irexec.tools.graph.drawing import WIDTH, Box, Drawing, Link, box_of_item, frame_title
 from irexec.tools.graph.layout import FrameLayout, Point, Size, lay_out
 
@@ -145,21 +146,19 @@ def wrapped(placed: Placed, columns: int | None = None) -> Placed:
         return placed
     numbers: dict[tuple[tuple[int, int], int], str] = {}
     lines = sorted(placed.lines, key=lambda line: (line.points[0][1], line.points[0][0]))
-    pieces = [piece for line in lines for piece in _pieces(line, cuts, numbers)]
+    pieces = grouped((k, (piece, ends)) for line in lines for k, piece, ends in _pieces(line, cuts, numbers))
     found = Placed()
     left = PAD
     for k, (top, bottom) in enumerate(pairwise([0.0, *cuts, placed.height])):
         boxes = [part for box in placed.boxes if (part := _part(box, top, bottom))]
-        inside = [line for of, line, _ in pieces if of == k]
+        inside = pieces.get(k, [])
         # The left and the right end of a column.
-        sides = [(box.x, box.x + box.width) for box in boxes] + [(x, x) for line in inside for x, _ in line.points]
+        sides = [(box.x, box.x + box.width) for box in boxes] + [(x, x) for line, _ in inside for x, _ in line.points]
         low, high = min((low for low, _ in sides), default=0.0), max((high for _, high in sides), default=0.0)
         dx, dy = left - low, (_RADIUS + 2 if k else 0.0) - top
         found.boxes += [replace(box, x=box.x + dx, y=box.y + dy) for box in boxes]
-        found.lines += [replace(line, points=tuple((x + dx, y + dy) for x, y in line.points)) for line in inside]
-        found.connectors += [
-            replace(end, x=end.x + dx, y=end.y + dy) for of, _, ends in pieces if of == k for end in ends
-        ]
+        found.lines += [replace(line, points=tuple((x + dx, y + dy) for x, y in line.points)) for line, _ in inside]
+        found.connectors += [replace(end, x=end.x + dx, y=end.y + dy) for _, ends in inside for end in ends]
         left += high - low + _GUTTER
         found.height = max(found.height, bottom + dy + _RADIUS + 4)
     found.width = left - _GUTTER + PAD

@@ -13,6 +13,7 @@ from itertools import zip_longest
 from typing import Any
 
 from irexec.analysis.builder import Builder
+from irexec.analysis.evaluate import as_tuple
 from irexec.dtypes.elements import BOOLEAN, F32, Element, element
 from irexec.errors import UnsupportedError
 from irexec.ir.graph import Body, Graph, Node, Value
@@ -92,8 +93,7 @@ def _layer(builder: Builder, node: Node, inputs: Sequence[Operand]) -> tuple[Val
     if node.type == "Subgraph":
         return _inlined(builder, node, inputs)
     if node.version in _PLUGIN and node.type not in _KEPT:
-        made = _RULES[node.type](builder, node, inputs)
-        made = made if isinstance(made, tuple) else (made,)
+        made = as_tuple(_RULES[node.type](builder, node, inputs))
         builder.rename(made[0].node, node.name)
         return made
     copy = replace(node, version=relaxed[1] if relaxed else node.version, attributes=dict(node.attributes))

@@ -33,9 +33,7 @@ def picture(case: Case) -> Beside:
         replace(row, tensors=_tensors(case, value, i in drawn))
         for i, (row, (_, value)) in enumerate(zip(rows, judged, strict=True))
     ]
-    accused = {one.layer.tensor for one in found.at} or {
-        one.layer.tensor for one, _ in judged if one.state == "outside"
-    }
+    accused = {one.layer.tensor for one in found.at or [one for one, _ in judged if one.state == "outside"]}
     first = next((i for i, (one, _) in enumerate(judged) if one.layer.tensor in accused), None)
     label = f"{found.model}: irexec and {' '.join(filter(None, (found.runtime, found.version.split('-')[0])))}"
     return Beside(found.sentence, ((label, case.side.model),), rows, _STATES, first)
