@@ -44,7 +44,7 @@ class Group:
 
     @property
     def is_shape_arithmetic(self) -> bool:
-        """True if its layers compute with shapes alone (shape_arithmetic.py)."""
+        """True if its layers compute with shapes alone (content.py)."""
         return self.name == SHAPE_ARITHMETIC
 
     def all_layers(self) -> Iterator[int]:
