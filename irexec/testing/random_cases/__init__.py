@@ -6,9 +6,9 @@ types, axes and attributes are small enough for thousands of models::
     RANDOM_CASES = Table()
 
     @RANDOM_CASES.row(("Gather", 7), ("Gather", 8))
-    def gather(gen: CaseGenerator, type: str, since: int) -> Case:
+    def gather(gen: CaseGenerator) -> Case:
         data = gen.shape(1, 4)
-        return case(type, since, gen.tensor(data), gen.indices(data[0], gen.shape(0, 2)), 0, id="random")
+        return gen.model(gen.tensor(data), gen.indices(data[0], gen.shape(0, 2)), gen.ints(0))
 """
 
 from __future__ import annotations
@@ -69,10 +69,19 @@ Shape = list[int]
 
 
 class CaseGenerator:
-    """Random choices from one generator."""
+    """Random choices from one generator.
 
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = rng
+    Attributes:
+        type, since: the operation of the model.
+    """
+
+    def __init__(self, rng: np.random.Generator, type: str = "", since: int = 0) -> None:
+        self.rng, self.type, self.since = rng, type, since
+
+    def model(self, *inputs: Typed | None, **attributes: Any) -> Case:
+        """The operation; attributes are Python values, None ones are left out."""
+        given = {name: value for name, value in attributes.items() if value is not None}
+        return case(self.type, self.since, *inputs, id="random", **given)
 
     def pick(self, *options: Any) -> Any:
         return options[self.rng.integers(len(options))]
@@ -188,11 +197,11 @@ class CaseGenerator:
         }
 
 
-CaseFunction = Callable[[CaseGenerator, str, int], Case]
+CaseFunction = Callable[[CaseGenerator], Case]
 
 
-def _make(function: CaseFunction, type: str, since: int, rng: np.random.Generator) -> Case:
-    return function(CaseGenerator(rng), type, since)
+def _made(function: CaseFunction, type: str, since: int, rng: np.random.Generator) -> Case:
+    return function(CaseGenerator(rng, type, since))
 
 
 class Table(Generators):
@@ -204,14 +213,7 @@ class Table(Generators):
         def register(function: CaseFunction) -> CaseFunction:
             for type, since in pairs:
                 assert (type, since) not in self, f"{type}-{since} is registered twice"
-                self[type, since] = functools.partial(_make, function, type, since)
+                self[type, since] = functools.partial(_made, function, type, since)
             return function
 
         return register
-
-
-def model(type: str, since: int, *inputs: Typed | None, **attributes: Any) -> Case:
-    """One operation; attributes are Python values, None ones are left out."""
-    return case(
-        type, since, *inputs, id="random", **{name: value for name, value in attributes.items() if value is not None}
-    )

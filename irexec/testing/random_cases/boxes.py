@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from irexec.testing import Case, Typed, case, typed
-from irexec.testing.random_cases import INTEGERS, MOVED, CaseGenerator, Table, model
+from irexec.testing import Case, Typed, typed
+from irexec.testing.random_cases import INTEGERS, MOVED, CaseGenerator, Table
 
 RANDOM_CASES = Table()
 
@@ -26,7 +26,7 @@ def _sizes(gen: CaseGenerator) -> tuple[Typed, Typed]:
 
 
 @RANDOM_CASES.row(("PriorBox", 1), ("PriorBox", 8))
-def prior_box(gen: CaseGenerator, type: str, since: int) -> Case:
+def prior_box(gen: CaseGenerator) -> Case:
     """Only attributes that make as many boxes as OpenVINO counts."""
     ratios = gen.some([1.0, 2.0, 0.5, 3.0, 1.25, 0.4, 2.5], 0, 3)
     attributes: dict[str, Any] = {
@@ -37,7 +37,7 @@ def prior_box(gen: CaseGenerator, type: str, since: int) -> Case:
         "offset": gen.pick(0.0, 0.5, *_floats(gen, 2, 0, 2)),
         "variance": gen.pick(None, [], [0.2], [0.1, 0.1, 0.2, 0.3]),
     }
-    if since == 8:
+    if gen.since == 8:
         attributes["min_max_aspect_ratios_order"] = gen.pick(None, False, True)
     if gen.chance(0.4):
         count = gen.size(1, 2)
@@ -57,15 +57,13 @@ def prior_box(gen: CaseGenerator, type: str, since: int) -> Case:
         }
     else:
         attributes |= {"min_size": _floats(gen, gen.size(1, 3), 0, 1), "scale_all_sizes": False}
-    return model(type, since, *_sizes(gen), **attributes)
+    return gen.model(*_sizes(gen), **attributes)
 
 
 @RANDOM_CASES.row(("PriorBoxClustered", 1))
-def prior_box_clustered(gen: CaseGenerator, type: str, since: int) -> Case:
+def prior_box_clustered(gen: CaseGenerator) -> Case:
     count = gen.size(0, 3)
-    return model(
-        type,
-        since,
+    return gen.model(
         *_sizes(gen),
         width=_floats(gen, count, 0, 40),
         height=_floats(gen, count, 0, 40),
@@ -95,7 +93,7 @@ def _proposals(
 
 
 @RANDOM_CASES.row(("DetectionOutput", 1), ("DetectionOutput", 8))
-def detection_output(gen: CaseGenerator, type: str, since: int) -> Case:
+def detection_output(gen: CaseGenerator) -> Case:
     images, boxes, classes = gen.size(1, 3), gen.size(1, 6), gen.size(1, 4)
     kind, share, one_class, encoded = (
         gen.pick("f32", "f32", "f32", "f16", "bf16"),
@@ -113,7 +111,7 @@ def detection_output(gen: CaseGenerator, type: str, since: int) -> Case:
     if gen.chance(0.4):
         inputs += [gen.tensor([images, boxes * 2], kind, 0, 1), gen.tensor(inputs[0].array.shape, kind, -0.5, 0.5)]
     attributes: dict[str, Any] = {
-        "num_classes": classes if since == 1 else None,
+        "num_classes": classes if gen.since == 1 else None,
         "background_label_id": 0 if one_class else gen.pick(None, -1, gen.size(0, 5)),
         "top_k": gen.pick(None, -1, gen.size(1, 8)),
         "variance_encoded_in_target": encoded,
@@ -135,11 +133,11 @@ def detection_output(gen: CaseGenerator, type: str, since: int) -> Case:
     }
     if sizes is not None:
         attributes |= {"input_width": sizes[0], "input_height": sizes[1]}
-    return model(type, since, *inputs, **attributes)
+    return gen.model(*inputs, **attributes)
 
 
 @RANDOM_CASES.row(("RegionYolo", 1))
-def region_yolo(gen: CaseGenerator, type: str, since: int) -> Case:
+def region_yolo(gen: CaseGenerator) -> Case:
     classes, regions, softmax = gen.size(1, 4), gen.size(1, 3), gen.chance()
     # Without coords the CPU plugin takes the softmax of bf16 after the logistic function, that of f32 before.
     coords = gen.size(1 if softmax else 0, 5)
@@ -149,9 +147,7 @@ def region_yolo(gen: CaseGenerator, type: str, since: int) -> Case:
         [images, regions * (coords + 1 + classes) + more, gen.size(), gen.size()], ("f32", "f32", "f16", "bf16")
     )
     axis = gen.size(0, 3)
-    return model(
-        type,
-        since,
+    return gen.model(
         data,
         anchors=gen.pick(None, [1.5, 2.0]),
         axis=gen.signed(axis, 4),
@@ -165,11 +161,11 @@ def region_yolo(gen: CaseGenerator, type: str, since: int) -> Case:
 
 
 @RANDOM_CASES.row(("ReorgYolo", 2))
-def reorg_yolo(gen: CaseGenerator, type: str, since: int) -> Case:
+def reorg_yolo(gen: CaseGenerator) -> Case:
     stride = gen.size(1, 3)
     channels = gen.pick(stride * stride, 2 * stride * stride, stride * stride + gen.size(0, 9))
     data = gen.tensor([gen.size(), channels, gen.size(1, 3) * stride, gen.size(1, 3) * stride], MOVED)
-    return model(type, since, data, stride=stride)
+    return gen.model(data, stride=stride)
 
 
 _KINDS = ("f32", "f32", "f32", "f16")
@@ -196,9 +192,9 @@ def _number(gen: CaseGenerator, kind: str, value: float, vector: bool) -> Typed:
 
 
 @RANDOM_CASES.row(*(("NonMaxSuppression", since) for since in (1, 3, 4, 5, 9)))
-def non_max_suppression(gen: CaseGenerator, type: str, since: int) -> Case:
+def non_max_suppression(gen: CaseGenerator) -> Case:
     batches, classes, boxes, kind = gen.size(1, 3), gen.size(1, 4), gen.size(1, 20), gen.pick(*_KINDS)
-    vector = since >= 5
+    vector = gen.since >= 5
     coordinates = _corners(gen, batches, boxes)
     encoding = gen.pick("corner", "center")
     if encoding == "center":
@@ -211,29 +207,24 @@ def non_max_suppression(gen: CaseGenerator, type: str, since: int) -> Case:
         _number(gen, "f32", gen.pick(0.0, 0.0, 0.3, 0.6), vector),
         *([_number(gen, "f32", gen.pick(0.0, 0.2, 0.5, 1.0), vector)] if vector else []),
     ]
-    texts = {"output_type": gen.pick("i32", "i64")} if since > 1 else {}
-    return case(
-        type,
-        since,
+    texts = {"output_type": gen.pick("i32", "i64")} if gen.since > 1 else {}
+    return gen.model(
         typed(kind, coordinates),
         _scores(gen, kind, batches, classes, boxes),
         *inputs[: gen.size(2, len(inputs))],
         box_encoding=encoding,
         sort_result_descending=_flag(gen),
-        id="random",
         **texts,
     )
 
 
 @RANDOM_CASES.row(("NMSRotated", 13))
-def nms_rotated(gen: CaseGenerator, type: str, since: int) -> Case:
+def nms_rotated(gen: CaseGenerator) -> Case:
     batches, classes, boxes, kind = gen.size(1, 2), gen.size(1, 3), gen.size(1, 16), gen.pick(*_KINDS)
     coordinates = _corners(gen, batches, boxes, size=3)
     coordinates[..., 2:] -= coordinates[..., :2]
     angles = gen.rng.uniform(-4, 4, (batches, boxes, 1)) if gen.chance(0.8) else np.full((batches, boxes, 1), np.pi / 4)
-    return case(
-        type,
-        since,
+    return gen.model(
         typed(kind, np.concatenate([coordinates, angles], -1)),
         _scores(gen, kind, batches, classes, boxes),
         _number(gen, "i64", gen.pick(1, 2, 5, 100), True),
@@ -242,7 +233,6 @@ def nms_rotated(gen: CaseGenerator, type: str, since: int) -> Case:
         sort_result_descending=_flag(gen),
         output_type=gen.pick("i32", "i64"),
         clockwise=_flag(gen),
-        id="random",
     )
 
 
@@ -260,30 +250,27 @@ def _texts(gen: CaseGenerator) -> dict[str, Any]:
 
 
 @RANDOM_CASES.row(("MatrixNms", 8))
-def matrix_nms(gen: CaseGenerator, type: str, since: int) -> Case:
+def matrix_nms(gen: CaseGenerator) -> Case:
     batches, classes, boxes = gen.size(1, 3), gen.size(1, 4), gen.size(1, 14)
-    return case(
-        type,
-        since,
+    return gen.model(
         typed("f32", _corners(gen, batches, boxes, size=gen.pick(1, 10))),
         _scores(gen, "f32", batches, classes, boxes),
         decay_function=gen.pick("linear", "gaussian"),
         gaussian_sigma=gen.pick("0.5", "2"),
         post_threshold=gen.pick("0", "0.05", "0.4"),
-        id="random",
         **_texts(gen),
     )
 
 
 @RANDOM_CASES.row(("MulticlassNms", 8), ("MulticlassNms", 9))
-def multiclass_nms(gen: CaseGenerator, type: str, since: int) -> Case:
+def multiclass_nms(gen: CaseGenerator) -> Case:
     batches, classes, boxes, kind = gen.size(1, 3), gen.size(1, 4), gen.size(1, 14), gen.pick(*_KINDS)
     texts = _texts(gen) | {
         "iou_threshold": gen.pick("0.1", "0.31", "0.52", "0.73", "0.91"),
         "nms_eta": gen.pick("1", "1", "0.9", "0.6", "0"),
     }
     size = gen.pick(1, 10)
-    if since == 8 or gen.chance():
+    if gen.since == 8 or gen.chance():
         given = [typed(kind, _corners(gen, batches, boxes, size=size)), _scores(gen, kind, batches, classes, boxes)]
     else:
         # Without any box the plugin does not write its outputs.
@@ -294,7 +281,7 @@ def multiclass_nms(gen: CaseGenerator, type: str, since: int) -> Case:
             _scores(gen, kind, classes, sum(counts)),
             gen.ints(counts, ("i64", "i32")),
         ]
-    return case(type, since, *given, id="random", **texts)
+    return gen.model(*given, **texts)
 
 
 _ROI_KINDS = ("f32", "f32", "f16", "bf16")
@@ -322,18 +309,18 @@ def _aligned(gen: CaseGenerator) -> dict[str, Any]:
 
 
 @RANDOM_CASES.row(("ROIAlign", 3), ("ROIAlign", 9))
-def roi_align(gen: CaseGenerator, type: str, since: int) -> Case:
+def roi_align(gen: CaseGenerator) -> Case:
     kind, count = gen.pick(*_ROI_KINDS), gen.size(1, 4)
     data, attributes = _features(gen, kind, gen.size(1, 4)), _aligned(gen)
-    if since == 9:
+    if gen.since == 9:
         attributes["aligned_mode"] = gen.pick(None, "asymmetric", "half_pixel_for_nn", "half_pixel")
     rois = typed(kind, _box_of(gen, count, kind, attributes["spatial_scale"]))
     batch = gen.ints(gen.rng.integers(0, data.array.shape[0], count), ("i32", "i64", "u8"))
-    return model(type, since, data, rois, batch, mode=gen.pick("avg", "max"), **attributes)
+    return gen.model(data, rois, batch, mode=gen.pick("avg", "max"), **attributes)
 
 
 @RANDOM_CASES.row(("ROIAlignRotated", 15))
-def roi_align_rotated(gen: CaseGenerator, type: str, since: int) -> Case:
+def roi_align_rotated(gen: CaseGenerator) -> Case:
     # In bf16 the plugin writes where it must not: results of 0, and the process goes down.
     kind, count = gen.pick("f32", "f32", "f16"), gen.size(1, 4)
     data, attributes = _features(gen, kind, gen.size(1, 4)), _aligned(gen)
@@ -341,7 +328,7 @@ def roi_align_rotated(gen: CaseGenerator, type: str, since: int) -> Case:
     turn = gen.rng.uniform(-4, 4, (count, 1))
     rois = typed(kind, np.concatenate([corners[:, :2], np.abs(corners[:, 2:] - corners[:, :2]), turn], 1))
     batch = gen.ints(gen.rng.integers(0, data.array.shape[0], count), ("i32", "i64"))
-    return model(type, since, data, rois, batch, clockwise_mode=gen.pick(None, True, False), **attributes)
+    return gen.model(data, rois, batch, clockwise_mode=gen.pick(None, True, False), **attributes)
 
 
 def _boxes(gen: CaseGenerator, images: int, kind: str, scale: float, largest: float = 9) -> Typed:
@@ -354,7 +341,7 @@ def _boxes(gen: CaseGenerator, images: int, kind: str, scale: float, largest: fl
 
 
 @RANDOM_CASES.row(("ROIPooling", 2))
-def roi_pooling(gen: CaseGenerator, type: str, since: int) -> Case:
+def roi_pooling(gen: CaseGenerator) -> Case:
     kind, method, scale = gen.pick(*_ROI_KINDS), gen.pick(None, "max", "bilinear"), gen.pick(1.0, 0.5, 0.25)
     data = _features(gen, kind, gen.size(1, 4))
     rois = (
@@ -362,23 +349,21 @@ def roi_pooling(gen: CaseGenerator, type: str, since: int) -> Case:
         if method != "bilinear"
         else _boxes(gen, data.array.shape[0], kind, 1, 0.6)
     )
-    return model(
-        type, since, data, rois, pooled_h=gen.size(1, 4), pooled_w=gen.size(1, 4), spatial_scale=scale, method=method
-    )
+    return gen.model(data, rois, pooled_h=gen.size(1, 4), pooled_w=gen.size(1, 4), spatial_scale=scale, method=method)
 
 
 @RANDOM_CASES.row(("PSROIPooling", 1))
-def psroi_pooling(gen: CaseGenerator, type: str, since: int) -> Case:
+def psroi_pooling(gen: CaseGenerator) -> Case:
     kind, mode, scale = gen.pick(*_ROI_KINDS), gen.pick("average", "bilinear"), gen.pick(1.0, 0.5, 0.25)
     outputs, group, lines, columns = gen.size(1, 3), gen.size(1, 3), gen.size(1, 3), gen.size(1, 3)
     data = _features(gen, kind, outputs * (lines * columns if mode == "bilinear" else group * group))
     rois = _boxes(gen, data.array.shape[0], kind, scale, 0.6 if mode == "bilinear" else 9)
     attributes = {"output_dim": outputs, "group_size": group, "spatial_scale": scale, "mode": mode}
-    return model(type, since, data, rois, spatial_bins_x=columns, spatial_bins_y=lines, **attributes)
+    return gen.model(data, rois, spatial_bins_x=columns, spatial_bins_y=lines, **attributes)
 
 
 @RANDOM_CASES.row(("DeformablePSROIPooling", 1))
-def deformable_psroi_pooling(gen: CaseGenerator, type: str, since: int) -> Case:
+def deformable_psroi_pooling(gen: CaseGenerator) -> Case:
     kind, scale, group, part = gen.pick(*_ROI_KINDS), gen.pick(1.0, 0.5, 0.25), gen.size(1, 3), gen.size(1, 4)
     classes, each = gen.size(1, 2), gen.size(1, 2)
     data = _features(gen, kind, classes * each * group * group)
@@ -386,4 +371,4 @@ def deformable_psroi_pooling(gen: CaseGenerator, type: str, since: int) -> Case:
     offsets = gen.tensor([rois.array.shape[0], 2 * classes, part, part], kind, -1, 1) if gen.chance(0.7) else None
     attributes = {"output_dim": classes * each, "group_size": group, "spatial_scale": scale, "part_size": part}
     bins = {"spatial_bins_x": gen.size(1, 3), "spatial_bins_y": gen.size(1, 3)}
-    return model(type, since, data, rois, offsets, trans_std=gen.pick(None, 0.1, 0.5), **attributes, **bins)
+    return gen.model(data, rois, offsets, trans_std=gen.pick(None, 0.1, 0.5), **attributes, **bins)

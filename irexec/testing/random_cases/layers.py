@@ -8,7 +8,7 @@ import numpy as np
 
 from irexec.schema.convolution import ConvolutionAttributes
 from irexec.testing import Case, Typed, typed
-from irexec.testing.random_cases import FLOATS, CaseGenerator, Shape, Table, model
+from irexec.testing.random_cases import FLOATS, CaseGenerator, Shape, Table
 from irexec.testing.random_cases.elementwise import AXIS
 
 RANDOM_CASES = Table()
@@ -29,23 +29,23 @@ def _sizes(gen: CaseGenerator, kernel: Shape, attributes: dict[str, Any], maximu
 
 
 @RANDOM_CASES.row(("Convolution", 1), ("GroupConvolution", 1))
-def convolution(gen: CaseGenerator, type: str, since: int) -> Case:
+def convolution(gen: CaseGenerator) -> Case:
     rank, kind = gen.pick(1, 2, 2, 3), gen.pick(*FLOATS)
     kernel, attributes = _window(gen, rank)
     groups, inputs, outputs = gen.sizes(3, 1, 3)
-    group = [groups] if type == "GroupConvolution" else []
+    group = [groups] if gen.type == "GroupConvolution" else []
     data = gen.tensor(
         [gen.size(1, 2), inputs * (groups if group else 1), *_sizes(gen, kernel, attributes, 5)], kind, -1, 1
     )
-    return model(type, since, data, gen.tensor([*group, outputs, inputs, *kernel], kind, -1, 1), **attributes)
+    return gen.model(data, gen.tensor([*group, outputs, inputs, *kernel], kind, -1, 1), **attributes)
 
 
 @RANDOM_CASES.row(("ConvolutionBackpropData", 1), ("GroupConvolutionBackpropData", 1))
-def backprop(gen: CaseGenerator, type: str, since: int) -> Case:
+def backprop(gen: CaseGenerator) -> Case:
     rank, kind = gen.pick(1, 2, 2, 3), gen.pick(*FLOATS)
     kernel, attributes = _window(gen, rank)
     groups, inputs, outputs = gen.sizes(3, 1, 3)
-    group = [groups] if type == "GroupConvolutionBackpropData" else []
+    group = [groups] if gen.type == "GroupConvolutionBackpropData" else []
     sizes = gen.sizes(rank, 2, 5)
     data = gen.tensor([gen.size(1, 2), inputs * (groups if group else 1), *sizes], kind, -1, 1)
     filter = gen.tensor([*group, inputs, outputs, *kernel], kind, -1, 1)
@@ -55,21 +55,21 @@ def backprop(gen: CaseGenerator, type: str, since: int) -> Case:
         steps = zip(sizes, attributes["strides"], attributes["dilations"], kernel, strict=True)
         natural = [stride * (size - 1) + dilation * (taps - 1) + 1 for size, stride, dilation, taps in steps]
         target = gen.ints([max(1, size + gen.size(-2, 2)) for size in natural])
-    return model(type, since, data, filter, target, **attributes, output_padding=padding)
+    return gen.model(data, filter, target, **attributes, output_padding=padding)
 
 
 @RANDOM_CASES.row(("BinaryConvolution", 1))
-def binary_convolution(gen: CaseGenerator, type: str, since: int) -> Case:
+def binary_convolution(gen: CaseGenerator) -> Case:
     kernel, attributes = _window(gen, 2)
     # One filter of one channel of eight bits: the reference reads no other packing of filters right.
     data = gen.tensor([gen.size(1, 2), 1, *_sizes(gen, kernel, attributes, 4)], "f32", 0, 1)
     data = gen.ints(np.rint(data.array), ("f32",))
     filter = gen.tensor([1, 1, *kernel], "u1", 0, 1)
-    return model(type, since, data, filter, mode="xnor-popcount", pad_value=gen.pick(0.0, 1.0, -1.0), **attributes)
+    return gen.model(data, filter, mode="xnor-popcount", pad_value=gen.pick(0.0, 1.0, -1.0), **attributes)
 
 
 @RANDOM_CASES.row(("DeformableConvolution", 1), ("DeformableConvolution", 8))
-def deformable(gen: CaseGenerator, type: str, since: int) -> Case:
+def deformable(gen: CaseGenerator) -> Case:
     kernel, attributes = _window(gen, 2)
     group, parts, kind = gen.pick(1, 2), gen.pick(1, 2, 4), gen.pick("f32", "f32", "f16")
     sizes = _sizes(gen, kernel, attributes, 4)
@@ -80,11 +80,11 @@ def deformable(gen: CaseGenerator, type: str, since: int) -> Case:
     inputs = [gen.tensor([batch, 4, *sizes], kind), gen.pick(gen.tensor, gen.steps)(offsets, kind, -2, 2)]
     inputs.append(gen.tensor([gen.pick(2, 4), 4 // group, *kernel], kind))
     extra: dict[str, Any] = {"group": group, "deformable_group": parts}
-    if since == 8:
+    if gen.since == 8:
         extra["bilinear_interpolation_pad"] = gen.pick(None, True, False)
         if gen.chance():
             inputs.append(gen.tensor([batch, parts * taps, *offsets[2:]], kind, 0, 1))
-    return model(type, since, *inputs, **attributes, **extra)
+    return gen.model(*inputs, **attributes, **extra)
 
 
 _POOLED = {
@@ -94,10 +94,10 @@ _POOLED = {
 
 
 @RANDOM_CASES.row(("MaxPool", 1), ("MaxPool", 8), ("MaxPool", 14), ("AvgPool", 1), ("AvgPool", 14), ("AvgPool", 16))
-def pool(gen: CaseGenerator, type: str, since: int) -> Case:
+def pool(gen: CaseGenerator) -> Case:
     rank = gen.pick(1, 2, 2, 3)
     attributes: dict[str, Any] = gen.window(rank)
-    spread = (type, since) in (("MaxPool", 8), ("MaxPool", 14), ("AvgPool", 16))
+    spread = (gen.type, gen.since) in (("MaxPool", 8), ("MaxPool", 14), ("AvgPool", 16))
     if not spread or gen.chance():
         attributes["dilations"] = [1] * rank
     # A pad is smaller than what the window reaches.
@@ -109,22 +109,22 @@ def pool(gen: CaseGenerator, type: str, since: int) -> Case:
     sizes = [gen.size(minimum + 1, minimum + 6) for minimum in effective]
     if not spread:
         del attributes["dilations"]
-    attributes["rounding_type"] = gen.pick(None, "floor", "ceil", *(("ceil_torch",) if since > 8 else ()))
+    attributes["rounding_type"] = gen.pick(None, "floor", "ceil", *(("ceil_torch",) if gen.since > 8 else ()))
     attributes["auto_pad"] = gen.pick(None, *_AUTO)
-    if type == "AvgPool":
+    if gen.type == "AvgPool":
         attributes["exclude_pad"] = gen.chance()
-    elif since > 1:
+    elif gen.since > 1:
         attributes |= {"index_element_type": gen.pick(None, "i32", "i64"), "axis": gen.pick(None, gen.axis(rank + 2))}
-    return model(type, since, gen.tensor([*gen.sizes(2, 1, 2), *sizes], _POOLED[type]), **attributes)
+    return gen.model(gen.tensor([*gen.sizes(2, 1, 2), *sizes], _POOLED[gen.type]), **attributes)
 
 
 @RANDOM_CASES.row(("AdaptiveAvgPool", 8), ("AdaptiveMaxPool", 8))
-def adaptive(gen: CaseGenerator, type: str, since: int) -> Case:
+def adaptive(gen: CaseGenerator) -> Case:
     rank = gen.pick(1, 2, 2, 3)
     data = gen.tensor([*gen.sizes(2, 1, 3), *gen.sizes(rank, 1, 8)], ("f32", "f32", "f16", "bf16", "i32", "u8", "i8"))
     # The plugin has no i64 indices.
-    kind = {"index_element_type": gen.pick(None, "i64", *["i32"] * 6)} if type == "AdaptiveMaxPool" else {}
-    return model(type, since, data, gen.ints(gen.sizes(rank, 1, 8)), **kind)
+    kind = {"index_element_type": gen.pick(None, "i64", *["i32"] * 6)} if gen.type == "AdaptiveMaxPool" else {}
+    return gen.model(data, gen.ints(gen.sizes(rank, 1, 8)), **kind)
 
 
 def _image(gen: CaseGenerator, kind: str, *shape: int) -> Typed:
@@ -132,33 +132,29 @@ def _image(gen: CaseGenerator, kind: str, *shape: int) -> Typed:
 
 
 @RANDOM_CASES.row(("NV12toRGB", 8), ("NV12toBGR", 8), ("I420toRGB", 8), ("I420toBGR", 8))
-def from_video(gen: CaseGenerator, type: str, since: int) -> Case:
+def from_video(gen: CaseGenerator) -> Case:
     kind, batch, height, width = gen.pick("u8", "u8", "f32", "f16"), gen.size(1, 3), gen.size(1, 5), gen.size(1, 5)
     if gen.chance():
-        return model(type, since, _image(gen, kind, batch, 3 * height, 2 * width, 1))
-    parts = [2] if type.startswith("NV12") else [1, 1]
+        return gen.model(_image(gen, kind, batch, 3 * height, 2 * width, 1))
+    parts = [2] if gen.type.startswith("NV12") else [1, 1]
     chroma = [_image(gen, kind, batch, height, width, channels) for channels in parts]
-    return model(type, since, _image(gen, kind, batch, 2 * height, 2 * width, 1), *chroma)
+    return gen.model(_image(gen, kind, batch, 2 * height, 2 * width, 1), *chroma)
 
 
 @RANDOM_CASES.row(("RGBtoNV12", 17), ("BGRtoNV12", 17))
-def to_video(gen: CaseGenerator, type: str, since: int) -> Case:
+def to_video(gen: CaseGenerator) -> Case:
     shape = (gen.size(1, 3), 2 * gen.size(1, 5), 2 * gen.size(1, 5), 3)
-    return model(
-        type, since, _image(gen, gen.pick("u8", "f32", "f16"), *shape), single_plane=gen.pick(None, True, False)
-    )
+    return gen.model(_image(gen, gen.pick("u8", "f32", "f16"), *shape), single_plane=gen.pick(None, True, False))
 
 
 @RANDOM_CASES.row(("GridSample", 9))
-def grid_sample(gen: CaseGenerator, type: str, since: int) -> Case:
+def grid_sample(gen: CaseGenerator) -> Case:
     n, c, h, w, high, wide = gen.sizes(6, 1, 5)
     data = gen.tensor([n, c, h, w], ("f32", "f32", "f16", "bf16", "i32", "i64"), -50, 50)
     grid = gen.tensor([n, high, wide, 2], "f32", -2, 2)
     if gen.chance(0.2):
         grid = gen.steps([n, high, wide, 2], "f32", -2, 2)
-    return model(
-        type,
-        since,
+    return gen.model(
         data,
         grid,
         align_corners=gen.pick(None, True, False),
@@ -171,13 +167,11 @@ _FLOATS = ("f32", "f32", "f32", "f16", "bf16")
 
 
 @RANDOM_CASES.row(("MVN", 2), ("MVN", 6))
-def mvn(gen: CaseGenerator, type: str, since: int) -> Case:
+def mvn(gen: CaseGenerator) -> Case:
     normalize, eps = gen.chance(), gen.pick(1e-9, 1e-5, 0.01, 0.5)
-    if since == 2:
+    if gen.since == 2:
         across = gen.pick(None, True, False)
-        return model(
-            type,
-            since,
+        return gen.model(
             gen.tensor(gen.shape(2, 5, 0), _FLOATS),
             across_channels=across,
             reduction_axes=gen.pick(None, [2, 3], [1, 2, 3], [1], [-1]),
@@ -186,33 +180,25 @@ def mvn(gen: CaseGenerator, type: str, since: int) -> Case:
         )
     shape = gen.shape(1, 5, 0)
     mode = gen.pick("inside_sqrt", "outside_sqrt")
-    return model(
-        type,
-        since,
-        gen.tensor(shape, _FLOATS),
-        gen.ints(gen.axes(len(shape))),
-        normalize_variance=normalize,
-        eps=eps,
-        eps_mode=mode,
+    return gen.model(
+        gen.tensor(shape, _FLOATS), gen.ints(gen.axes(len(shape))), normalize_variance=normalize, eps=eps, eps_mode=mode
     )
 
 
 @RANDOM_CASES.row(("BatchNormInference", 1), ("BatchNormInference", 5))
-def batch_norm_inference(gen: CaseGenerator, type: str, since: int) -> Case:
+def batch_norm_inference(gen: CaseGenerator) -> Case:
     shape, kind = gen.shape(2, 5, 0), gen.pick(*_FLOATS)
     data, channels = gen.tensor(shape, kind), shape[1:2]
     gamma, beta, mean = (gen.tensor(channels, kind) for _ in range(3))
     variance = gen.tensor(channels, kind, 0.1, 3)
-    inputs = (data, gamma, beta) if since == 5 else (gamma, beta, data)
-    return model(type, since, *inputs, mean, variance, epsilon=gen.pick(1e-5, 1e-3, 0.1))
+    inputs = (data, gamma, beta) if gen.since == 5 else (gamma, beta, data)
+    return gen.model(*inputs, mean, variance, epsilon=gen.pick(1e-5, 1e-3, 0.1))
 
 
 @RANDOM_CASES.row(("NormalizeL2", 1))
-def normalize_l2(gen: CaseGenerator, type: str, since: int) -> Case:
+def normalize_l2(gen: CaseGenerator) -> Case:
     shape = gen.shape(1, 4, 0)
-    return model(
-        type,
-        since,
+    return gen.model(
         gen.tensor(shape, _FLOATS),
         gen.ints(gen.axes(len(shape), 0)),
         eps=gen.pick(1e-9, 1e-3, 0.5),
@@ -221,7 +207,7 @@ def normalize_l2(gen: CaseGenerator, type: str, since: int) -> Case:
 
 
 @RANDOM_CASES.row(("LRN", 1))
-def lrn(gen: CaseGenerator, type: str, since: int) -> Case:
+def lrn(gen: CaseGenerator) -> Case:
     shape = gen.shape(2, 5, 0)
     axes = gen.pick([1], list(range(2, len(shape))) or [1])
     numbers = {
@@ -230,24 +216,24 @@ def lrn(gen: CaseGenerator, type: str, since: int) -> Case:
         "bias": gen.pick(1.0, 2.0),
         "size": gen.pick(1, 2, 3, 4, 5),
     }
-    return model(type, since, gen.tensor(shape, ("f32", "f32", "f16")), gen.ints(axes, ("i64",)), **numbers)
+    return gen.model(gen.tensor(shape, ("f32", "f32", "f16")), gen.ints(axes, ("i64",)), **numbers)
 
 
 @RANDOM_CASES.row(("GRN", 1))
-def grn(gen: CaseGenerator, type: str, since: int) -> Case:
-    return model(type, since, gen.tensor(gen.shape(2, 4, 0), _FLOATS), bias=gen.pick(1e-6, 0.1, 1.0))
+def grn(gen: CaseGenerator) -> Case:
+    return gen.model(gen.tensor(gen.shape(2, 4, 0), _FLOATS), bias=gen.pick(1e-6, 0.1, 1.0))
 
 
 @RANDOM_CASES.row(("GroupNormalization", 12))
-def group_normalization(gen: CaseGenerator, type: str, since: int) -> Case:
+def group_normalization(gen: CaseGenerator) -> Case:
     shape, groups, kind = gen.shape(2, 5, 0), gen.size(1, 3), gen.pick(*_FLOATS)
     shape[1] = groups * gen.size(1, 3)
-    inputs = (gen.tensor(sizes, kind) for sizes in (shape, shape[1:2], shape[1:2]))
-    return model(type, since, *inputs, num_groups=groups, epsilon=gen.pick(1e-5, 0.01))
+    inputs = [gen.tensor(sizes, kind) for sizes in (shape, shape[1:2], shape[1:2])]
+    return gen.model(*inputs, num_groups=groups, epsilon=gen.pick(1e-5, 0.01))
 
 
 @RANDOM_CASES.row(("FakeQuantize", 1))
-def fake_quantize(gen: CaseGenerator, type: str, since: int) -> Case:
+def fake_quantize(gen: CaseGenerator) -> Case:
     shape, kind = gen.shape(0, 4, 0), gen.pick("f32", "f32", "f16")
     mode, axis = gen.pick(None, "numpy", "none", "pdpd"), gen.pdpd_axis(shape)
 
@@ -258,9 +244,7 @@ def fake_quantize(gen: CaseGenerator, type: str, since: int) -> Case:
         return gen.tensor(limits, kind, low, high)
 
     lows, highs = bound(-3, -0.1), bound(0.1, 3)
-    return model(
-        type,
-        since,
+    return gen.model(
         gen.tensor(shape, kind, -4, 4),
         lows,
         highs,
@@ -276,7 +260,7 @@ _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"
 
 
 @RANDOM_CASES.row(("Interpolate", 1))
-def interpolate_1(gen: CaseGenerator, type: str, since: int) -> Case:
+def interpolate_1(gen: CaseGenerator) -> Case:
     rank = gen.pick(3, 4, 4, 5)
     axes = list(range(2, rank)) if gen.chance(0.7) else sorted(gen.some(range(rank), 1, 3))
     attributes: dict[str, Any] = {
@@ -284,9 +268,7 @@ def interpolate_1(gen: CaseGenerator, type: str, since: int) -> Case:
         "mode": gen.pick("nearest", "linear", "cubic"),
         "align_corners": gen.pick(None, True, False),
     }
-    return model(
-        type,
-        since,
+    return gen.model(
         gen.tensor([*gen.sizes(2, 1, 2), *gen.sizes(rank - 2, 1, 6)], ("f32", "f32", "f16")),
         gen.ints(gen.sizes(len(axes), 1, 9)),
         **attributes,
@@ -294,9 +276,9 @@ def interpolate_1(gen: CaseGenerator, type: str, since: int) -> Case:
 
 
 @RANDOM_CASES.row(("Interpolate", 4), ("Interpolate", 11))
-def interpolate(gen: CaseGenerator, type: str, since: int) -> Case:
+def interpolate(gen: CaseGenerator) -> Case:
     mode = gen.pick(
-        "nearest", "linear", "linear_onnx", "cubic", *(("bilinear_pillow", "bicubic_pillow") if since == 11 else ())
+        "nearest", "linear", "linear_onnx", "cubic", *(("bilinear_pillow", "bicubic_pillow") if gen.since == 11 else ())
     )
     pillow = mode.endswith("pillow")
     rank = 4 if pillow else gen.pick(2, 3, 4, 4, 4, 5)
@@ -321,12 +303,12 @@ def interpolate(gen: CaseGenerator, type: str, since: int) -> Case:
         "pads_begin": pads[0],
         "pads_end": pads[1],
     }
-    data = gen.tensor(shape, ("f32", "f32", "f16", "u8", "i8") if since == 11 else ("f32", "f32", "f16"))
+    data = gen.tensor(shape, ("f32", "f32", "f16", "u8", "i8") if gen.since == 11 else ("f32", "f32", "f16"))
     # OpenVINO takes no negative axes.
     where = gen.ints(axes)
-    if since == 4:
-        return model(type, since, data, gen.ints(sizes), typed("f32", scales), where, **attributes)
-    return model(type, since, data, gen.ints(sizes) if by == "sizes" else typed("f32", scales), where, **attributes)
+    if gen.since == 4:
+        return gen.model(data, gen.ints(sizes), typed("f32", scales), where, **attributes)
+    return gen.model(data, gen.ints(sizes) if by == "sizes" else typed("f32", scales), where, **attributes)
 
 
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
@@ -350,20 +332,20 @@ def _weights(
 
 
 @RANDOM_CASES.row(("RNNCell", 1), ("GRUCell", 3), ("LSTMCell", 1), ("LSTMCell", 4))
-def cell(gen: CaseGenerator, type: str, since: int) -> Case:
-    family, kind = type.removesuffix("Cell"), gen.pick("f32", "f32", "f16")
+def cell(gen: CaseGenerator) -> Case:
+    family, kind = gen.type.removesuffix("Cell"), gen.pick("f32", "f32", "f16")
     batch, inputs, size = gen.sizes(3, 1, 4)
     reset = gen.pick(None, True, False) if family == "GRU" else None
     states = [gen.tensor([batch, size], kind, -1, 1) for _ in range(2 if family == "LSTM" else 1)]
     weights = _weights(gen, family, size, inputs, reset, [], kind)
     attributes = {"hidden_size": size, "linear_before_reset": reset, **_activations(gen, family)}
-    given = weights if gen.chance(0.95) or (type, since) == ("LSTMCell", 1) else weights[:2]
-    return model(type, since, gen.tensor([batch, inputs], kind, -1, 1), *states, *given, **attributes)
+    given = weights if gen.chance(0.95) or (gen.type, gen.since) == ("LSTMCell", 1) else weights[:2]
+    return gen.model(gen.tensor([batch, inputs], kind, -1, 1), *states, *given, **attributes)
 
 
 @RANDOM_CASES.row(("RNNSequence", 5), ("GRUSequence", 5), ("LSTMSequence", 5))
-def sequence(gen: CaseGenerator, type: str, since: int) -> Case:
-    family, kind = type.removesuffix("Sequence"), gen.pick("f32", "f32", "f16")
+def sequence(gen: CaseGenerator) -> Case:
+    family, kind = gen.type.removesuffix("Sequence"), gen.pick("f32", "f32", "f16")
     batch, inputs, size, steps = gen.sizes(4, 1, 4)
     direction = gen.pick("forward", "reverse", "bidirectional")
     ways = 2 if direction == "bidirectional" else 1
@@ -377,4 +359,4 @@ def sequence(gen: CaseGenerator, type: str, since: int) -> Case:
         "linear_before_reset": reset,
         **_activations(gen, family),
     }
-    return model(type, since, gen.tensor([batch, steps, inputs], kind, -1, 1), *states, lengths, *weights, **attributes)
+    return gen.model(gen.tensor([batch, steps, inputs], kind, -1, 1), *states, lengths, *weights, **attributes)
