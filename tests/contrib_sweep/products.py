@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from converters.onnx.ops.com_microsoft.packed_weights import FORMATS
+from converters.onnx.ops.com_microsoft.products import FORMATS
 from tests.contrib_sweep.case import Arrays, ContribCase, Draw, Input, chance, floats, node, one_of, runtime_answer
 from tests.onnx.rows import Fixed, Row
 
