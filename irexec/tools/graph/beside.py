@@ -282,8 +282,7 @@ def _bytes(array: np.ndarray, low: float, high: float) -> str:
 
 def with_images(rows: Sequence[PairedTensor]) -> set[int]:
     """The indices of the rows whose tensors have images: those that differ first."""
-    order = sorted(range(len(rows)), key=lambda i: (rows[i].state in ("agrees", "blind"), i))
-    return set(order[:_IMAGES])
+    return set(sorted(range(len(rows)), key=lambda i: rows[i].state in ("agrees", "blind"))[:_IMAGES])
 
 
 def beside_svg(beside: Beside) -> str:

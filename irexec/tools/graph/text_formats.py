@@ -136,7 +136,7 @@ def _node(drawing: Drawing, item: int) -> str:
 
 
 def _escaped(text: str) -> str:
-    return "".join(letter for letter in text if letter >= " ").replace("\\", "\\\\").replace('"', '\\"')
+    return visible(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _quoted(text: str) -> str:

@@ -46,12 +46,11 @@ def _row(case: Case, one: JudgedLayer, value: Value) -> PairedTensor:
         facts.append(("the worst", f"{one.value:.8g}{at}, expected {one.low:.8g} to {one.high:.8g}"))
     if one.excess is not None:
         facts.append(("beyond the interval", f"{one.excess:.3g} radii of it"))
-    for name, text in (
-        ("recorded as", one.recorded), ("reason", one.reason),
-        ("together with", ", ".join(one.region)), ("known differences", ", ".join(one.codes)),
-        ("may be anything", f"{one.free:,} elements" if one.free else ""),
-    ):  # fmt: skip
-        facts += [(name, text)] if text else []
+    more = {
+        "recorded as": one.recorded, "reason": one.reason, "together with": ", ".join(one.region),
+        "known differences": ", ".join(one.codes), "may be anything": f"{one.free:,} elements" if one.free else "",
+    }  # fmt: skip
+    facts += [(name, text) for name, text in more.items() if text]
     ours, seen, ratio = case.step.ours.get(value), case.seen.get(value), None
     if ours is not None and seen is not None and ours.shape == seen.shape and ours.dtype.kind == "f":
         ratio = agreement_of(value.name, seen, ours, Tolerance(), "irexec").snr

@@ -130,6 +130,14 @@ def test_graphviz_reads_the_dot(make: Callable[[], Drawing]) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+def test_half_a_pair_of_surrogates_is_an_escape_in_each_format() -> None:
+    b = irexec.Builder("bad\ud800")
+    b.result(b.emit("Relu", b.parameter("f32", (2,), "x\udc00"), name="r\x1b"))
+    drawing = draw(b.model())
+    for format in ("dot", "mmd", "svg", "html", "model-explorer"):
+        assert b"udc00" in rendered(drawing, format), format
+
+
 def test_a_dot_has_each_layer_and_edge() -> None:
     text = dot(draw(diamond()))
     assert text.count("fillcolor") == 6 and text.count(" -> ") == 6
