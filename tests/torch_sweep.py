@@ -216,8 +216,10 @@ class Sweep(Kind):
                     yield Outcome("not exported", f"{form}: {type(error).__name__}: {str(error).splitlines()[0]}")
                     return
                 found = compare(str(folder / "torch.npz"), str(path), None, CompareOptions())
-                sources = _sources(folder / "torch.npz")
-                yield _blamed(found, scope, form, sources) if is_faulty else _agreeing(found, form, sources)
+                recording = folder / "torch.npz"
+                yield (
+                    _blamed(found, scope, form, recording) if is_faulty else _agreeing(found, form, _sources(recording))
+                )
 
             yield case
 
@@ -256,6 +258,11 @@ def _sources(recording: Path) -> dict[str, list[str]]:
     return {key: given[key.removeprefix("module:").partition("[")[0]] for key in keys}
 
 
+def _of_same_tensor(recording: Path, key: str) -> list[str]:
+    with np.load(recording) as file:
+        return [name for name in file.files if name == key or np.array_equal(file[name], file[key])]
+
+
 def _agreeing(found: Comparison, form: str, sources: Mapping[str, list[str]]) -> Outcome:
     wrong = [f"{row.recorded} / {row.b.name}" for row in found.rows if not row.agreement.agrees]
     paired = {row.recorded for row in found.rows}
@@ -274,15 +281,18 @@ def _agreeing(found: Comparison, form: str, sources: Mapping[str, list[str]]) ->
     return Outcome(f"{form}: {'agrees' if is_paired else 'few pairs'}", text, not is_paired)
 
 
-def _blamed(found: Comparison, scope: str, form: str, sources: Mapping[str, list[str]]) -> Outcome:
+def _blamed(found: Comparison, scope: str, form: str, recording: Path) -> Outcome:
+    sources = _sources(recording)
     wrong = [row for row in found.rows if not row.agreement.agrees]
     if not wrong:
         return Outcome(f"{form}: fault not seen", scope, fails=True)
-    blamed, own = wrong[0].recorded.removeprefix("module:").partition("#")[0], f"module:{scope}#"
-    is_folded = any(one.startswith(own) for one in sources.get(wrong[0].recorded, ()))
-    is_right = blamed == scope or scope.startswith(f"{blamed}.") or not blamed
+    own, key = f"module:{scope}#", wrong[0].recorded
+    is_folded = any(one.startswith(own) for one in sources.get(key, ()))
+    # A Dropout and the module around it give the tensor of the module before it.
+    blamed = [one.removeprefix("module:").partition("#")[0] for one in _of_same_tensor(recording, key)]
+    is_right = any(one == scope or scope.startswith(f"{one}.") or not one for one in blamed)
     # Without a tensor of its own, the first beside it shows the fault.
-    is_near = is_folded or f".{blamed}".startswith(f".{scope.rpartition('.')[0]}.")
+    is_near = is_folded or any(f".{one}".startswith(f".{scope.rpartition('.')[0]}.") for one in blamed)
     is_right |= is_near and not any(row.recorded.startswith(own) for row in found.rows)
     text = f"{scope}: {wrong[0].recorded} / {wrong[0].b.name}"
     return Outcome(f"{form}: {'' if is_right else 'not '}named", text, not is_right)
