@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 
-from irexec.analysis.evaluate import Precision
 from irexec.display import Column, Content, Table, Text, sections_of
 from irexec.errors import InputError
 from irexec.io.writer import check_file
 from irexec.messages import counted, silent
 from irexec.records import Record, Records, Report
-from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.session import Session
 from irexec.tools.engines.runtimes import open_runtime, require_runtime
 from irexec.tools.generating.exported import ExportedModel
 from irexec.tools.images import ImageOptions
 from irexec.tools.run.input_sources import STEP
 from irexec.tools.run.result_files import write_results
-from irexec.tools.run.shapes import RunOptions
+from irexec.tools.run.shapes import RunOptions, compiled_with
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -355,31 +353,19 @@ class _Generating:
 
     def run(self, advance: Callable[[], object]) -> None:
         """Choose tokens in irexec until an end token, or until there are enough."""
-        options, exported = self._options, self._exported
-        session = self._session(options.precision)
-        caches, past = self._first_caches(), 0
-        for draw in self._draws:
-            feeds = exported.feeds(self._tokens, past, caches)
-            if options.save_inputs is not None:
-                path = options.save_inputs.replace(STEP, str(len(self._steps) + 1))
-                write_results(path, feeds, ImageOptions(), lambda text: None)
-            step = self._own_step(session, feeds)
+        session = compiled_with(self._options, self._exported.model).session()
+        steps = self._each(lambda feeds: self._own_step(session, self._saved(feeds)))
+        for step, draw in zip(steps, self._draws, strict=False):
             self._steps.append(step if self._is_compared else _Step(step.logits, {}))
-            caches, past = self._after(step, caches), len(self._tokens)
-            self._tokens.append(next_token(step.logits, options, draw))
+            self._tokens.append(next_token(step.logits, self._options, draw))
             advance()
-            if self._tokens[-1] in exported.ends:
-                return
 
-    def _session(self, precision: Precision) -> Session:
-        options = self._options
-        return CompiledModel(
-            self._exported.model,
-            threads=options.threads,
-            precision=precision,
-            max_memory=options.max_memory,
-            dynamic_quantization=options.dynamic_quantization,
-        ).session()
+    def _saved(self, feeds: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The inputs of the next step, written to a file if they are asked for."""
+        if self._options.save_inputs is not None:
+            path = self._options.save_inputs.replace(STEP, str(len(self._steps) + 1))
+            write_results(path, feeds, ImageOptions(), lambda text: None)
+        return feeds
 
     def _own_step(self, session: Session, feeds: Mapping[str, np.ndarray]) -> _Step:
         exported = self._exported
@@ -388,27 +374,23 @@ class _Generating:
         step = _Step.of(names, session.values(dict(feeds), asked, timeout=self._options.timeout))
         return _Step(step.logits, {**session.variables, **step.caches}) if self._is_compared else step
 
-    def _first_caches(self) -> dict[str, np.ndarray]:
-        return self._exported.start(len(self._start) + self._options.max_new_tokens)
-
-    def _after(self, step: _Step, caches: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The caches of the next step: those that the model writes stay as they are, as a session keeps them."""
-        kept = {name: step.caches[name] for name in caches if name in self._exported.returned}
-        return {**caches, **kept}
-
-    def _each(self, run: Callable[[dict[str, np.ndarray]], _Step]) -> list[_Step]:
-        """All steps again, with the tokens that were chosen and the caches of ``run``."""
-        steps: list[_Step] = []
-        caches, past = self._first_caches(), 0
-        for end in range(len(self._start), len(self._start) + len(self._steps)):
-            steps.append(run(self._exported.feeds(self._tokens[:end], past, caches)))
-            caches, past = self._after(steps[-1], caches), end
-        return steps
+    def _each(self, run: Callable[[dict[str, np.ndarray]], _Step]) -> Iterator[_Step]:
+        """All steps, with the tokens that have been chosen before each and the caches of ``run``."""
+        exported, first = self._exported, len(self._start)
+        caches, past = exported.start(first + len(self._draws)), 0
+        for end in range(first, first + len(self._draws)):
+            if end > first and self._tokens[end - 1] in exported.ends:
+                return
+            step = run(exported.feeds(self._tokens[:end], past, caches))
+            yield step
+            # The caches that the model writes stay as they are, as a session keeps them.
+            caches |= {name: step.caches[name] for name in caches if name in exported.returned}
+            past = end
 
     def in_f32(self) -> list[_Step]:
         """The steps of irexec in f32."""
-        session = self._session("f32")
-        return self._each(lambda feeds: self._own_step(session, feeds))
+        session = compiled_with(replace(self._options, precision="f32"), self._exported.model).session()
+        return list(self._each(lambda feeds: self._own_step(session, feeds)))
 
     def beside(self, name: str) -> list[_Step]:
         """The steps in another runtime, which has the tokens of irexec and its own caches."""
@@ -427,7 +409,7 @@ class _Generating:
             returned = {name: value for name, value in exported.returned.items() if runtime.gives(value)}
             asked = [exported.logits, *returned.values()]
             if any(name in exported.returned for name in exported.caches):
-                return self._each(lambda feeds: _Step.of(returned, runtime.run(feeds, asked)))
+                return list(self._each(lambda feeds: _Step.of(returned, runtime.run(feeds, asked))))
             # Variables go from run to run of one call.
             runs: list[dict[str, np.ndarray]] = []
 
@@ -435,7 +417,7 @@ class _Generating:
                 runs.append(feeds)
                 return self._steps[len(runs) - 1]
 
-            self._each(kept)
+            list(self._each(kept))
             return [_Step.of(returned, arrays) for arrays in runtime.run_all(runs, asked)]
 
     def found(self, source: str, beside: Sequence[_Step] | None, f32: Sequence[_Step] | None) -> Generation:

@@ -82,7 +82,11 @@ class ExportedModel:
         }
         pairs = {port.name: outputs.get(_present(port)) for port in others}
         self.caches = {port.name: port for port in others if pairs[port.name] or port.node in written}
-        self._check_names([port for port in others if port.name not in self.caches])
+        unknown = [port for port in others if port.name not in self.caches]
+        if unknown or "input_ids" not in self._names:
+            said = f"has the input {unknown[0]}" if unknown else "has no input input_ids"
+            caches = " and caches such as past_key_values.0.key, which present.0.key returns"
+            raise InputError(f"the model {said}, expected some of {', '.join(_INPUTS)}{caches}")
         self._shapes = {
             name: self._sizes(port, pairs[name], written.get(port.node)) for name, port in self.caches.items()
         }
@@ -130,13 +134,6 @@ class ExportedModel:
             f"the cache {port} leaves the size of its heads open, and no genai_config.json or config.json in "
             f"{self._folder} states it"
         )
-
-    def _check_names(self, others: Sequence[Port]) -> None:
-        """Raise InputError for an input that is neither known by its name nor a cache."""
-        if others or "input_ids" not in self._names:
-            said = f"has the input {others[0]}" if others else "has no input input_ids"
-            caches = " and caches such as past_key_values.0.key, which present.0.key returns"
-            raise InputError(f"the model {said}, expected some of {', '.join(_INPUTS)}{caches}")
 
     @cached_property
     def _tokenizer(self) -> CompiledModel:

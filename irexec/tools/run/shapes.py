@@ -158,6 +158,21 @@ class RunOptions:
     dynamic_quantization: int | None = None
 
 
+def compiled_with(options: RunOptions, model: ModelGraph, **more: Any) -> CompiledModel:
+    """The model compiled as the options say; ``more`` are further ones of CompiledModel."""
+    # Commands that run nothing have such options, too.
+    from irexec.runtime.compiled_model import CompiledModel
+
+    return CompiledModel(
+        model,
+        threads=options.threads,
+        precision=options.precision,
+        max_memory=options.max_memory,
+        dynamic_quantization=options.dynamic_quantization,
+        **more,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class SessionOptions(RunOptions):
     """How a model is run in this process.
@@ -175,16 +190,4 @@ class SessionOptions(RunOptions):
 
     def compiled(self, model: ModelGraph, **options: Any) -> CompiledModel:
         """The compiled model; ``options`` are further ones of CompiledModel."""
-        # Commands that run nothing have options of this class, too.
-        from irexec.runtime.compiled_model import CompiledModel
-
-        return CompiledModel(
-            model,
-            threads=self.threads,
-            optimize=self.optimize,
-            native=self.native,
-            precision=self.precision,
-            max_memory=self.max_memory,
-            dynamic_quantization=self.dynamic_quantization,
-            **options,
-        )
+        return compiled_with(self, model, optimize=self.optimize, native=self.native, **options)
