@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from types import EllipsisType
 from typing import Any, SupportsIndex, TypeAlias
@@ -116,6 +116,16 @@ def _axes(shape: PartialShape, entries: Sequence[Any]) -> list[int | None]:
 _SERIAL = itertools.count(1)
 
 
+def _binary(type: str) -> Callable[[Tensor, Operand], Tensor]:
+    """An operator that is this operation of both operands."""
+    return lambda self, other: _single(type, self, other)
+
+
+def _swapped(type: str) -> Callable[[Tensor, Operand], Tensor]:
+    """An operator whose tensor is the second operand."""
+    return lambda self, other: _single(type, other, self)
+
+
 class Tensor:
     """One tensor of a model that is being made: an output of a node, with its fact.
 
@@ -170,65 +180,26 @@ class Tensor:
     def __hash__(self) -> int:
         return id(self)
 
-    def __add__(self, other: Operand) -> Tensor:
-        return _single("Add", self, other)
-
-    def __radd__(self, other: Operand) -> Tensor:
-        return _single("Add", other, self)
-
-    def __sub__(self, other: Operand) -> Tensor:
-        return _single("Subtract", self, other)
-
-    def __rsub__(self, other: Operand) -> Tensor:
-        return _single("Subtract", other, self)
-
-    def __mul__(self, other: Operand) -> Tensor:
-        return _single("Multiply", self, other)
-
-    def __rmul__(self, other: Operand) -> Tensor:
-        return _single("Multiply", other, self)
-
-    def __truediv__(self, other: Operand) -> Tensor:
-        return _single("Divide", self, other)
-
-    def __rtruediv__(self, other: Operand) -> Tensor:
-        return _single("Divide", other, self)
-
-    def __mod__(self, other: Operand) -> Tensor:
-        return _single("FloorMod", self, other)
-
-    def __rmod__(self, other: Operand) -> Tensor:
-        return _single("FloorMod", other, self)
-
-    def __pow__(self, other: Operand) -> Tensor:
-        return _single("Power", self, other)
-
-    def __rpow__(self, other: Operand) -> Tensor:
-        return _single("Power", other, self)
-
-    def __matmul__(self, other: Operand) -> Tensor:
-        return _single("MatMul", self, other)
-
-    def __rmatmul__(self, other: Operand) -> Tensor:
-        return _single("MatMul", other, self)
-
-    def __eq__(self, other: Operand) -> Tensor:  # type: ignore[override]
-        return _single("Equal", self, other)
-
-    def __ne__(self, other: Operand) -> Tensor:  # type: ignore[override]
-        return _single("NotEqual", self, other)
-
-    def __lt__(self, other: Operand) -> Tensor:
-        return _single("Less", self, other)
-
-    def __le__(self, other: Operand) -> Tensor:
-        return _single("LessEqual", self, other)
-
-    def __gt__(self, other: Operand) -> Tensor:
-        return _single("Greater", self, other)
-
-    def __ge__(self, other: Operand) -> Tensor:
-        return _single("GreaterEqual", self, other)
+    __add__ = _binary("Add")
+    __radd__ = _swapped("Add")
+    __sub__ = _binary("Subtract")
+    __rsub__ = _swapped("Subtract")
+    __mul__ = _binary("Multiply")
+    __rmul__ = _swapped("Multiply")
+    __truediv__ = _binary("Divide")
+    __rtruediv__ = _swapped("Divide")
+    __mod__ = _binary("FloorMod")
+    __rmod__ = _swapped("FloorMod")
+    __pow__ = _binary("Power")
+    __rpow__ = _swapped("Power")
+    __matmul__ = _binary("MatMul")
+    __rmatmul__ = _swapped("MatMul")
+    __eq__ = _binary("Equal")  # type: ignore[assignment]
+    __ne__ = _binary("NotEqual")  # type: ignore[assignment]
+    __lt__ = _binary("Less")
+    __le__ = _binary("LessEqual")
+    __gt__ = _binary("Greater")
+    __ge__ = _binary("GreaterEqual")
 
     def __neg__(self) -> Tensor:
         return _single("Negative", self)

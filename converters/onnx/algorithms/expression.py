@@ -12,6 +12,20 @@ from irexec.dtypes.elements import I64, Element
 from irexec.ir.graph import Value
 
 
+def _binary(type: str) -> Callable[[Expression, Expression | float], Expression]:
+    """An operator that is this operation of both operands."""
+    return lambda self, other: self._with(type, self, other)
+
+
+def _swapped(type: str) -> Callable[[Expression, float], Expression]:
+    """An operator whose expression is the second operand."""
+    return lambda self, other: self._with(type, other, self)
+
+
+def _unary(type: str, **attributes: object) -> Callable[[Expression], Expression]:
+    return lambda self: Expression(self.ctx, self.ctx.emit(type, self.value, **attributes))
+
+
 @dataclass(frozen=True, eq=False)
 class Expression:
     """A value of the graph with arithmetic operators. Python numbers become constants of the value's element type."""
@@ -19,100 +33,52 @@ class Expression:
     ctx: TranslationContext
     value: Value
 
-    def _with(self, type: str, left: Expression | float, right: Expression | float, **attributes: object) -> Expression:
+    def _with(self, type: str, left: Expression | float, right: Expression | float) -> Expression:
         values = [
             side.value if isinstance(side, Expression) else self.ctx.constant(side, self.value)
             for side in (left, right)
         ]
-        return Expression(self.ctx, self.ctx.emit(type, *values, **attributes))
+        return Expression(self.ctx, self.ctx.emit(type, *values))
 
-    def _of(self, type: str, **attributes: object) -> Expression:
-        return Expression(self.ctx, self.ctx.emit(type, self.value, **attributes))
-
-    def __add__(self, other: Expression | float) -> Expression:
-        return self._with("Add", self, other)
-
-    def __sub__(self, other: Expression | float) -> Expression:
-        return self._with("Subtract", self, other)
-
-    def __rsub__(self, other: float) -> Expression:
-        return self._with("Subtract", other, self)
-
-    def __mul__(self, other: Expression | float) -> Expression:
-        return self._with("Multiply", self, other)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __truediv__(self, other: Expression | float) -> Expression:
-        return self._with("Divide", self, other)
-
-    def __rtruediv__(self, other: float) -> Expression:
-        return self._with("Divide", other, self)
-
-    def __neg__(self) -> Expression:
-        return self._of("Negative")
-
-    def __abs__(self) -> Expression:
-        return self._of("Abs")
-
-    def __lt__(self, other: Expression | float) -> Expression:
-        return self._with("Less", self, other)
-
-    def __gt__(self, other: Expression | float) -> Expression:
-        return self._with("Greater", self, other)
-
-    def __le__(self, other: Expression | float) -> Expression:
-        return self._with("LessEqual", self, other)
-
-    def __ge__(self, other: Expression | float) -> Expression:
-        return self._with("GreaterEqual", self, other)
-
-    def __or__(self, other: Expression) -> Expression:
-        return self._with("LogicalOr", self, other)
-
-    def __and__(self, other: Expression) -> Expression:
-        return self._with("LogicalAnd", self, other)
-
-    def __xor__(self, other: Expression | float) -> Expression:
-        return self._with("BitwiseXor", self, other)
-
-    def __lshift__(self, other: int) -> Expression:
-        return self._with("BitwiseLeftShift", self, other)
-
-    def __rshift__(self, other: Expression | int) -> Expression:
-        return self._with("BitwiseRightShift", self, other)
+    __add__ = __radd__ = _binary("Add")
+    __sub__ = _binary("Subtract")
+    __rsub__ = _swapped("Subtract")
+    __mul__ = __rmul__ = _binary("Multiply")
+    __truediv__ = _binary("Divide")
+    __rtruediv__ = _swapped("Divide")
+    __pow__ = _binary("Power")
+    __rpow__ = _swapped("Power")
+    __matmul__ = _binary("MatMul")
+    __lt__ = _binary("Less")
+    __gt__ = _binary("Greater")
+    __le__ = _binary("LessEqual")
+    __ge__ = _binary("GreaterEqual")
+    __or__ = _binary("LogicalOr")
+    __and__ = _binary("LogicalAnd")
+    __xor__ = _binary("BitwiseXor")
+    __lshift__ = _binary("BitwiseLeftShift")
+    __rshift__ = _binary("BitwiseRightShift")
+    equals = _binary("Equal")
+    minimum = _binary("Minimum")
+    maximum = _binary("Maximum")
+    # The remainder has the sign of the divisor.
+    modulo = _binary("FloorMod")
+    __neg__ = _unary("Negative")
+    __abs__ = _unary("Abs")
+    __invert__ = _unary("LogicalNot")
+    floor = _unary("Floor")
+    ceil = _unary("Ceiling")
+    round_half_to_even = _unary("Round", mode="half_to_even")
+    sqrt = _unary("Sqrt")
+    exp = _unary("Exp")
+    log = _unary("Log")
+    tanh = _unary("Tanh")
+    sigmoid = _unary("Sigmoid")
+    cos = _unary("Cos")
 
     def masked(self, bits: int) -> Expression:
         """The lowest bits of integers."""
         return self._with("BitwiseAnd", self, (1 << bits) - 1)
-
-    def __invert__(self) -> Expression:
-        return self._of("LogicalNot")
-
-    def __pow__(self, other: Expression | float) -> Expression:
-        return self._with("Power", self, other)
-
-    def __rpow__(self, other: float) -> Expression:
-        return self._with("Power", other, self)
-
-    def equals(self, other: Expression | float) -> Expression:
-        return self._with("Equal", self, other)
-
-    def minimum(self, other: Expression | float) -> Expression:
-        return self._with("Minimum", self, other)
-
-    def maximum(self, other: Expression | float) -> Expression:
-        return self._with("Maximum", self, other)
-
-    def modulo(self, other: Expression | float) -> Expression:
-        """The remainder, with the sign of ``other``."""
-        return self._with("FloorMod", self, other)
-
-    def floor(self) -> Expression:
-        return self._of("Floor")
-
-    def ceil(self) -> Expression:
-        return self._of("Ceiling")
 
     def select(self, then: Expression | float, otherwise: Expression | float) -> Expression:
         """``then`` where this boolean is true, else ``otherwise``; one of them is an Expression."""
@@ -132,28 +98,6 @@ class Expression:
     def sum(self, axis: int, *, keep: bool = True) -> Expression:
         """The sum along an axis, which is kept with size 1 unless ``keep`` is false."""
         return Expression(self.ctx, self.ctx.emit("ReduceSum", self.value, [axis], keep_dims=keep))
-
-    def sqrt(self) -> Expression:
-        return self._of("Sqrt")
-
-    def log(self) -> Expression:
-        return self._of("Log")
-
-    def exp(self) -> Expression:
-        return self._of("Exp")
-
-    def tanh(self) -> Expression:
-        return self._of("Tanh")
-
-    def sigmoid(self) -> Expression:
-        return self._of("Sigmoid")
-
-    def cos(self) -> Expression:
-        return self._of("Cos")
-
-    def round_half_to_even(self) -> Expression:
-        """Rounding to the nearest integer, halves to the even one."""
-        return self._of("Round", mode="half_to_even")
 
     def unsqueeze(self, *axes: int) -> Expression:
         """The value with axes of size 1 inserted at these indices of the result."""
@@ -182,9 +126,6 @@ class Expression:
         operands = whole.value, ctx.full(index, ctx.shape_of(whole.value)), whole.value, ctx.constant(axis)
         found = ctx.builder.emit("ScatterElementsUpdate", *operands, version=3, name=name)
         return Expression(ctx, found if whole is self else ctx.scalar(found))
-
-    def __matmul__(self, other: Expression) -> Expression:
-        return self._with("MatMul", self, other)
 
 
 def arange(
