@@ -237,29 +237,22 @@ def has_macs(type: str) -> bool:
     return type in _MACS
 
 
-def _convolution(inputs: Shapes, output: Sizes, attributes: Any) -> int:
-    """Filter (output channels, input channels, *kernel)."""
-    return math.prod(output) * math.prod(inputs[1][1:])
+Count = Callable[[Shapes, Sizes, Any], int]
 
 
-def _group_convolution(inputs: Shapes, output: Sizes, attributes: Any) -> int:
-    """Filter (groups, output channels, input channels, *kernel)."""
-    return math.prod(output) * math.prod(inputs[1][2:])
+def _per_output(weights: int, first: int, times: int = 1) -> Count:
+    """The elements of the output, times the sizes of an input from an axis on.
+
+    They are the input channels and the kernel of a filter (output channels, input channels, *kernel), with groups in
+    front or without, or the keys of a state, which is read several times.
+    """
+    return lambda inputs, output, attributes: times * math.prod(output) * math.prod(inputs[weights][first:])
 
 
-def _deformable_convolution(inputs: Shapes, output: Sizes, attributes: Any) -> int:
-    """Data, offsets, filter (output channels, input channels of a group, *kernel)."""
-    return math.prod(output) * math.prod(inputs[2][1:])
-
-
-def _backprop(inputs: Shapes, output: Sizes, attributes: Any) -> int:
-    """Filter (input channels, output channels, *kernel)."""
-    return math.prod(inputs[0]) * math.prod(inputs[1][1:])
-
-
-def _group_backprop(inputs: Shapes, output: Sizes, attributes: Any) -> int:
-    """Filter (groups, input channels, output channels, *kernel)."""
-    return math.prod(inputs[0]) * math.prod(inputs[1][2:])
+def _per_input(first: int) -> Count:
+    """The elements of the data, times the output channels and the kernel of a filter (input channels, output channels,
+    *kernel), with groups in front or without."""
+    return lambda inputs, output, attributes: math.prod(inputs[0]) * math.prod(inputs[1][first:])
 
 
 def _conv_transpose(inputs: Shapes, output: Sizes, attributes: Any) -> int:
@@ -290,21 +283,6 @@ def _paged_attention(inputs: Shapes, output: Sizes, attributes: Any) -> int:
     return query[0] * query[0] * (query[1] + query[1] // max(key_cache[3], 1) * value_cache[3])
 
 
-def _delta_rule(inputs: Shapes, output: Sizes, attributes: Any) -> int:
-    """Three products of each token's value with a state (K, V): what is held, what is added, and the output."""
-    return 3 * math.prod(output) * inputs[1][-1]
-
-
-def _selective_scan(inputs: Shapes, output: Sizes, attributes: Any) -> int:
-    """Two products of each token with a state: what is added, and the output."""
-    return 2 * math.prod(output) * inputs[2][-1]
-
-
-def _causal(inputs: Shapes, output: Sizes, attributes: Any) -> int:
-    """Weights (channels, channels of a group, kernel size)."""
-    return output[0] * math.prod(inputs[2])
-
-
 def _einsum(inputs: Shapes, output: Sizes, attributes: Any) -> int:
     sizes: dict[str, int] = {}
     for labels, shape in zip(parse_equation(attributes["equation"]).operands, inputs, strict=True):
@@ -319,12 +297,12 @@ def _einsum(inputs: Shapes, output: Sizes, attributes: Any) -> int:
     return math.prod(sizes.values()) * (len(inputs) - 1)
 
 
-def _cell(states: int) -> Callable[[Shapes, Sizes, Any], int]:
+def _cell(states: int) -> Count:
     """X (B, I), the states, W and R."""
     return lambda inputs, output, attributes: inputs[0][0] * sum(math.prod(inputs[1 + states + i]) for i in range(2))
 
 
-def _sequence(states: int) -> Callable[[Shapes, Sizes, Any], int]:
+def _sequence(states: int) -> Count:
     """X (B, T, I), the states, lengths, W and R, both with an axis of directions."""
     return lambda inputs, output, attributes: (
         math.prod(inputs[0][:2]) * sum(math.prod(inputs[2 + states + i]) for i in range(2))
@@ -337,33 +315,34 @@ class _Rule:
     attributes."""
 
     inputs: int | None
-    count: Callable[[Shapes, Sizes, Any], int]
+    count: Count
 
 
+# A delta rule reads the state for what it holds, for what is added and for the output; a scan does not need the first.
 _MACS: dict[str, _Rule] = {
     "AUGRUCell": _Rule(4, _cell(1)),
     "AUGRUSequence": _Rule(5, _sequence(1)),
-    "BinaryConvolution": _Rule(2, _convolution),
+    "BinaryConvolution": _Rule(2, _per_output(1, 1)),
     "ConvTranspose": _Rule(2, _conv_transpose),
-    "Convolution": _Rule(2, _convolution),
-    "ConvolutionBackpropData": _Rule(2, _backprop),
-    "DeformableConvolution": _Rule(3, _deformable_convolution),
+    "Convolution": _Rule(2, _per_output(1, 1)),
+    "ConvolutionBackpropData": _Rule(2, _per_input(1)),
+    "DeformableConvolution": _Rule(3, _per_output(2, 1)),
     "Einsum": _Rule(None, _einsum),
-    "GatedDeltaNet": _Rule(3, _delta_rule),
+    "GatedDeltaNet": _Rule(3, _per_output(1, -1, times=3)),
     "GRUCell": _Rule(4, _cell(1)),
     "GRUSequence": _Rule(5, _sequence(1)),
-    "GroupConvolution": _Rule(2, _group_convolution),
-    "GroupConvolutionBackpropData": _Rule(2, _group_backprop),
+    "GroupConvolution": _Rule(2, _per_output(1, 2)),
+    "GroupConvolutionBackpropData": _Rule(2, _per_input(2)),
     "GroupedMatMul": _Rule(2, _grouped_matmul),
     "LSTMCell": _Rule(5, _cell(2)),
     "LSTMSequence": _Rule(6, _sequence(2)),
     "MatMul": _Rule(2, _matmul),
     "PagedAttentionExtension": _Rule(6, _paged_attention),
-    "PagedCausalConv1D": _Rule(3, _causal),
-    "PagedGatedDeltaNet": _Rule(3, _delta_rule),
-    "PagedSelectiveSSM": _Rule(4, _selective_scan),
+    "PagedCausalConv1D": _Rule(3, _per_output(2, 1)),
+    "PagedGatedDeltaNet": _Rule(3, _per_output(1, -1, times=3)),
+    "PagedSelectiveSSM": _Rule(4, _per_output(2, -1, times=2)),
     "RNNCell": _Rule(4, _cell(1)),
     "RNNSequence": _Rule(5, _sequence(1)),
     "ScaledDotProductAttention": _Rule(3, _attention),
-    "SelectiveSSM": _Rule(4, _selective_scan),
+    "SelectiveSSM": _Rule(4, _per_output(2, -1, times=2)),
 }
