@@ -22,7 +22,7 @@ from converters.onnx.algorithms.linear_attention import UpdateRule, packed_linea
 from converters.onnx.context import Tensor4, TranslationContext, Vector
 from converters.onnx.registry import translates
 from converters.onnx.tensors import element_of
-from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, I64, Element
+from irexec.dtypes.elements import BF16, BOOLEAN, F16, F32, I64
 from irexec.errors import OpError, check
 from irexec.ir.graph import Value
 from irexec.schema.opdef import Rank
@@ -57,7 +57,10 @@ def attention(
     offset = _offset(ctx, query, past_key, nonpad_kv_seqlen)
     windowed = left_window_size >= 0 or right_window_size >= 0
     precision = None if softmax_precision is None else element_of(softmax_precision)
-    fused = not softcap and not ctx.needs_output(3) and _is_default_precision(precision, ctx.element(query))
+    kind = ctx.element(query)
+    # The softmax has the precision in which IR's attention computes it.
+    is_default = precision in (None, kind) or (precision is F32 and kind in (F16, BF16))
+    fused = not softcap and not ctx.needs_output(3) and is_default
     causal = fused and bool(is_causal) and offset is None and not windowed and attn_mask is None
     if not causal and (is_causal or windowed):
         seen = visible(ctx, query, heads.key, offset, left_window_size, 0 if is_causal else right_window_size)
@@ -73,11 +76,6 @@ def attention(
         y, stages = Scores(ctx, heads, mask, scale, softcap, precision).stages()
         scores = stages[qk_matmul_output_mode]
     return join_heads(ctx, y) if flat else y, *present, scores
-
-
-def _is_default_precision(precision: Element | None, kind: Element) -> bool:
-    """Whether the softmax has the precision in which IR's attention computes it."""
-    return precision in (None, kind) or (precision is F32 and kind in (F16, BF16))
 
 
 def _offset(ctx: TranslationContext, query: Value, past: Value | None, valid: Value | None) -> Expression | None:

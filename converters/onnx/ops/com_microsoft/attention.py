@@ -97,7 +97,7 @@ def _by_length(ctx: TranslationContext, bounds: Expression, key: Value, *, has_s
 
 @dataclass(frozen=True, kw_only=True)
 class _Attributes:
-    """The attributes that Attention and QAttention share."""
+    """The attributes of Attention, DecoderMaskedSelfAttention and QAttention."""
 
     num_heads: int
     unidirectional: int = 0
@@ -121,17 +121,15 @@ def attention(
     )
 
 
-@translates("DecoderMaskedSelfAttention", domain=COM_MICROSOFT)
+@translates("DecoderMaskedSelfAttention", domain=COM_MICROSOFT, without=["unidirectional"])
 def decoder_masked_self_attention(
     ctx: TranslationContext, x: Tensor3, weights: Matrix, bias: Value, mask_index: Value | None,
     past: Annotated[Value, Rank(5)], attention_bias: Value | None, past_sequence_length: Value,
-    beam_width: Value | None = None, cache_indirection: Value | None = None, *, num_heads: int,
-    mask_filter_value: float = -10000.0, scale: float = 0.0, do_rotary: int = 0, past_present_share_buffer: int = 0,
+    beam_width: Value | None = None, cache_indirection: Value | None = None, *, given: _Attributes,
 ) -> tuple[Value, ...]:  # fmt: skip
     """Attention of one new token. ONNX Runtime has it on CUDA only, where the keys of a shared buffer are reordered."""
-    is_plain = cache_indirection is None and not past_present_share_buffer
+    is_plain = cache_indirection is None and not given.past_present_share_buffer
     check_convertible(is_plain, "cache_indirection and past_present_share_buffer, of CUDA's layout of keys,")
-    given = _Attributes(num_heads=num_heads, mask_filter_value=mask_filter_value, scale=scale, do_rotary=do_rotary)
     return attention(ctx, x, weights, bias, mask_index, past, attention_bias, given=given)
 
 
