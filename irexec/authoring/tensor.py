@@ -194,12 +194,17 @@ class Tensor:
     __rpow__ = _swapped("Power")
     __matmul__ = _binary("MatMul")
     __rmatmul__ = _swapped("MatMul")
-    __eq__ = _binary("Equal")  # type: ignore[assignment]
-    __ne__ = _binary("NotEqual")  # type: ignore[assignment]
     __lt__ = _binary("Less")
     __le__ = _binary("LessEqual")
     __gt__ = _binary("Greater")
     __ge__ = _binary("GreaterEqual")
+
+    # Methods, since pyright takes the type of object's otherwise.
+    def __eq__(self, other: Operand) -> Tensor:  # type: ignore[override]
+        return _single("Equal", self, other)
+
+    def __ne__(self, other: Operand) -> Tensor:  # type: ignore[override]
+        return _single("NotEqual", self, other)
 
     def __neg__(self) -> Tensor:
         return _single("Negative", self)
