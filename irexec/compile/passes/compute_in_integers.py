@@ -75,8 +75,8 @@ class _Levels:
             if operation.type not in ("Quantize", "FakeQuantize") or not is_static(operation):
                 continue
             value = operation.inputs[0]
-            grid, own = self.grid(value), operation.attributes.get("grid") or _grid_of(operation)
-            if not isinstance(grid, Grid) or grid != own:
+            grid = self.grid(value)
+            if not isinstance(grid, Grid) or grid != (operation.attributes.get("grid") or _grid_of(operation)):
                 continue
             if operation.type == "Quantize":
                 self.graph.replace_all_uses_with(operation.output, self.levels(value, grid))
@@ -275,6 +275,8 @@ def _grid_of(quantize: Operation) -> Grid | str:
     if any(bound is None for bound in bounds):
         return "the range of its data is computed"
     shape = quantize.output.fact.static_shape
+    if 0 in shape:
+        return "its data is empty"
     channels = (1, *shape[1:2], *(1,) * (len(shape) - 2))
     ranges = [np.asarray(bound, np.float64) for bound in bounds]
     if any(bound.size != 1 and (1,) * (len(shape) - bound.ndim) + bound.shape != channels for bound in ranges):
