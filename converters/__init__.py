@@ -30,7 +30,7 @@ def convert(
     Raises:
         ConversionError: the file cannot be read, or is not a valid model; operators cannot be translated, all of which
             the message names; or the package onnx is not installed.
-        InputError: there is no such input, or a shape is invalid.
+        InputError: the input does not exist, or a shape is invalid.
     """
     with _needs_onnx():
         from converters.onnx.translate import translate
@@ -42,7 +42,7 @@ def examine(model: str | Path | bytes | Any, inputs: NamedShapes | None = None) 
 
     Raises:
         ConversionError: the model cannot be read at all, or the package onnx is not installed.
-        InputError: there is no such input, or a shape is invalid.
+        InputError: the input does not exist, or a shape is invalid.
     """
     with _needs_onnx():
         from converters.onnx import examine

@@ -81,7 +81,7 @@ def validate(
         The findings, a list. An execution graph gives one that says so, and nothing else of it is checked.
 
     Raises:
-        InputError: it is neither a model nor what one is read from, or there is no such release or device.
+        InputError: it is neither a model nor what one is read from, or the release or device does not exist.
         ModelError, ConversionError: it cannot be read at all.
     """
     read, before = (as_model(model), []) if isinstance(model, ir.ModelGraph) else read_tolerant(model)

@@ -121,7 +121,7 @@ def _of_output(row: Case, index: int, actual: np.ndarray, expected: np.ndarray, 
 def left_open(row: Case, model: Model, verdict: Verdict, given: Arrays, arithmetic: Arithmetic) -> Verdict:
     """The verdict on OpenVINO, with the codes of the portability table that the case has.
 
-    It is left open if the outputs are those of one of these differences, or if there is no bound; else they stay
+    It is left open if the outputs are those of one of these differences, or without a bound; else they stay
     outside, and no difference explains them.
     """
     if verdict.name not in (OUTSIDE, DIFFERS):
@@ -320,7 +320,7 @@ def conform(
         advance: called with the share of the work that is done.
 
     Raises:
-        InputError: there is no such runtime or arithmetic, it has no properties or does not say its arithmetic, or a
+        InputError: the runtime or arithmetic does not exist, it has no properties or does not say its arithmetic, or a
             pattern matches no operation.
         UnsupportedError: the package or the release of the runtime is not installed.
     """

@@ -88,7 +88,7 @@ class Layer:
         return len(self.node.outputs)
 
     def size(self, index: int = 0) -> tuple[int, ...]:
-        """The declared sizes of an output port; raises OpError if there is no such port."""
+        """The declared sizes of an output port; raises OpError if the port does not exist."""
         check(index < len(self.node.outputs), f"the layer has no output port {index}")
         fact = self.node.outputs[index].fact
         check(fact is not None and fact.is_static, f"output port {index} declares no sizes")
@@ -201,7 +201,7 @@ class Layer:
             shape: the sizes; one axis unless given.
 
         Raises:
-            OpError: there is no such blob, or it has another number of elements.
+            OpError: the blob does not exist, or it has another number of elements.
         """
         value = self.raw_blob(tag, shape)
         return self.f32(value) if self.kind(value) is not I64 else value

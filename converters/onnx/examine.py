@@ -154,7 +154,7 @@ def examine(source: Source, inputs: Shapes | None = None) -> Examination:
 
     Raises:
         ConversionError: the model cannot be read, is not an ONNX model, or calls functions in a cycle.
-        InputError: there is no such input, or a shape is invalid.
+        InputError: the input does not exist, or a shape is invalid.
     """
     model, where, folder = parse(source)
     check_readable(model, where)

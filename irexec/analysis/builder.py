@@ -115,8 +115,8 @@ class Builder:
 
         Raises:
             NodeError: the inputs or attributes are wrong; the graph is then as it was before.
-            OpError, ModelError: an input is a value of another builder or no tensor; there is no such operation or
-                attribute.
+            OpError, ModelError: an input is a value of another builder or no tensor; the operation or attribute
+                does not exist.
         """
         definition = (
             newest(type)

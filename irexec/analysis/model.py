@@ -163,7 +163,7 @@ class Model(ir.ModelGraph):
             tolerant: leave layers that cannot take the shapes, or are not known, as they are declared.
 
         Raises:
-            InputError: there is no such input, or what is given is not a shape.
+            InputError: the input does not exist, or what is given is not a shape.
             NodeError: the graph cannot take the shapes; the model is as it was.
         """
         new_shapes = self.shapes_of_inputs(shapes)

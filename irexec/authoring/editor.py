@@ -92,7 +92,7 @@ class Editor:
         """Make tensors inputs of the model. What only they depended on is left out, inputs that nothing reads too.
 
         Raises:
-            InputError: there is no such tensor, its element type is not known, or it is an input already.
+            InputError: the tensor does not exist, its element type is not known, or it is an input already.
         """
         with self._editing.step(f"cut from {', '.join(tensors)}"):
             surgery.cut_from(self._editing, tensors)
@@ -101,7 +101,7 @@ class Editor:
         """Make tensors the only outputs of the model, in this order. What they do not depend on is left out.
 
         Raises:
-            InputError: there is no such tensor.
+            InputError: the tensor does not exist.
         """
         with self._editing.step(f"cut to {', '.join(tensors)}"):
             surgery.cut_to(self._editing, tensors)
@@ -114,7 +114,7 @@ class Editor:
             name: a new tensor name for it.
 
         Raises:
-            InputError: there is no such tensor, it is an output already, or another tensor has the name.
+            InputError: the tensor does not exist, it is an output already, or another tensor has the name.
         """
         with self._editing.step(f"add output {tensor}"):
             surgery.add_output(self._editing, tensor, name)
@@ -123,7 +123,7 @@ class Editor:
         """Give inputs other shapes, as ``Model.reshape`` does. ``notes`` names open axes that take one size only.
 
         Raises:
-            InputError: there is no such input, or what is given is not a shape.
+            InputError: the input does not exist, or what is given is not a shape.
             NodeError: the model cannot take the shapes.
         """
         with self._editing.step("reshape") as notes:
@@ -153,7 +153,7 @@ class Editor:
             value: a value, or its text as IR writes it.
 
         Raises:
-            InputError: there is no such layer or attribute.
+            InputError: the layer or attribute does not exist.
             NodeError: the layer, or one after it, cannot be inferred with the value.
         """
         with self._editing.step(f"set {layer}.{name}"):
@@ -168,7 +168,7 @@ class Editor:
             element: the element type; that of the old contents unless given.
 
         Raises:
-            InputError: there is no such Constant, or integers of its type cannot represent the values.
+            InputError: the Constant does not exist, or integers of its type cannot represent the values.
             NodeError: a layer cannot take the constant.
         """
         with self._editing.step(f"constant {layer}"):
@@ -182,7 +182,7 @@ class Editor:
             through: index of the input, where several fit.
 
         Raises:
-            InputError: there is no such layer, no input fits, or several do.
+            InputError: the layer does not exist, no input fits, or several do.
         """
         with self._editing.step(f"remove {layer}"):
             surgery.remove(self._editing, layer, through)
@@ -208,7 +208,7 @@ class Editor:
             function: a function of an ``irexec.Tensor`` that returns one.
 
         Raises:
-            InputError: there is no such tensor, or the function returns something else.
+            InputError: the tensor does not exist, or the function returns something else.
             NodeError: a reader cannot take the new tensor.
         """
         with self._editing.step(f"insert after {tensor}"):
@@ -223,7 +223,7 @@ class Editor:
                 model, whose inputs are the first inputs of the layer, and whose layers are copied.
 
         Raises:
-            InputError: there is no such layer, or the replacement has too many inputs or too few outputs.
+            InputError: the layer does not exist, or the replacement has too many inputs or too few outputs.
             NodeError: a layer cannot take its inputs.
         """
         with self._editing.step(f"replace {layer}"):
@@ -257,7 +257,7 @@ class Editor:
                 the axis of 1, 3 or 4.
 
         Raises:
-            InputError: there is no such input, or its type, shape or layout does not allow a step.
+            InputError: the input does not exist, or its type, shape or layout does not allow a step.
         """
         wanted = preprocessing.Preprocessing(
             element=element, size=size, resize=resize, reverse_channels=reverse_channels, mean=mean, scale=scale,
@@ -270,7 +270,7 @@ class Editor:
         """Give an input or output of the model another element type, by a Convert.
 
         Raises:
-            InputError: there is no such input or output.
+            InputError: the input or output does not exist.
         """
         with self._editing.step(f"element {port}"):
             preprocessing.set_element(self._editing, port, element)
@@ -287,7 +287,7 @@ class Editor:
                 ``iou`` (0.5), ``score`` (0), ``max`` (100) and ``center``.
 
         Raises:
-            InputError: there is no such kind, output or option.
+            InputError: the kind, output or option does not exist.
             NodeError: the output does not fit.
         """
         with self._editing.step(f"append {kind}"):
@@ -309,7 +309,7 @@ class Editor:
         divide.
 
         Raises:
-            InputError: there is no such mode or layer, or nothing to compress.
+            InputError: the mode or layer does not exist, or there is nothing to compress.
         """
         with self._editing.step(f"compress {mode}") as notes:
             kept = [find_layer(self.model, name)[1] for name in keep]
@@ -321,7 +321,7 @@ class Editor:
         """Let a layer be computed in f32 on devices that compute in f16, by OpenVINO's attribute ``precise``.
 
         Raises:
-            InputError: there is no such layer.
+            InputError: the layer does not exist.
         """
         with self._editing.step(f"precise {layer}"):
             mark_layer(find_layer(self.model, layer)[1], "precise")
@@ -386,7 +386,7 @@ class Editor:
             axis: the axis; that of the batch unless given.
 
         Raises:
-            InputError: there is no such input or axis, or nothing blocks it.
+            InputError: the input or axis does not exist, or nothing blocks it.
             NodeError: a layer blocks it that cannot be repaired.
         """
         keys = [input] if isinstance(input, str | int) else list(input)

@@ -143,7 +143,7 @@ def current_core() -> int | None:
 def leave_core(core: int, model: int) -> None:
     """Move the calling thread to another core that thread ``model`` (its native id) may use, and keep it off this one.
 
-    Nothing changes where there is no other core, or where the system refuses.
+    Nothing changes on a single core, or where the system refuses.
     """
     if sys.platform != "linux":
         return

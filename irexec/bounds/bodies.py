@@ -1,6 +1,6 @@
 """Bounds of If, Loop and TensorIterator: their bodies are evaluated with bounds, iteration by iteration.
 
-There is no bound where a condition, the number of iterations or an index depends on a value that is not certain.
+A layer has no bound where a condition, the number of iterations or an index depends on a value that is not certain.
 """
 
 from __future__ import annotations

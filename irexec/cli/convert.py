@@ -80,7 +80,7 @@ def read_ir(
 
     Raises:
         click.UsageError: no file to write is named.
-        InputError: the file to write is one that is read, or there is no such input.
+        InputError: the file to write is one that is read, or the input does not exist.
         NodeError: the model cannot take the shapes.
         ModelError, UnsupportedError: the IR cannot be read.
     """

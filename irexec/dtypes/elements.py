@@ -198,7 +198,7 @@ def element(spelling: str) -> Element:
     """The element type that ``spelling`` names, as element_type or as port precision, in any case.
 
     Raises:
-        UnsupportedError: there is no such element type.
+        UnsupportedError: the element type does not exist.
     """
     found = _BY_SPELLING.get(spelling.strip().lower())
     if found is None:
@@ -224,7 +224,7 @@ def as_element(like: ElementLike) -> Element:
     """The element type that is meant: an Element, its name or port precision in any case, or a NumPy type.
 
     Raises:
-        UnsupportedError: there is no such element type.
+        UnsupportedError: the element type does not exist.
         InputError: it is none of the three.
     """
     if isinstance(like, Element):

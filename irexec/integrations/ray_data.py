@@ -63,7 +63,7 @@ class RayActors:
 
     Raises:
         UnsupportedError: Ray is not installed.
-        InputError: there is no cluster at the address.
+        InputError: the address has no cluster.
     """
 
     def __init__(self, job: BatchJob, count: int | None, address: str | None = None) -> None:

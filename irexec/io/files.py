@@ -188,7 +188,7 @@ def _remove_abandoned(target: Path) -> None:
         if not _is_running(int(named[1])):
             import shutil
 
-            # Where there is no target, what it was may be all that is left of it: the process was killed between two
+            # Without a target, what it was may be all that is left of it: the process was killed between two
             # renames of a folder.
             old = Path(path) / "old"
             if os.path.lexists(old) and not os.path.lexists(target):

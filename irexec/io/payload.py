@@ -275,7 +275,7 @@ def output_names(result: Node) -> list[str] | None:
 
 
 def set_output_names(result: Node, names: Sequence[str]) -> None:
-    """Change the names that a file gives to the output of a model at its Result; without names there is no entry."""
+    """Change the names that a file gives to the output of a model at its Result; without names nothing is written."""
     payload = result.payload if isinstance(result.payload, LayerPayload) else LayerPayload()
     attributes = {key: text for key, text in payload.attributes.items() if key != _OUTPUT_NAMES}
     if names:

@@ -89,7 +89,7 @@ def check_beside(xml: Path, *beside: Path, overwrite: bool | None = None, option
     Args:
         xml: the .xml, which may exist.
         beside: the files that are written with it.
-        overwrite: whether any file is replaced; None where there is no such option for the user.
+        overwrite: whether any file is replaced; None where the option does not exist for the user.
         option: the option that names the .xml, for messages.
     """
     # A link to nothing holds nothing, and what is not a regular file is refused by its kind, whatever is asked for.

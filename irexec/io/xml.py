@@ -55,7 +55,7 @@ NO_PRECISION = "UNSPECIFIED"
 
 
 def named_element(text: str) -> Element | None:
-    """The element type of a spelling as element_type or precision; None if there is no such type."""
+    """The element type of a spelling as element_type or precision; None if the type does not exist."""
     try:
         return element(text)
     except UnsupportedError:

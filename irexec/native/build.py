@@ -38,7 +38,7 @@ _COMPILERS = ("clang",) if sys.platform == "win32" else ("cc", "gcc", "clang")
 
 
 class BuildError(Exception):
-    """There is no compiler, or it failed."""
+    """The compiler is missing, or failed."""
 
 
 def build(folder: Path = FOLDER, extra: tuple[str, ...] = (), chosen: Sequence[Level] = ()) -> list[Path]:
@@ -50,7 +50,7 @@ def build(folder: Path = FOLDER, extra: tuple[str, ...] = (), chosen: Sequence[L
         chosen: the levels; empty for all.
 
     Raises:
-        BuildError: there is no C compiler, or it cannot compile the library.
+        BuildError: the C compiler is missing, or cannot compile the library.
     """
     if sys.maxsize < 1 << 32:
         raise BuildError("the C kernels need a 64-bit Python")

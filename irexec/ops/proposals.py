@@ -166,7 +166,7 @@ def proposal_1(
 def proposal_4(
     class_probs: Maps, bbox_deltas: Maps, image_shape: Vector, *, attributes: ProposalAttributes
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Same as Proposal-1, and the scores of the boxes, 0 where there is no box. Source: Proposal-4."""
+    """Same as Proposal-1, and the scores of the boxes, 0 in rows without a box. Source: Proposal-4."""
     return _propose(class_probs, bbox_deltas, image_shape, attributes)
 
 

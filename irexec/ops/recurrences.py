@@ -175,7 +175,7 @@ def paged_gated_delta_net(
     (H, V, K) in the rows of a table: (T, H, V).
 
     The table given is that of the first run; a session keeps what was written, as OpenVINO does in the memory of the
-    input. The state at the end is in the second block where there is no interval.
+    input. The state at the end is in the second block without an interval.
     Source: PagedGatedDeltaNet, and the CPU plugin of openvino 2026.4 for the case without an interval.
     """
     epsilons = (q_l2_norm_eps, k_l2_norm_eps) if use_qk_l2norm else ()
@@ -237,7 +237,7 @@ def paged_causal_conv1d(
 
     The weights are (channels, channels of a group, kernel size); an empty bias is none. The table given is that of the
     first run; a session keeps what was written, as OpenVINO does in the memory of the input. The state at the end is in
-    the second block where there is no interval.
+    the second block without an interval.
     Source: PagedCausalConv1D; blocks are read and written as the CPU plugin of openvino 2026.4 does.
     """
     of_group, kernel = conv_weight.shape[1:]

@@ -86,7 +86,7 @@ def bind_shapes(
             out.
 
     Raises:
-        InputError: there is no such input, a shape does not fit it, or one is missing.
+        InputError: the input does not exist, a shape does not fit it, or one is missing.
     """
     if not isinstance(given, Mapping):
         if len(ports) != 1:

@@ -170,7 +170,7 @@ class Profile(Report):
         """The rows of a grouping, sorted by time, MACs or bytes, the largest first; as they are without ``sort``.
 
         Raises:
-            InputError: there is no such grouping or order.
+            InputError: the grouping or order does not exist.
         """
         return sorted_rows(_chosen({"step": self.steps, "layer": self.layers, "type": self.types}, by, "by"), sort)
 
@@ -180,7 +180,7 @@ class Profile(Report):
 
 
 def sorted_rows(rows: Sequence[ProfileRow], sort: SortKey | None) -> list[ProfileRow]:
-    """The rows, the largest first; those without a value come last. Raises InputError if there is no such order."""
+    """The rows, the largest first; those without a value come last. Raises InputError if the order does not exist."""
     keys: dict[SortKey, Callable[[ProfileRow], float]] = {
         "time": lambda row: row.milliseconds or 0,
         "macs": lambda row: row.macs or 0,

@@ -149,7 +149,7 @@ class Session(Shown):
             The tensors in the order asked for, by these keys as text; all Results where ``outputs`` is None.
 
         Raises:
-            InputError: there is no such tensor; the message offers similar names.
+            InputError: the tensor does not exist; the message offers similar names.
             NodeError: a kernel refuses its inputs, or there is not enough memory.
             RunTimeoutError: the run takes longer than ``timeout``.
         """

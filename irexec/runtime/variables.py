@@ -111,7 +111,7 @@ class VariableStates(Shown, MutableMapping[str, np.ndarray]):
         arrays: the arrays themselves, which a run reads and replaces.
 
     Raises:
-        InputError: from setting: there is no such variable, or the type or shape does not fit.
+        InputError: from setting: the variable does not exist, or the type or shape does not fit.
     """
 
     def __init__(self, ports: Mapping[str, Port]) -> None:

@@ -189,7 +189,7 @@ def opset_versions() -> tuple[tuple[str, int], ...]:
 
 
 def newest(type: str) -> OpDef:
-    """The newest definition of a type; an extension's only where there is no other.
+    """The newest definition of a type; an extension's only without another one.
 
     Raises:
         UnsupportedError: the type is not known, or several plug-ins have it.

@@ -74,7 +74,7 @@ def verify_rewriting(
         rtol, atol: the tolerances of the comparison.
 
     Raises:
-        InputError: there is no such input, a shape does not fit it, or its rank is not known.
+        InputError: the input does not exist, a shape does not fit it, or its rank is not known.
         NodeError: the model cannot run with any of the sizes that were tried.
     """
     before, after = CompiledModel(model), CompiledModel(written)

@@ -47,7 +47,7 @@ def extract(
         The model, and the arrays that its inputs have in a run of the whole model.
 
     Raises:
-        InputError: there is no such layer, it is an input, output or constant, or nothing is named.
+        InputError: the layer does not exist, it is an input, output or constant, or nothing is named.
     """
     wanted = _wanted(model, layers)
     arrays = {port.node: inputs[port.name] for port in model.inputs}
@@ -65,7 +65,7 @@ def layers_between(model: Model, starts: Sequence[str], ends: Sequence[str]) -> 
         ends: names or ids; without any, everything that depends on the first layers.
 
     Raises:
-        InputError: there is no such layer, or no layer is on the way.
+        InputError: the layer does not exist, or no layer is on the way.
     """
     last = [find_node(model, name) for name in ends]
     before = ancestors(last) if last else set(model.nodes)

@@ -23,7 +23,7 @@ def join(a: ModelLike, b: ModelLike, mapping: Mapping[str, str] | None = None) -
             variables that both models have are those of ``a``.
 
     Raises:
-        InputError: there is no such output or input, an input is named twice, or none of both has the same name.
+        InputError: the output or input does not exist, an input is named twice, or none of both has the same name.
         NodeError: an input does not take the type or shape of the output.
         ModelError: a model is damaged.
     """

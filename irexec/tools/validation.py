@@ -156,7 +156,7 @@ def report(
         progress: called with each part of the work that is done: 1 for reading and 1 for validating.
 
     Raises:
-        InputError: there is no such release, or no such input.
+        InputError: the release or input does not exist.
         ModelError, UnsupportedError, ConversionError: the file cannot be read at all.
     """
     start = time.perf_counter()

@@ -94,7 +94,7 @@ def verify(
         rtol, atol: the tolerances of the comparison.
 
     Raises:
-        InputError: there is no such input, a shape does not fit it, or its rank is not known.
+        InputError: the input does not exist, a shape does not fit it, or its rank is not known.
         EngineError: the runtime cannot run with any of the sizes that were tried, or its process ended.
         NodeError: the model cannot run with inputs with which the runtime can.
     """
@@ -187,7 +187,7 @@ def sized_inputs(model: Model, shapes: Mapping[str, PartialShape], seed: int) ->
     """Random inputs by name, with one choice of the dynamic sizes after the other.
 
     Raises:
-        InputError: there is no such input, a shape does not fit it, or its rank is not known.
+        InputError: the input does not exist, a shape does not fit it, or its rank is not known.
     """
     for chosen in _static_shapes(_partial_shapes(model, {}, shapes), {}, seed):
         yield {
@@ -200,7 +200,7 @@ def check_shapes(model: Model, shapes: Mapping[str, PartialShape]) -> dict[str, 
     """The shapes given, together with what the model declares, by the names of its inputs.
 
     Raises:
-        InputError: there is no such input, or a shape does not fit it.
+        InputError: the input does not exist, or a shape does not fit it.
     """
     found: dict[str, PartialShape] = {}
     for name, shape in shapes.items():

@@ -240,7 +240,7 @@ def detectron_detection_output(
     """Decoded boxes, a Loop that keeps one box of each class in each iteration, and TopK of all classes."""
     kind, wide, classes = rois.element, wide_element(rois), attributes.num_classes
     if classes < 2:
-        # There is no class but the background.
+        # The background is the only class.
         count = attributes.max_detections_per_image
         made = (ctx.constant(np.zeros((count, 4)), kind), ctx.constant(np.zeros(count), I32))
         return *made, ctx.constant(np.zeros(count), kind)

@@ -136,7 +136,7 @@ REWRITES: dict[tuple[str, int], Rewrite] = {}
 or one tensor, made of older operations; Inexact is raised where these do not compute the same."""
 
 REASONS: dict[tuple[str, int], str] = {}
-"""Why there is no rewrite, where something is to be said."""
+"""Why a layer is not rewritten, where something is to be said."""
 
 
 def rewrites(type: str, *since: int) -> Callable[[Rewrite], Rewrite]:

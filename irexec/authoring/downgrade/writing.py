@@ -88,7 +88,7 @@ def downgrade(model: Model, release: str) -> Downgraded:
         release: such as "2021.4", or a device: "CPU", "GPU" or "NPU".
 
     Raises:
-        InputError: there is no such release or device.
+        InputError: the release or device does not exist.
         ModelError: the model is damaged.
     """
     target = parse_target(release)

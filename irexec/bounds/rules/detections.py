@@ -37,7 +37,7 @@ def one_of(
         more: further candidates, such as the zeros of unused rows; NaN is anything.
 
     Returns:
-        None where there is no candidate.
+        None without a candidate.
     """
     low, high = (np.stack([floats(getattr(one, side))[mask] for one in columns], -1) for side in ("low", "high"))
     unused = np.array(more, np.float64).reshape(-1, len(columns))

@@ -390,7 +390,7 @@ def istft(
 ) -> Bound:
     """The inverse transforms times the window, added where they overlap, divided by the sum of squares of the window.
 
-    Where that sum is small, or 0, there is no bound: implementations differ in what they divide by then.
+    Where that sum is small, or 0, the result has no bound: implementations differ in what they divide by then.
     """
     of, count, stride = layer.algebra, integer(size.exact, "frame_size"), integer(step.exact, "frame_step")
     others = [size.exact, step.exact, *([] if length is None else [length.exact])]

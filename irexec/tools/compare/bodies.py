@@ -53,7 +53,7 @@ def _row(evidence: Evidence, pair: InnerPair, a: Sequence[np.ndarray], b: Sequen
     """The row of a tensor inside bodies; None if no iteration computed it.
 
     The arrays have one axis for each body in front. Their elements are arrays if shapes or numbers of iterations
-    change, None where there is no iteration.
+    change, None without an iteration.
     """
     depth, outer = len(pair.b.levels), TensorPair(pair.a.value, pair.b.value, pair.how)
     found: list[tuple[int, tuple[int, ...], Agreement, np.ndarray]] = []
@@ -85,7 +85,7 @@ def _row(evidence: Evidence, pair: InnerPair, a: Sequence[np.ndarray], b: Sequen
 
 
 def _at(array: np.ndarray, index: tuple[int, ...]) -> np.ndarray | None:
-    """The tensor of an iteration; None if there is no such iteration."""
+    """The tensor of an iteration; None if the iteration does not exist."""
     if any(i >= size for i, size in zip(index, array.shape, strict=False)):
         return None
     found: np.ndarray | None = array[index]

@@ -281,7 +281,7 @@ class Drawing(Shown):
         return first_of(self.states, {self.layers[i].state for i in (layer.index, *layer.constants)}) or ""
 
     def tensor(self, layer: int, output: int) -> str:
-        """The element type and shape of an output; "" where there is no such port."""
+        """The element type and shape of an output; "" where the port does not exist."""
         outputs = self.layers[layer].line.outputs
         return outputs[output] if output < len(outputs) else ""
 

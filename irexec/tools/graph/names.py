@@ -158,7 +158,7 @@ def _simplified(group: Group, is_outermost: bool = False) -> Group:
             kept.append(simple)
     if len(kept) == 1 and not layers and not (is_outermost and kept[0].is_shape_arithmetic):
         (only,) = kept
-        # There is no group "model" if every layer is in it.
+        # A group "model" of every layer is left out.
         name = "" if is_outermost else _joined(group.name, only.name)
         return only if only.is_shape_arithmetic else Group(name, only.layers, only.groups)
     return Group(group.name, layers, kept)

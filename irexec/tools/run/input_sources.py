@@ -102,7 +102,7 @@ def parse_input_source(text: str) -> InputSource:
     that is a file; without one, the text after the last ``=``. After "text:" all of the argument is the source.
 
     Raises:
-        InputError: there is no source.
+        InputError: no source is given.
     """
     before, begin, string = text.partition(TEXT)
     if begin and (not before or before.endswith("=")):

@@ -90,7 +90,7 @@ def reshape(model: Model, shapes: Shapes, *, tolerant: bool = False) -> None:
         tolerant: leave layers that cannot take the shapes as they are declared.
 
     Raises:
-        InputError: there is no such input, a shape without a name is ambiguous, or the model refuses the shapes.
+        InputError: the input does not exist, a shape without a name is ambiguous, or the model refuses the shapes.
     """
     if not shapes:
         return
@@ -117,7 +117,7 @@ def reshape_for_display(model: Model, shapes: Shapes) -> None:
     """Give inputs new shapes; what could not be inferred before need not be.
 
     Raises:
-        InputError: there is no such input, a shape without a name is ambiguous, or a layer refuses the shapes.
+        InputError: the input does not exist, a shape without a name is ambiguous, or a layer refuses the shapes.
     """
     if not shapes:
         return

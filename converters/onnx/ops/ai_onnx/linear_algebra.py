@@ -39,7 +39,7 @@ def det(ctx: TranslationContext, x: Value) -> Value:
         square = ctx.emit("Concat", leading, *[ctx.reshape(size, [1])] * 2, axis=0)
         x = ctx.emit("Reshape", x, square, special_zero=False)
     if not isinstance(columns, int) or columns == 0:
-        # The body needs a column, even if there is no iteration.
+        # The body needs a column, even without an iteration.
         x = _enlarged(Expression(ctx, x))
 
     def iteration(builder: BodyBuilder, states: list[Value], _: list[Value]) -> IterationResult:

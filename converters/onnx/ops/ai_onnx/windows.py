@@ -113,7 +113,7 @@ def _resolved(windows: Windows, extra: list[int], wanted: list[int], sizes: list
             spare = stride * (sizes[i] - 1) + kernel - wanted[i]
             total = max(0, spare + extra[i])
         else:
-            # There is no padding if the kernel is smaller than the stride, even with output_padding.
+            # Nothing is padded if the kernel is smaller than the stride, even with output_padding.
             total = max(0, kernel - stride + extra[i])
             spare = total - extra[i]
         begins.append(total // 2 if windows.auto_pad == "same_upper" else total - total // 2)

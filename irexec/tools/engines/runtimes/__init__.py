@@ -45,7 +45,7 @@ def require_runtime(name: str, properties: Mapping[str, str] | None = None) -> N
     The environment of a release is looked for when the runtime is opened.
 
     Raises:
-        InputError: there is no runtime of that name, or it has no properties.
+        InputError: a runtime of that name does not exist, or has no properties.
         UnsupportedError: its package is not installed.
     """
     kind = runtime_kind(name)
@@ -103,7 +103,7 @@ def open_runtime(
         environments: the folder of the environments of releases; None for the default one.
 
     Raises:
-        InputError: there is no such runtime, or the model did not come from the kind of file that it runs.
+        InputError: the runtime does not exist, or the model did not come from the kind of file that it runs.
         UnsupportedError: its package or release is not installed, or irexec does not run the model.
         ModelError, NodeError: the model cannot be run.
     """

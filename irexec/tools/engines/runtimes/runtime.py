@@ -41,7 +41,7 @@ def runtime_kind(name: str) -> str:
     """The part of the name of a runtime before its release and its colon, or the name itself.
 
     Raises:
-        InputError: there is no runtime of that name.
+        InputError: a runtime of that name does not exist.
     """
     engine, colon, rest = name.partition(":")
     kind, equals, version = engine.partition("==")
