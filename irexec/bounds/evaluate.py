@@ -138,8 +138,10 @@ def _of_node(
 
 
 _TRUNCATING = ("Convert", "ConvertLike")
-_OF_WHOLE = MOVES | {"Add", "Subtract", "Multiply", "Minimum", "Maximum", "Clamp", "CumSum", "ReduceSum"}
-"""Layers that make integers of integers, in any order of sums: a sum or product of them that is rounded is one, too."""
+_OF_FIRST = {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "Broadcast", "Tile", "Slice", "StridedSlice", "Clamp"}
+_OF_WHOLE = _OF_FIRST | {"Add", "Subtract", "Multiply", "Minimum", "Maximum", "CumSum", "ReduceSum", "Concat"}
+"""Layers that make integers of integers, those of ``_OF_FIRST`` of the first input, in any order of sums: a sum or
+product of integers that is rounded is one, too."""
 _WHOLE_DEPTH = 8
 """Layers in front of a conversion that are asked for integers."""
 
@@ -154,7 +156,7 @@ def _is_whole(value: Value | None, known: Mapping[Value, Bound], facts: Mapping[
     node = value.node
     if node.type in ("Round", "Floor", "Ceiling"):
         return True
-    sources = node.inputs[: 1 if node.type in MOVES or node.type == "Clamp" else None]
+    sources = node.inputs[: 1 if node.type in _OF_FIRST else None]
     if node.type == "Convert":
         fact = None if sources[0] is None else facts.get(sources[0])
         return fact is not None and fact.element is not None and fact.element.is_integer

@@ -227,7 +227,7 @@ def convert(
         render.as_json(document)
     else:
         render.show(f"{target}: {counted(len(converted.nodes), 'layer')}")
-        if any(map(_is_quantised, converted.nodes)):
+        if any(map(_is_pair, converted.nodes)):
             render.note_line("OpenVINO computes QuantizeLinear in f32; irexec edit --fake-quantize lets it use 8 bits")
         if code:
             same = as_given((), verification.shapes, verification.seed)
@@ -235,10 +235,17 @@ def convert(
     return code
 
 
-def _is_quantised(node: Node) -> bool:
-    """Whether a layer is the end of a QuantizeLinear to 8 bits."""
-    source = node.inputs[0] if node.attributes.get("destination_type") in ("u8", "i8") else None
-    return source is not None and source.node.type == "Clamp"
+def _is_pair(node: Node) -> bool:
+    """Whether a layer is the end of a QuantizeLinear with its DequantizeLinear, whose scales are constants."""
+    last = node
+    for type in ("Subtract", "Convert", "Convert", "Clamp", "Add", "Round", "Divide"):
+        source = last.inputs[0] if last.inputs else None
+        if source is not None and source.node.type == type:
+            last = source.node
+        elif type not in ("Subtract", "Add"):
+            return False
+    scales = (one.inputs[1] for one in (node, last))
+    return node.type == "Multiply" and all(one is not None and one.node.constant is not None for one in scales)
 
 
 def _writes_onnx(model: str, output: str | None) -> bool:

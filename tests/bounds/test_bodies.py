@@ -132,6 +132,21 @@ def test_a_running_sum_of_integers_is_an_index() -> None:
     assert found.exact.tolist() == [1, 2, 4, 3, 4]
 
 
+@pytest.mark.parametrize("form", ["padded", "joined"])
+def test_integers_beside_another_number_are_not_all_integers(form: str) -> None:
+    """A number near 3, with which integers are padded, or beside which they stand, becomes 2 or 3."""
+    x, y = opset.parameter([2], "f32", "x"), opset.parameter([1], "f32", "y")
+    whole = opset.round(x, mode="half_to_even")
+    ends = (np.int64([0]), np.int64([1]), opset.squeeze(y, np.int64([0])))
+    many = opset.pad(whole, *ends, pad_mode="constant") if form == "padded" else opset.concat(whole, y, axis=0)
+    model = Model([opset.convert(many, destination_type="i32")], [x, y])
+    near, beside = np.array([0.99999, 3.00001]), np.array([3.00001])
+    given = {"x": Interval(near, near - 1e-5, near + 1e-5), "y": Interval(beside, beside - 2e-5, beside + 2e-5)}
+    found = _bound_of(model, given)
+    assert isinstance(found, Interval)
+    assert (found.low.tolist(), found.high.tolist()) == ([1, 3, 2], [1, 3, 3])
+
+
 def test_numbers_that_are_indices_must_be_certain() -> None:
     steps, parents = opset.parameter([3, 1, 2], "f32", "steps"), opset.parameter([3, 1, 2], "f32", "parents")
     model = Model([opset.gather_tree(steps, parents, np.float32([3]), np.float32(9))], [steps, parents])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 import json
 import math
 import shlex
@@ -24,7 +23,7 @@ from irexec.dtypes.elements import BF16, F16, F32, Element
 from irexec.errors import InputError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
-from irexec.ir.order import grouped
+from irexec.ir.order import grouped, topological
 from irexec.messages import counted, silent
 from irexec.records import Record, Records, Report
 from irexec.tools.compare.comparison import ComparedLayer
@@ -453,35 +452,32 @@ def measured_ports(model: Model) -> list[tuple[str, int]]:
     selection reads. Detections, indices and what they gather are other rows as soon as a score crosses another one.
     """
     facts, fixed = infer_shapes(model, tolerant=True).facts, constant_layers(model)
+    varying, selected = set[Value](), set[Value]()
+    for node in topological(model)[0]:
+        sources = [value for value in node.inputs if value in varying]
+        for value in () if node.constant is not None or node in fixed else node.outputs:
+            fact = facts.get(value)
+            is_float = fact is None or fact.element is None or fact.element.is_float
+            # Integers that are computed from integers alone, and sizes, are the same with fewer bits.
+            if (fact is not None and fact.known is not None) or not (is_float or sources):
+                continue
+            varying.add(value)
+            is_moved = node.type in _MOVING and any(one in selected for one in sources)
+            if not is_float or is_moved or node.type in DETECTIONS:
+                selected.add(value)
 
-    @functools.cache
-    def is_selected(value: Value) -> bool:
-        fact, node = facts.get(value), value.node
-        if fact is None or fact.element is None or not fact.element.is_float or node.type in DETECTIONS:
-            return True
-        return node.type in _MOVING and any(is_selected(node.inputs[i]) for i in computed(node))
-
-    def computed(node: Node) -> Iterator[int]:
-        for i, value in enumerate(node.inputs):
-            if value is not None and value.node not in fixed and value.node.constant is None:
-                fact = facts.get(value)
-                if fact is None or fact.known is None:
-                    yield i
-
-    def measured(node: Node) -> Iterator[tuple[str, int]]:
-        waiting, seen = [node], {node}
-        while waiting:
-            node = waiting.pop()
-            for i in computed(node):
-                value = node.inputs[i]
-                assert value is not None, "it is computed"
-                if not is_selected(value):
-                    yield node.name, i
-                elif value.node not in seen:
-                    seen.add(value.node)
-                    waiting.append(value.node)
-
-    ports = dict.fromkeys(port for result in model.results for port in measured(result))
+    ports: dict[tuple[str, int], None] = {}
+    waiting, seen = list(reversed(model.results)), set(model.results)
+    while waiting:
+        node = waiting.pop()
+        for i, source in enumerate(node.inputs):
+            if source is None or source not in varying:
+                continue
+            if source not in selected:
+                ports[node.name, i] = None
+            elif source.node not in seen:
+                seen.add(source.node)
+                waiting.append(source.node)
     return list(ports) or [(result.name, 0) for result in model.results]
 
 

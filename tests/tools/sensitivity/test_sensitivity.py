@@ -124,6 +124,16 @@ def test_a_selection_is_measured_at_what_it_selects_from(selection: str) -> None
     assert error == pytest.approx(0.25 / math.hypot(1000.25, 1000.5))
 
 
+def test_rows_of_a_table_are_not_a_selection() -> None:
+    """Integers that are an input choose the same rows, whatever the bits: the table is measured."""
+    b = irexec.Builder("table")
+    table = b.constant(np.float32([[255, 0.25], [0, 255]]))
+    b.result(b.emit("Gather", table, b.parameter("i64", (2,), "x"), np.int64(0), batch_dims=0, name="rows"))
+    found = sensitivity(b.model(), {"x": np.int64([0, 1])}, SensitivityOptions(type="int8"))
+    # 0.25 is a quarter of the step of its row, 255 / 255.
+    assert found.layers[0].error == pytest.approx(0.25 / math.sqrt(2 * 255**2 + 0.25**2), rel=1e-3)
+
+
 def test_the_proposal_is_what_edit_makes() -> None:
     rng = np.random.default_rng(0)
     b = irexec.Builder("layers")
