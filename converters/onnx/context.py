@@ -274,9 +274,21 @@ class TranslationContext:
         return list(self.emit("Split", value, self.constant(axis), num_splits=count))
 
     def added(self, value: Value, *others: Value | None) -> Value:
-        """The sum of a value and those of the others that are given."""
+        """The sum of a value and others, None of which count 0; each broadcasts to the shape of the value."""
         for other in others:
-            value = value if other is None else self.emit("Add", value, other)
+            value = value if other is None else self.shaped_as(self.emit("Add", value, other), value)
+        return value
+
+    def shaped_as(self, value: Value, data: Value) -> Value:
+        """The value computed of data and parameters; raises OpError if it is known to have another shape than the data.
+
+        Parameters of ONNX broadcast in one direction: a vector does not enlarge an axis of size 1.
+        """
+        found, expected = self.fact(value).shape, self.fact(data).shape
+        if found is not None and expected is not None and (len(found) != len(expected) or any(
+            isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(found, expected, strict=True)
+        )):  # fmt: skip
+            raise OpError(f"a parameter does not broadcast to the data: {self.fact(data)} becomes {self.fact(value)}")
         return value
 
     def reshape_as(self, value: Value, like: Value) -> Value:

@@ -38,6 +38,10 @@ OLD: dict[str, tuple[int, str, dict[str, Any], list[Any], list[Any]]] = {
     "Swish of OpenVINO without its domain": (9, "(float[2] x) => (y) { y = Swish (x, c) }", {"c": f32(0)}, [f32(1, 2)], [[0.5, 1]]),
     "PRelu-6 has a slope per channel": (6, "(float[1,2,2] x) => (y) { y = PRelu(x, c) }", {"c": f32(10, 100)}, [f32([[-1, 1], [-1, 1]])], [[[[-10, 1], [-100, 1]]]]),
     "PRelu-9 broadcasts from the last axis": (9, "(float[1,2,2] x) => (y) { y = PRelu(x, c) }", {"c": f32(10, 100)}, [f32([[-1, 1], [-1, -1]])], [[[[-10, 1], [-10, -100]]]]),
+    "Cast of floats to int4 rounds, ties to even": (21, "(float[6] x) => (int32[6] y) { q = Cast <to: int = 22> (x) y = Cast <to: int = 6> (q) }", {}, [f32(-3.5, -0.6, 0.5, 1.5, 2.5, 6.7)], [[-4, -1, 0, 2, 2, 7]]),
+    "Cast of halves to uint4 rounds": (21, "(float16[4] x) => (int32[4] y) { q = Cast <to: int = 21> (x) y = Cast <to: int = 6> (q) }", {}, [np.float16([0.5, 1.5, 3.7, 14.6])], [[0, 2, 4, 15]]),
+    "Cast of doubles to uint2 rounds": (25, "(double[4] x) => (int32[4] y) { q = Cast <to: int = 25> (x) y = Cast <to: int = 6> (q) }", {}, [np.float64([0.5, 0.9, 1.5, 2.6])], [[0, 1, 2, 3]]),
+    "Cast of floats to int8 cuts": (21, "(float[4] x) => (int8[4] y) { y = Cast <to: int = 3> (x) }", {}, [f32(-3.5, -0.6, 2.5, 6.7)], [[-3, 0, 2, 6]]),
     "Cast-1 by name": (5, '(float[2] x) => (int32[2] y) { y = Cast <to: string = "INT32"> (x) }', {}, [f32(1.5, -1.5)], [[1, -1]]),
     "Clip-6": (6, "(float[3] x) => (y) { y = Clip <max: float = 1.0> (x) }", {}, [f32(-5, 0.5, 5)], [[-5, 0.5, 1]]),
     "Dropout-7 has a float mask": (7, "(float[2] x) => (float[2] y, float[2] m) { y, m = Dropout(x) }", {}, [f32(1, 2)], [[1, 2], [1, 1]]),
@@ -247,6 +251,31 @@ def test_refusal_gives_the_node_and_the_reason(name: str) -> None:
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18, "ai.onnx.ml": 3]> g {graph}')
     with pytest.raises(irexec.ConversionError, match=expected):
         converters.convert(model)
+
+
+# The node, and the shapes of its inputs x, p, q: ONNX broadcasts the parameters in one direction. ONNX Runtime refuses each.
+ENLARGING = {
+    "scale of channels": ("LayerNormalization <axis = 1> (x, p)", "1,3,1,1", "3", "3"),
+    "bias of more axes": ("LayerNormalization (x, q, p)", "3,4", "2,3,4", "4"),
+    "scale of rows": ("RMSNormalization (x, p)", "3,1", "4", "4"),
+    "scales of other channels": ("InstanceNormalization (x, p, q)", "1,1,3", "4", "4"),
+    "addend of more rows": ("Gemm (x, p, q)", "1,3", "3,4", "5,4"),
+    "addend of more columns": ("Gemm (x, p, q)", "2,3", "3,1", "2,4"),
+    "addend of more axes": ("Gemm (x, p, q)", "2,3", "3,4", "2,2,4"),
+    "bias of other channels": ("Conv (x, p, q)", "1,1,3", "1,1,1", "3"),
+    "bias of other channels, transposed": ("ConvTranspose (x, p, q)", "1,1,3", "1,1,1", "3"),
+    "steps of other columns": ("QuantizeLinear (x, p)", "2,1", "3", "3"),
+    "skip of another length": ("com.microsoft.SkipLayerNormalization (x, p, q)", "1,1,4", "1,3,4", "4"),
+    "bias of a longer row": ("com.microsoft.BiasGelu (x, p)", "2,1", "4", "4"),
+}
+
+
+@pytest.mark.parametrize("name", ENLARGING)
+def test_a_parameter_that_enlarges_the_data_is_refused(name: str) -> None:
+    node, *shapes = ENLARGING[name]
+    inputs = ", ".join(f"float[{shape}] {one}" for shape, one in zip(shapes, "xpq", strict=True))
+    with pytest.raises(ConversionError, match=r"a parameter does not broadcast to the data: f32\["):
+        converters.convert(model_of(f"({inputs}) => (y) {{ y = {node} }}", 23))
 
 
 def test_cumulative_product_along_an_axis_from_an_input() -> None:

@@ -130,7 +130,7 @@ def grouped_weights(ctx: TranslationContext, w: Value, group: int, *, transposed
 
 def add_bias(ctx: TranslationContext, y: Value, bias: Value | None, rank: int) -> Value:
     """Data of this rank plus one value per channel."""
-    return y if bias is None else ctx.emit("Add", y, ctx.along_channels(bias, rank))
+    return y if bias is None else ctx.added(y, ctx.along_channels(bias, rank))
 
 
 def convolve(ctx: TranslationContext, x: Value, w: Value, group: int, windows: Windows) -> Value:

@@ -20,7 +20,11 @@ _LARGEST = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
 
 
 def cast(ctx: TranslationContext, x: Value, kind: Element, saturate: bool, round_mode: str) -> Value:
-    """Conversion to another type by ONNX's rules; for floats of 8 bits and less they differ from Convert's."""
+    """Conversion to another type by ONNX's rules; for types of 8 bits and less they differ from Convert's.
+
+    Floats are rounded to integers of four and two bits, ties to even, and cut to wider ones. Source: ONNX's technical
+    pages on these types.
+    """
     source = ctx.element(x)
     if source is kind:
         return x
@@ -33,6 +37,8 @@ def cast(ctx: TranslationContext, x: Value, kind: Element, saturate: bool, round
     if kind.name == "f4e2m1" and source.is_float:
         # NaN becomes -0, as in ml_dtypes, the source of ONNX's expected results.
         x = ctx.emit("Select", ctx.emit("IsNaN", x), ctx.constant(-0.0, x), x)
+    if kind.is_integer and kind.bits < 8 and source.is_float:
+        x = ctx.emit("Round", x, mode="half_to_even")
     if kind.name in _LARGEST and saturate:
         x = ctx.emit("Clamp", ctx.as_float(x), min=-_LARGEST[kind.name], max=_LARGEST[kind.name])
     return ctx.convert(x, kind)

@@ -97,13 +97,13 @@ def gemm(
     ctx: TranslationContext, x: Value, y: Value, z: Value | None = None, *, alpha: float = 1.0, beta: float = 1.0,
     transA: int = 0, transB: int = 0, broadcast: int = 0,
 ) -> Value:  # fmt: skip
-    """alpha * A @ B + beta * C; C broadcasts as in NumPy. ``broadcast`` has no effect: shapes are equal without it."""
+    """alpha * A @ B + beta * C, which broadcasts to the product. ``broadcast`` has no effect: shapes are equal then."""
     product, kind = ctx.emit("MatMul", x, y, transpose_a=bool(transA), transpose_b=bool(transB)), ctx.element(x)
     if not kind.is_float and not (float(alpha).is_integer() and float(beta).is_integer()):
         # Rounded once, towards zero, as by onnx.reference.
         product, z = ctx.convert(product, F64), None if z is None else ctx.convert(z, F64)
     result = _scaled(ctx, product, alpha)
-    return ctx.convert(result if z is None else ctx.emit("Add", result, _scaled(ctx, z, beta)), kind)
+    return ctx.convert(result if z is None else ctx.added(result, _scaled(ctx, z, beta)), kind)
 
 
 def _scaled(ctx: TranslationContext, x: Value, factor: float) -> Value:

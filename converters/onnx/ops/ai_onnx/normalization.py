@@ -84,7 +84,7 @@ def instance_normalization(
 ) -> Value:
     rank = ctx.rank(x)
     scaled = ctx.emit("Multiply", _mvn(ctx, x, list(range(2, rank)), epsilon), ctx.along_channels(scale, rank))
-    return ctx.emit("Add", scaled, ctx.along_channels(bias, rank))
+    return ctx.shaped_as(ctx.emit("Add", scaled, ctx.along_channels(bias, rank)), x)
 
 
 @translates("GroupNormalization", since=18)
@@ -129,7 +129,7 @@ def layer_normalization(
     """
     wide, axes = _stashed(ctx, x, stash_type), _trailing(ctx, x, axis)
     y = ctx.emit("Multiply", ctx.convert(_mvn(ctx, wide, axes, epsilon), ctx.element(x)), scale)
-    y = y if bias is None else ctx.emit("Add", y, bias)
+    y = ctx.shaped_as(y if bias is None else ctx.emit("Add", y, bias), x)
     if not ctx.needs_output(1) and not ctx.needs_output(2):
         return (y,)
     mean = ctx.emit("ReduceMean", wide, axes, keep_dims=True)
@@ -162,7 +162,7 @@ def rms_normalized(
     square = ctx.emit("ReduceMean", ctx.emit("Multiply", wide, wide), axes, keep_dims=True)
     rms = ctx.emit("Sqrt", ctx.emit("Add", square, ctx.constant(epsilon, wide)))
     normal = ctx.convert(ctx.emit("Divide", wide, rms), ctx.element(x))
-    return ctx.emit("Multiply", ctx.convert(normal, ctx.element(scale)), scale), rms
+    return ctx.shaped_as(ctx.emit("Multiply", ctx.convert(normal, ctx.element(scale)), scale), x), rms
 
 
 @translates("MeanVarianceNormalization")

@@ -72,6 +72,7 @@ def quantized(
         level = ctx.emit("Round", level, mode="half_to_even")
     if zero is not None:
         level = ctx.emit("Add", level, ctx.convert(zero, wide))
+    level = ctx.shaped_as(level, x)
     if saturate or not kind.is_float:
         low, high = _limits(kind)
         level = ctx.emit("Clamp", level, min=low, max=high)
@@ -119,7 +120,7 @@ def dequantized(ctx: TranslationContext, x: Value, scale: Value, zero: Value | N
     level = ctx.convert(x, wide)
     if zero is not None:
         level = ctx.emit("Subtract", level, ctx.convert(zero, wide))
-    return ctx.convert(ctx.emit("Multiply", level, ctx.convert(scale, wide)), kind)
+    return ctx.convert(ctx.shaped_as(ctx.emit("Multiply", level, ctx.convert(scale, wide)), x), kind)
 
 
 @translates("DynamicQuantizeLinear", since=11)

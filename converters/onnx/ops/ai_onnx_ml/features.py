@@ -44,7 +44,7 @@ def scaler(
     ctx: TranslationContext, x: Value, *, offset: list[float] | None = None, scale: list[float] | None = None
 ) -> Value:
     moved = Expression(ctx, ctx.convert(x, F32)) - Expression(ctx, ctx.constant(np.array(offset or [0], np.float32)))
-    return (moved * Expression(ctx, ctx.constant(np.array(scale or [1], np.float32)))).value
+    return ctx.shaped_as((moved * Expression(ctx, ctx.constant(np.array(scale or [1], np.float32)))).value, x)
 
 
 @translates("Normalizer", domain=AI_ONNX_ML)

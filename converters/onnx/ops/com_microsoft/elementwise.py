@@ -63,7 +63,7 @@ def gelu(ctx: TranslationContext, x: Value) -> Value:
 
 @translates("BiasGelu", domain=COM_MICROSOFT)
 def bias_gelu(ctx: TranslationContext, x: Value, bias: Value) -> Value:
-    return gelu(ctx, ctx.emit("Add", x, bias))
+    return gelu(ctx, ctx.added(x, bias))
 
 
 @translates("FastGelu", domain=COM_MICROSOFT)
