@@ -356,7 +356,7 @@ def _wider(evidence: Evidence, value: Value, given: Tensors) -> Iterator[tuple[i
 
 def _read_as_known(evidence: Evidence, given: Tensors, value: Value, one: JudgedLayer) -> JudgedLayer:
     """The judgement of a tensor as OpenVINO is known to read its layers: inside of that interval it is known."""
-    if one.state not in ("outside", "unconfirmed"):
+    if one.state not in ("outside", "unconfirmed") and not _differs_unbounded(evidence, given, value, one):
         return one
     if evidence.opponent.is_openvino and _is_end_in_32_bits(evidence, value, given):
         return JudgedLayer(one.layer, "inside", elements=one.elements, region=one.region)
@@ -378,6 +378,14 @@ def _read_as_known(evidence: Evidence, given: Tensors, value: Value, one: Judged
         if not isinstance(part.bound, Unbounded) and not part.outside.any():
             return replace(one, state="known", codes=codes)
     return replace(one, codes=codes)
+
+
+def _differs_unbounded(evidence: Evidence, given: Tensors, value: Value, one: JudgedLayer) -> bool:
+    """Whether a tensor without a bound differs from irexec's with equal inputs; asked of OpenVINO's alone."""
+    if one.state != "no bound" or not evidence.opponent.is_openvino:
+        return False
+    own = evidence.alone([value], given, "irexec").get(value)
+    return own is not None and differ(own, given[value], evidence.arithmetic.name)
 
 
 def _without_levels(evidence: Evidence, value: Value, given: Tensors) -> Tensors:

@@ -78,7 +78,7 @@ class Step:
             IrexecError: the runtime gives none, for this reason: a model that does not run is not judged.
         """
         seen = self.runs.seen[self.index]
-        self._require(value for value in self.runs.values if value in seen)
+        self._require([value for value in self.runs.values if value in seen])
         return seen
 
     @property
@@ -210,11 +210,12 @@ class Step:
 
     def require_results(self) -> None:
         """Raise IrexecError if the runtime gives no result while no inner tensor is observed, for its reason."""
-        self._require(value for value in self.runs.results if value in self.plain)
+        self._require([value for value in self.runs.results if value in self.plain])
 
-    def _require(self, given: Iterable[Value]) -> None:
+    def _require(self, given: Sequence[Value]) -> None:
+        """Raise the first error of the runs that gave these tensors, if they gave none."""
         errors: Sequence[IrexecError] = self.runs.opponent.errors
-        if errors and next(iter(given), None) is None:
+        if errors and not given:
             raise errors[0]
 
 

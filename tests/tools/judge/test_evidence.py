@@ -208,6 +208,27 @@ def test_integers_of_64_bits_name_what_is_known_of_openvino(type: str, value: in
     assert judge(b.model(), {"x": np.array([-7, 3])}, runtime="openvino").verdict == "agrees"
 
 
+@pytest.mark.parametrize(
+    ("values", "is_openvino", "verdict", "codes"),
+    [
+        ([44, 9], True, "agrees", ()),
+        ([255, 255], True, "open", ("IR913",)),
+        ([255, 255], False, "no-bound", ()),
+        ([255, 9], True, "no-bound", ("IR913",)),
+    ],
+)
+def test_a_known_difference_where_nothing_has_a_bound(
+    values: list[int], is_openvino: bool, verdict: str, codes: tuple[str, ...], tmp_path: Path
+) -> None:
+    """200 + 100 and 255 + 10 in u8: wrapped, saturated as by OpenVINO, and half of each."""
+    b = irexec.Builder("bytes")
+    b.result(b.emit("Add", b.parameter("u8", (2,), "x"), b.parameter("u8", (2,), "z"), name="y"))
+    inputs = {"x": np.uint8([200, 255]), "z": np.uint8([100, 10])}
+    texts = {"irexec.arithmetic": np.array("f32 of OpenVINO on CPU")} if is_openvino else {}
+    found = of_recording(b.model(), inputs, {"y": np.uint8(values), **texts}, tmp_path)
+    assert (found.verdict, found.layers[0].codes) == (verdict, codes), found.sentence
+
+
 @pytest.mark.parametrize("is_result", [False, True])
 def test_the_end_of_an_axis_means_the_same_in_32_bits(is_result: bool) -> None:
     """2**63 - 1 as the end of a slice, which OpenVINO holds as 2**31 - 1, and which a result shows."""

@@ -355,6 +355,22 @@ def test_a_result_that_only_the_runtime_computes_is_not_said_to_agree(monkeypatc
     assert "irexec does not run 'heads' (Reshape, layer 2) with these inputs, and the runtime does" in found.sentence
 
 
+def test_a_runtime_that_runs_the_model_only_while_it_is_observed_does_not_agree(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As ONNX Runtime, where it fuses layers into one that refuses their shapes."""
+    run_all, name = Faulty.run_all, plant(monkeypatch)
+
+    def refused(runtime: Faulty, runs: Sequence[dict[str, np.ndarray]], values: Sequence[Value]) -> list:
+        if [value.name for value in values] == ["probabilities"]:
+            raise EngineError("the fused layer is refused")
+        return run_all(runtime, runs, values)
+
+    monkeypatch.setattr(Faulty, "run_all", refused)
+    with pytest.raises(EngineError, match="the fused layer is refused"):
+        judge(network(), {"x": IMAGE}, runtime=name)
+
+
 def test_inputs_that_fit_only_the_branch_that_they_take(tmp_path: Path) -> None:
     """As in Silero's VAD: one size of the input belongs to one rate, which is an input too."""
     onnx = pytest.importorskip("onnx")
