@@ -69,10 +69,10 @@ class ColumnPredictor:
             NodeError: the model cannot run them.
         """
         used = self._used(batch)
-        columns = {name: np.asarray(batch[name]) for name in used}
+        columns = [np.asarray(batch[name]) for name in used]
         rows = [
-            self._item(i, {name: values[i] for name, values in columns.items()})
-            for i in range(len(next(iter(columns.values()))))
+            self._item(f"row {i}", dict(zip(used, (values[i] for values in columns), strict=True)))
+            for i in range(len(columns[0]))
         ]
         return {name: values for name, values in batch.items() if self._keep or name not in used} | self._results(rows)
 
@@ -80,23 +80,18 @@ class ColumnPredictor:
         wanted = [port.name for port in self._predictor.inputs] if self._column is None else [self._column]
         missing = [name for name in wanted if name not in batch]
         if missing:
-            hint = (
-                ""
-                if self._column
-                else f"; the model has {expected(self._predictor.inputs)}, and column= names one for its only input"
-            )
+            ports = expected(self._predictor.inputs)
+            hint = "" if self._column else f"; the model has {ports}, and column= names one for its only input"
             raise InputError(f"the batch has no column {', '.join(map(repr, missing))}, but {', '.join(batch)}{hint}")
         return wanted
 
-    def _item(self, row: int, values: Mapping[str, Any]) -> Item:
+    def _item(self, row: str, values: Mapping[str, Any]) -> Item:
         if self._column is None:
-            return {
-                port.name: self._reader.array(f"row {row}", port, values[port.name]) for port in self._predictor.inputs
-            }
+            return {port.name: self._reader.array(row, port, values[port.name]) for port in self._predictor.inputs}
         value = values[self._column]
         if self._are_images and isinstance(value, np.ndarray):
-            return self._reader.from_pixels(f"row {row}", value)
-        return self._reader.from_value(f"row {row}", value)
+            return self._reader.from_image(row, value)
+        return self._reader.from_value(row, value)
 
     def _results(self, rows: list[Item]) -> dict[str, np.ndarray]:
         kinds = (tuple((name, array.shape, array.dtype.str) for name, array in row.items()) for row in rows)

@@ -37,18 +37,6 @@ def load_pyarrow() -> Any:
     return pyarrow
 
 
-def row_count(path: str, column: str | None) -> int:
-    """The rows of a table.
-
-    Raises:
-        ModelError: it cannot be read.
-        InputError: it has no such column.
-        UnsupportedError: pyarrow is not installed.
-    """
-    with closing(ParquetTable(path, column)) as table:
-        return table.count
-
-
 class ParquetTable:
     """A .parquet, of which one group of rows is held at a time.
 
@@ -57,7 +45,9 @@ class ParquetTable:
         column: the column of the items.
 
     Raises:
-        ModelError, InputError, UnsupportedError: as for ``row_count``.
+        ModelError: it cannot be read.
+        InputError: it has no such column.
+        UnsupportedError: pyarrow is not installed.
     """
 
     def __init__(self, path: str, column: str | None) -> None:
@@ -170,8 +160,12 @@ def _is_manifest(path: str) -> bool:
 
 
 Kind = Literal["image", "arrays", "table"]
-_ARRAYS, _TABLE, _LIST = (".npy", ".npz"), ".parquet", ".txt"
-SUFFIXES = (*IMAGE_SUFFIXES, *_ARRAYS, _TABLE)
+_LIST = ".txt"
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(IMAGE_SUFFIXES, "image"), ".npy": "arrays", ".npz": "arrays", ".parquet": "table",
+}  # fmt: skip
+SUFFIXES = tuple(_KINDS)
+_LISTED = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,34 +252,24 @@ def find_items(
     files: list[tuple[str, Kind, int]] = []
     excluded = [os.path.realpath(path) for path in exclude]
     for source in sources:
-        earlier = EarlierOutputs(_root(source))
+        root = source
+        # A pattern looks for files in what is before its first wildcard.
+        while glob.has_magic(root) and not os.path.isdir(root):
+            root = os.path.dirname(root)
+        earlier = EarlierOutputs(root)
         found = [(path, _kind(path, source)) for path in _paths(source, excluded, earlier)]
         if earlier.found:
-            note(f"{source}: left out what earlier jobs have written: {_listed_paths(earlier.found)}")
+            shown = sorted(map(os.path.relpath, earlier.found))
+            more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
+            note(f"{source}: left out what earlier jobs have written: {', '.join(shown[:5])}{more}")
         if not found:
-            raise InputError(f"{source}: {'has' if os.path.exists(source) else 'matches'} no {_listed()}")
+            raise InputError(f"{source}: {'has' if os.path.exists(source) else 'matches'} no {_LISTED}")
         files += [(path, kind, _count(path, kind, column)) for path, kind in found]
     items = Items(files)
     order = None if shuffle_seed is None else np.random.default_rng(shuffle_seed).permutation(len(items))
     if limit is not None and limit < len(items):
         order = np.arange(limit) if order is None else order[:limit]
     return items if order is None else Items(files, order)
-
-
-def _listed() -> str:
-    return f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-
-
-def _listed_paths(paths: Iterable[str]) -> str:
-    shown = sorted(os.path.relpath(path) for path in paths)
-    return ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
-
-
-def _root(source: str) -> str:
-    """The folder in which a source looks for files: itself, or what is before the first wildcard of a pattern."""
-    while glob.has_magic(source) and not os.path.isdir(source):
-        source = os.path.dirname(source)
-    return source
 
 
 def _paths(source: str, excluded: Sequence[str], earlier: EarlierOutputs) -> Iterator[str]:
@@ -341,24 +325,17 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _kind(path: str, source: str) -> Kind:
-    suffix = Path(path).suffix.lower()
-    if suffix in IMAGE_SUFFIXES:
-        return "image"
-    if suffix in _ARRAYS:
-        return "arrays"
-    if suffix == _TABLE:
-        return "table"
+    if kind := _KINDS.get(Path(path).suffix.lower()):
+        return kind
     listed = f"{source}: the path {path}" if path != source else f"{path}:"
-    raise InputError(f"{listed} is not a {_listed()}")
+    raise InputError(f"{listed} is not a {_LISTED}")
 
 
 def _count(path: str, kind: Kind, column: str | None) -> int:
     if kind == "image":
         return 1
-    if kind == "table":
-        return row_count(path, column)
-    with closing(ArrayItems(path)) as arrays:
-        return arrays.count
+    with closing(ParquetTable(path, column) if kind == "table" else ArrayItems(path)) as items:
+        return items.count
 
 
 class ItemReader:
@@ -383,7 +360,7 @@ class ItemReader:
             UnsupportedError: a package is not installed that reads it.
         """
         if item.kind == "image":
-            return self._from_image(item.path, None)
+            return self.from_image(item.path, None)
         file = self._file(item)
         if isinstance(file, ParquetTable):
             return self.from_value(item.name, file.value(item.index))
@@ -398,7 +375,16 @@ class ItemReader:
             self._open[1].close()
             self._open = None
 
-    def _from_image(self, path: str, content: bytes | np.ndarray | None) -> dict[str, np.ndarray]:
+    def from_image(self, path: str, content: bytes | np.ndarray | None) -> dict[str, np.ndarray]:
+        """The array of the only input for an image.
+
+        Args:
+            path: of its file, or the name of the item in messages.
+            content: the bytes of a file, or uint8 [height, width] or [height, width, channels]; None reads the file.
+
+        Raises:
+            ModelError, InputError, UnsupportedError: as for ``read``.
+        """
         port = self._only_port(path)
         if self._batching.has_axis and port.shape:
             port = replace(port, shape=(1, *port.shape[1:]))
@@ -417,16 +403,8 @@ class ItemReader:
         value = unwrapped(value)
         port = self._only_port(name)
         if isinstance(value, bytes) and not _is_text(port):
-            return self._from_image(name, value)
+            return self.from_image(name, value)
         return {port.name: self.array(name, port, value)}
-
-    def from_pixels(self, name: str, pixels: np.ndarray) -> dict[str, np.ndarray]:
-        """The array of the only input for a decoded image: uint8, [height, width] or [height, width, channels].
-
-        Raises:
-            InputError: as for ``read``, or it is not an image.
-        """
-        return self._from_image(name, pixels)
 
     @staticmethod
     def array(name: str, port: Port, value: Any) -> np.ndarray:
@@ -457,10 +435,9 @@ class ItemReader:
     def _file(self, item: Item) -> ArrayItems | ParquetTable:
         if self._open is None or self._open[0] != item.path:
             self.close()
-            self._open = (
-                item.path,
-                ParquetTable(item.path, self._column) if item.kind == "table" else ArrayItems(item.path, self._memory),
-            )
+            is_table = item.kind == "table"
+            file = ParquetTable(item.path, self._column) if is_table else ArrayItems(item.path, self._memory)
+            self._open = item.path, file
         return self._open[1]
 
 

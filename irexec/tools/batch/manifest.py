@@ -18,7 +18,7 @@ import numpy as np
 
 from irexec.errors import InputError, ModelError, UnsupportedError
 from irexec.io.files import new_file
-from irexec.tools.arrays.files import ArrayFile, npz_member, open_arrays, storable, write_header
+from irexec.tools.arrays.files import npz_member, open_arrays, storable, write_header
 from irexec.tools.batch.items import APPLICATION, Items, load_pyarrow
 from irexec.tools.batch.parts import ITEM, Format, PartResult, join_csv
 
@@ -82,17 +82,11 @@ class Manifest:
 
     def begin(self, description: Mapping[str, str], items: Items, part_size: int) -> None:
         """Begin a new job."""
-        facts = {
-            "what": _MANIFEST,
-            "version": _VERSION,
-            "items": str(len(items)),
-            "part_size": str(part_size),
-            **description,
-        }
+        own = {"what": _MANIFEST, "version": _VERSION, "items": str(len(items)), "part_size": str(part_size)}
         with self._errors(), self._transaction():
             for statement in _SCHEMA.strip().split(";")[:-1]:
                 self._db.execute(statement)
-            self._db.executemany("INSERT INTO job VALUES (?, ?)", facts.items())
+            self._db.executemany("INSERT INTO job VALUES (?, ?)", (own | dict(description)).items())
             self._db.executemany(
                 "INSERT INTO items (id, name) VALUES (?, ?)", ((i, item.name) for i, item in enumerate(items))
             )
@@ -229,10 +223,8 @@ def _join_tables(file: IO[bytes], parts: Sequence[Path]) -> None:
     schema = max((arrow.parquet.read_schema(part) for part in parts), key=len)
     with arrow.parquet.ParquetWriter(file, schema) as writer:
         for part in parts:
-            table = arrow.concat_tables(
-                [schema.empty_table(), arrow.parquet.read_table(part)], promote_options="default"
-            )
-            writer.write_table(table)
+            tables = [schema.empty_table(), arrow.parquet.read_table(part)]
+            writer.write_table(arrow.concat_tables(tables, promote_options="default"))
 
 
 def _join_array(file: IO[bytes], parts: Sequence[Path]) -> None:
@@ -244,19 +236,16 @@ def _join_array(file: IO[bytes], parts: Sequence[Path]) -> None:
 
 
 def _join_archives(file: IO[bytes], parts: Sequence[Path]) -> None:
-    names, rows = [], []
+    starts, results, total = dict[Path, int](), {ITEM: None}, 0
     for part in parts:
         with open_arrays(part) as arrays:
-            rows.append(arrays.header(ITEM).shape[0])
-            names.append(arrays.names)
-    starts = [sum(rows[:i]) for i in range(len(rows))]
-    results = dict.fromkeys(
-        _result(name, found) for found, count in zip(names, rows, strict=True) if count for name in found
-    )
+            if count := arrays.header(ITEM).shape[0]:
+                starts[part] = total
+                results |= dict.fromkeys(_result(name, arrays.names) for name in arrays.names)
+                total += count
     with zipfile.ZipFile(file, "w") as archive:
-        for name in {ITEM: None, **results}:
-            filled = [(part, start) for part, start, count in zip(parts, starts, rows, strict=True) if count]
-            pieces = [piece for part, start in filled for piece in _pieces(part, name, start)]
+        for name in results:
+            pieces = [piece for part, start in starts.items() for piece in _pieces(part, name, start)]
             _write_result(archive, name, pieces)
 
 
@@ -302,18 +291,14 @@ class _Piece:
 
 def _pieces(part: Path, name: str, start: int) -> list[_Piece]:
     with open_arrays(part) as file:
-        if name not in file.names:
-            return list(_single(file, part, name, start))
-        header = file.header(name)
-        return [_Piece(part, name, start, header.shape[0], header.dtype, header.shape[1:])]
-
-
-def _single(file: ArrayFile, part: Path, name: str, start: int) -> Iterator[_Piece]:
-    row = 0
-    while f"{name}/{row}" in file.names:
-        header = file.header(f"{name}/{row}")
-        yield _Piece(part, f"{name}/{row}", start + row, 1, header.dtype, header.shape, alone=True)
-        row += 1
+        if name in file.names:
+            header = file.header(name)
+            return [_Piece(part, name, start, header.shape[0], header.dtype, header.shape[1:])]
+        pieces: list[_Piece] = []
+        while (own := f"{name}/{len(pieces)}") in file.names:
+            header = file.header(own)
+            pieces.append(_Piece(part, own, start + len(pieces), 1, header.dtype, header.shape, alone=True))
+        return pieces
 
 
 def _write_result(archive: zipfile.ZipFile, name: str, pieces: Sequence[_Piece]) -> None:

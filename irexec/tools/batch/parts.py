@@ -67,22 +67,19 @@ class BatchJob:
 
     def described(self) -> dict[str, str]:
         """Texts of all options that determine the output; they are compared when the job is resumed."""
-        options = asdict(self.predictor) | {
+        # The first four do not change the results, and shapes are compared as texts.
+        others = ("max_memory", "mmap", "threads", "bin", "shapes")
+        options = {name: value for name, value in asdict(self.predictor).items() if name not in others} | {
             "image": asdict(self.image),
             "batch_size": self.batch_size,
             "column": self.column,
-        }
-        # These options do not change the results.
-        for name in ("max_memory", "mmap", "threads", "bin", "shapes"):
-            options.pop(name, None)
-        options |= {
             "format": self.form,
             "topk": self.topk,
             "class_axis": self.class_axis,
             "softmax": self.softmax,
             "labels": None if self.labels is None else hashlib.sha256("\n".join(self.labels).encode()).hexdigest(),
+            "shapes": {str(name): shape_text(shape) for name, shape in (self.predictor.shapes or {}).items()},
         }
-        options["shapes"] = {str(name): shape_text(shape) for name, shape in (self.predictor.shapes or {}).items()}
         return {name: json.dumps(value, sort_keys=True, default=str) for name, value in options.items()}
 
 
@@ -322,14 +319,10 @@ def write_part(path: Path, rows: Sequence[ItemRow], form: Format, flushes: bool 
 def _write_npz(file: IO[bytes], rows: Sequence[ItemRow]) -> None:
     arrays: dict[str, np.ndarray] = {ITEM: np.array([row.name for row in rows], object)}
     for name in _result_names(rows):
-        arrays |= _stacked(name, [row.results[name] for row in rows])
+        results = [row.results[name] for row in rows]
+        is_one = len({array.shape for array in results}) == 1
+        arrays |= {name: np.stack(results)} if is_one else {f"{name}/{i}": array for i, array in enumerate(results)}
     write_npz(file, arrays)
-
-
-def _stacked(name: str, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    if len({array.shape for array in arrays}) == 1:
-        return {name: np.stack(arrays)}
-    return {f"{name}/{i}": array for i, array in enumerate(arrays)}
 
 
 def _write_npy(file: IO[bytes], rows: Sequence[ItemRow]) -> None:

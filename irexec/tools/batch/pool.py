@@ -150,7 +150,8 @@ class Processes:
         again: deque[PartTask] = deque()
         while True:
             for process in sorted(self._processes, key=lambda each: len(each.tasks)):
-                self._feed(process, tasks, again)
+                while len(process.tasks) < _AHEAD and (task := again.popleft() if again else next(tasks, None)):
+                    process.submit(task)
             waiting = {future: process for process in self._processes for future, _ in process.tasks}
             if not waiting:
                 return
@@ -158,13 +159,6 @@ class Processes:
             for process in {id(waiting[future]): waiting[future] for future in done}.values():
                 yield from self._finished(process, again)
             advance(sum(process.numbers[DONE] for process in self._processes if process.tasks))
-
-    def _feed(self, process: _Process, tasks: Iterator[PartTask], again: deque[PartTask]) -> None:
-        while len(process.tasks) < _AHEAD:
-            task = again.popleft() if again else next(tasks, None)
-            if task is None:
-                return
-            process.submit(task)
 
     def _finished(self, process: _Process, again: deque[PartTask]) -> Iterator[PartResult]:
         while process.tasks and process.tasks[0][0].done():

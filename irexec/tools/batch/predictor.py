@@ -63,11 +63,9 @@ def batching_of(model: Model, values: Sequence[Value]) -> Batching:
         InputError: the model always takes more than one item, and its results cannot be cut.
     """
     ports = [port for port in model.inputs if port.shape != ()]
-    shapes = [port.shape for port in ports]
-    if not ports or not all(shapes):
-        return Batching(False, None, True)
-    sizes = {shape[0] if isinstance(shape[0], int) else None for shape in shapes if shape}
-    if len(sizes) != 1:
+    shapes = [port.shape for port in ports if port.shape]
+    sizes = {shape[0] if isinstance(shape[0], int) else None for shape in shapes}
+    if len(shapes) < len(ports) or len(sizes) != 1:
         return Batching(False, None, True)
     (fixed,) = sizes
     if fixed is not None:
@@ -313,7 +311,12 @@ class _Loaded:
             )
         arrays = [given[port.name] for port in ports]
         if self.described.batching.has_axis and self.described.batching.fixed in (None, 1):
-            return [_without_axis(array, port) for array, port in zip(arrays, ports, strict=True)]
+            ranks = [len(port.shape or ()) for port in ports]
+            # An axis 0 of size 1 counts the items.
+            return [
+                array[0] if array.ndim == rank > 0 and array.shape[0] == 1 else array
+                for array, rank in zip(arrays, ranks, strict=True)
+            ]
         return arrays
 
     def batches(self, arrays: Sequence[np.ndarray]) -> bool:
@@ -342,14 +345,8 @@ class _Loaded:
         results = self.run(stacked)
         if not self.described.batching.is_divisible:
             return [dict(zip(self.described.results, results, strict=True))]
-        return [
-            {name: result[i] for name, result in zip(self.described.results, results, strict=True)}
-            for i in range(len(items))
-        ]
-
-
-def _without_axis(array: np.ndarray, port: Port) -> np.ndarray:
-    return array[0] if port.shape is not None and array.ndim == len(port.shape) > 0 and array.shape[0] == 1 else array
+        named = list(zip(self.described.results, results, strict=True))
+        return [{name: result[i] for name, result in named} for i in range(len(items))]
 
 
 def _batch(arrays: Sequence[np.ndarray], port: Port) -> np.ndarray:

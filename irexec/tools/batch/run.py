@@ -160,13 +160,9 @@ def run_job(
     watch = watch or BatchWatch()
     output = BatchOutput(options.output, job)
     items = find_items(
-        sources,
-        limit=options.limit,
-        shuffle_seed=options.shuffle_seed,
-        column=job.column,
-        exclude=output.paths,
+        sources, limit=options.limit, shuffle_seed=options.shuffle_seed, column=job.column, exclude=output.paths,
         note=watch.note,
-    )
+    )  # fmt: skip
     if not len(items):
         raise InputError(f"{', '.join(sources)}: there are no items")
     # Elsewhere the nodes of a cluster read the images.
@@ -182,13 +178,12 @@ def run_job(
     with output.open(options.resume) as manifest:
         part_size = _begun(manifest, items, job, model, options)
         run = _Run(items, part_size, output, manifest, watch)
-        resumed = run.resumed()
-        pending = list(run.pending())
-        if pending:
-            run.do(pending, engine(replace(job, model=output.shared_model(model)), options.jobs), options.errors)
+        resumed = run.done
+        if run.pending:
+            run.do(engine(replace(job, model=output.shared_model(model)), options.jobs), options.errors)
         counts = manifest.counts()
         if not counts.get("waiting"):
-            output.complete(manifest, -(-len(items) // part_size))
+            output.complete(-(-len(items) // part_size))
     return BatchReport(
         options.output, str(output.manifest), len(items),
         counts.get("done", 0), counts.get("failed", 0), counts.get("waiting", 0),
@@ -262,14 +257,12 @@ class BatchOutput:
             InputError: the output exists, and is not a job to resume.
             ModelError: nothing can be written there.
         """
-        if not resume and self.manifest.exists():
-            raise InputError(self._started())
-        if not resume and os.path.lexists(self._path) and not _is_empty_folder(self._path):
-            raise InputError(f"-o {self._path} exists: name another output")
-        if resume and not self.manifest.exists() and os.path.lexists(self._path) and not _is_empty_folder(self._path):
-            raise InputError(
-                f"-o {self._path} exists, and there is no {self.manifest} from which it could be resumed: name another"
-            )
+        if self.manifest.exists():
+            if not resume:
+                raise InputError(self._started())
+        elif self._is_taken():
+            missing = f", and there is no {self.manifest} from which it could be resumed: name another"
+            raise InputError(f"-o {self._path} exists{missing if resume else ': name another output'}")
         was_there = self.folder.exists()
         manifest = self._made()
         with closing(manifest):
@@ -287,11 +280,7 @@ class BatchOutput:
                 raise
 
     def _started(self) -> str:
-        """The sentence about the job whose manifest exists.
-
-        Raises:
-            InputError: another process runs the job, or the file is not a manifest.
-        """
+        """The sentence about the job whose manifest exists; raises InputError as ``Manifest``."""
         with closing(Manifest(self.manifest)) as manifest:
             counts = {} if manifest.is_empty else manifest.counts()
         total = sum(counts.values())
@@ -313,12 +302,10 @@ class BatchOutput:
             InputError: the output was not written by a job, or another process writes it.
         """
         if not self.manifest.exists():
-            if os.path.lexists(self._path) and not _is_empty_folder(self._path):
+            if self._is_taken():
                 raise InputError(f"-o {self._path} exists and has no manifest {self.manifest}: name another output")
             return
-        with closing(Manifest(self.manifest)) as manifest:
-            if not manifest.is_empty:
-                manifest.description()
+        Manifest(self.manifest).close()
         if self.file is None:
             for part in self.folder.glob(f"part-[0-9]*.{self._form}"):
                 part.unlink()
@@ -328,6 +315,11 @@ class BatchOutput:
         shutil.rmtree(self._converted, ignore_errors=True)
         self._delete_manifest()
 
+    def _is_taken(self) -> bool:
+        """True if the output exists, and is not an empty folder."""
+        path = self._path
+        return os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir()))
+
     def _delete_manifest(self) -> None:
         for end in ("", "-wal", "-shm"):
             Path(f"{self.manifest}{end}").unlink(missing_ok=True)
@@ -336,7 +328,7 @@ class BatchOutput:
         with writing(self.folder):
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             manifest = Manifest(self.manifest)
-            if not (self.file is not None and self.file.exists()):
+            if not self.is_complete:
                 self.folder.mkdir(exist_ok=True)
         return manifest
 
@@ -349,7 +341,7 @@ class BatchOutput:
         """Whether the parts have become one file."""
         return self.file is not None and self.file.exists()
 
-    def complete(self, manifest: Manifest, parts: int) -> None:
+    def complete(self, parts: int) -> None:
         """Make the one file of all parts, and delete them."""
         shutil.rmtree(self._converted, ignore_errors=True)
         if self.file is None:
@@ -370,35 +362,34 @@ class BatchOutput:
         return str(self._converted / "model.xml")
 
 
-def _is_empty_folder(path: Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
-
-
 class _Run:
-    """The unfinished parts of a job, and their results."""
+    """The unfinished parts of a job, and their results.
+
+    Attributes:
+        done: number of items with a result or an error.
+        pending: the numbers of the parts to do.
+    """
 
     def __init__(
         self, items: Items, part_size: int, output: BatchOutput, manifest: Manifest, watch: BatchWatch
     ) -> None:
         self._items, self._size, self._output, self._manifest, self._watch = items, part_size, output, manifest, watch
-        finished = {number for number in manifest.finished() if number in range(-(-len(items) // part_size))}
-        self._finished = finished if output.is_complete else self._present(finished)
-        self._done = sum(min(part_size, len(items) - number * part_size) for number in self._finished)
+        numbers = range(-(-len(items) // part_size))
+        finished = manifest.finished() & {*numbers}
+        # A part whose file was deleted is done again.
+        missing = set() if output.is_complete else {number for number in finished if not output.part(number).exists()}
+        if missing:
+            manifest.forget(missing)
+            finished -= missing
+        self.done = sum(min(part_size, len(items) - number * part_size) for number in finished)
+        self.pending = [number for number in numbers if number not in finished]
         self._noted = False
 
-    def resumed(self) -> int:
-        """Number of items that were done before."""
-        return self._done
-
-    def pending(self) -> Iterator[int]:
-        """The numbers of the parts to do."""
-        return (number for number in range(-(-len(self._items) // self._size)) if number not in self._finished)
-
-    def do(self, pending: Sequence[int], engine: Engine, errors: str) -> None:
+    def do(self, engine: Engine, errors: str) -> None:
         """Do the parts."""
-        tasks, total = (self._task(number) for number in pending), len(self._items)
-        self._watch.progress(self._done, total)
-        results = engine.run(tasks, lambda more: self._watch.progress(min(self._done + more, total), total))
+        tasks, total = map(self._task, self.pending), len(self._items)
+        self._watch.progress(self.done, total)
+        results = engine.run(tasks, lambda more: self._watch.progress(min(self.done + more, total), total))
         with closing(results):
             for result in results:
                 if self._keep(result) and errors == "stop":
@@ -412,22 +403,15 @@ class _Run:
         """Remember a part that is done; returns whether an item of it failed."""
         first = result.number * self._size
         self._manifest.keep(result, first)
-        self._done += len(result.rows)
+        self.done += len(result.rows)
         if result.note and not self._noted:
             self._noted = True
             self._watch.note(f"{result.note} (said of the first item only)")
         failures = tuple(
             (self._items[first + i].name, error) for i, error in enumerate(result.errors) if error is not None
         )
-        self._watch.part(PartDone(result.number, len(result.rows), failures, self._done, len(self._items)))
+        self._watch.part(PartDone(result.number, len(result.rows), failures, self.done, len(self._items)))
         return bool(failures)
-
-    def _present(self, finished: set[int]) -> set[int]:
-        """The parts whose files exist; one that was deleted is done again."""
-        missing = {number for number in finished if not self._output.part(number).exists()}
-        if missing:
-            self._manifest.forget(missing)
-        return finished - missing
 
 
 def batch(
