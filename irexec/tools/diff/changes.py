@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,9 @@ _SHAPES, _TYPES = ("shape", "variable_shape"), ("element_type", "variable_type")
 
 def own_changes(a: Node, b: Node) -> Iterator[Change]:
     """Changes of the layer itself, regardless of other layers."""
-    if a.type != b.type:
-        yield Change("type", "type", a.type, b.type)
-    if a.name != b.name:
-        yield Change("names", "name", a.name, b.name)
-    if a.version != b.version:
-        yield Change("versions", "version", a.version, b.version)
+    for kind, what in (("type", "type"), ("names", "name"), ("versions", "version")):
+        if getattr(a, what) != getattr(b, what):
+            yield Change(kind, what, getattr(a, what), getattr(b, what))
     if a.type == b.type:
         yield from _attributes(a, b)
     for mine, theirs in zip(a.outputs, b.outputs, strict=False):
@@ -47,7 +44,11 @@ def own_changes(a: Node, b: Node) -> Iterator[Change]:
             yield Change(
                 "tensor-names", f"tensor names of output {mine.index}", names_text(mine.names), names_text(theirs.names)
             )
-    yield from _metadata(a, b)
+    yield from metadata_changes(a, b)
+    for index, (one, other) in enumerate(zip(a.ports, b.ports, strict=False)):
+        yield from metadata_changes(one, other, f"input {index} ")
+    for mine, theirs in zip(a.outputs, b.outputs, strict=False):
+        yield from metadata_changes(mine, theirs, f"output {mine.index} ")
 
 
 def _attributes(a: Node, b: Node) -> Iterator[Change]:
@@ -71,14 +72,6 @@ def _written(node: Node, name: str, values: Mapping[str, str]) -> str | None:
 def names_text(names: list[str]) -> str | None:
     """Tensor names in one text; None for no names."""
     return ", ".join(sorted(names)) or None
-
-
-def _metadata(a: Node, b: Node) -> Iterator[Change]:
-    yield from metadata_changes(a, b)
-    for index, (one, other) in enumerate(zip(a.ports, b.ports, strict=False)):
-        yield from metadata_changes(one, other, f"input {index} ")
-    for mine, theirs in zip(a.outputs, b.outputs, strict=False):
-        yield from metadata_changes(mine, theirs, f"output {mine.index} ")
 
 
 def metadata_changes(
@@ -105,13 +98,7 @@ def _said(payload: Any) -> dict[str, str]:
 
 def _elements(rows: Iterator[Any], path: str, count: int | None) -> Iterator[tuple[str, str]]:
     """Elements in the order of the file, each with the number of its children, as texts by path; ``count`` of them."""
-    done = 0
-    while count is None or done < count:
-        row = next(rows, None)
-        if row is None:
-            return
-        done += 1
-        tag, attributes, text, children = row
+    for tag, attributes, text, children in islice(rows, count):
         name = attributes.get("name") if tag in ("attribute", "info") else None
         here = f"{path}{tag if name is None else name}"
         shown = {key: value for key, value in attributes.items() if key != "name" or name is None}
@@ -232,9 +219,7 @@ def _same_values(a: Constant, b: Constant) -> bool:
     """True if the bytes are equal, whatever the shapes, or those of the transposed matrix."""
     if a.element != b.element:
         return False
-    if a.shape != b.shape and is_transposed(a, b):
-        return True
-    return bool(np.array_equal(a.contents, b.contents))
+    return (a.shape != b.shape and is_transposed(a, b)) or bool(np.array_equal(a.contents, b.contents))
 
 
 def is_transposed(a: Constant, b: Constant) -> bool:
@@ -292,16 +277,8 @@ def _statistics(
 
 
 _FOLDED_TYPES = (
-    "Convert",
-    "Subtract",
-    "Multiply",
-    "Reshape",
-    "Transpose",
-    "FakeQuantize",
-    "FakeConvert",
-    "Unsqueeze",
-    "Squeeze",
-)
+    "Convert", "Subtract", "Multiply", "Reshape", "Transpose", "FakeQuantize", "FakeConvert", "Unsqueeze", "Squeeze",
+)  # fmt: skip
 _LARGEST_PACKED = 1 << 26
 """Maximum number of elements of a constant from which an array is computed."""
 _DEPTH = 12
@@ -328,11 +305,9 @@ def _array(value: Value, depth: int) -> np.ndarray | None:
         return None
     inputs = [None if source is None else _array(source, depth - 1) for source in node.inputs]
     arrays = [array for array in inputs if array is not None]
-    return _computed(node, arrays) if arrays and len(arrays) == len(inputs) else None
-
-
-def _computed(node: Node, inputs: list[np.ndarray]) -> np.ndarray:
+    if not arrays or len(arrays) != len(inputs):
+        return None
     definition = resolve(node.type, node.version)
-    array = as_tuple(definition(*inputs, **typed_attributes(node, definition).require()))[0]
+    array = as_tuple(definition(*arrays, **typed_attributes(node, definition).require()))[0]
     declared = node.outputs[0].fact
     return rounded(array, declared.element if declared is not None else element_of(array.dtype))

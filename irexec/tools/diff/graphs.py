@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, zip_longest
+from types import MappingProxyType
 
 from irexec.analysis.matching import Matching, Pair
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Body, Graph, Node, PortMap, Value
+from irexec.ir.graph import Graph, Node, PortMap, Value
 from irexec.ir.order import grouped
 from irexec.tools.diff.changes import (
     ReadAs,
@@ -29,45 +31,35 @@ _Entry = tuple[str, str]
 
 def body_changes(pair: Pair, name: str, matching: Matching) -> list[Change]:
     """Entries of the port map and back edges that only one of two bodies has, or that differ in their attributes."""
-    a, b = pair.a.bodies[name], pair.b.bodies[name]
-    ids_a, ids_b = _by_id(matching.a), _by_id(matching.b)
-    names_a = {id: node.name for id, node in ids_a.items()}
     # Layers are named as in A; their ids and names in B do not count.
-    names_b = {id: (matching.in_a(node) or node).name for id, node in ids_b.items()}
-    found = list(_differing(f"{name} port map", _maps(pair.a, a, names_a), _maps(pair.b, b, names_b)))
-    return found + list(_differing(f"{name} back edge", _edges(a, names_a), _edges(b, names_b)))
+    names_b = {node.id: (matching.in_a(node) or node).name for node in matching.b.nodes}
+    sides = (pair.a, {node.id: node.name for node in matching.a.nodes}), (pair.b, names_b)
+    maps = ([_port_map(node, entry, names) for entry in node.bodies[name].port_maps] for node, names in sides)
+    edges = (
+        [
+            (f"{names.get(edge.source, edge.source)} to {names.get(edge.target, edge.target)}", "there")
+            for edge in node.bodies[name].back_edges
+        ]
+        for node, names in sides
+    )
+    return [*_differing(f"{name} port map", *maps), *_differing(f"{name} back edge", *edges)]
 
 
 def _by_id(graph: Graph) -> dict[int, Node]:
     return {node.id: node for node in graph.nodes}
 
 
-def _maps(node: Node, body: Body, names: dict[int, str]) -> list[_Entry]:
-    return [(_ends(node, entry, names), _attributes(entry)) for entry in body.port_maps]
-
-
-def _ends(node: Node, entry: PortMap, names: dict[int, str]) -> str:
-    direction = "to" if entry.kind == "input" else "from"
-    return f"{_external(node, entry)} {direction} {names.get(entry.internal, entry.internal)}"
-
-
-def _external(node: Node, entry: PortMap) -> str:
-    """The port of the layer by its index; ids of ports depend on the number of ports."""
+def _port_map(node: Node, entry: PortMap, names: dict[int, str]) -> _Entry:
+    """An entry by the index of the layer's port; ids of ports depend on the number of ports."""
+    is_input = entry.kind == "input"
     if entry.external < 0:
-        return "no output" if entry.kind == "output" else "no input"
-    index = node.input_index(entry.external) if entry.kind == "input" else node.output_index(entry.external)
-    return f"{entry.kind} {'?' if index is None else index}"
-
-
-def _attributes(entry: PortMap) -> str:
-    return " ".join(f'{name}="{text}"' for name, text in sorted(entry.attributes.items())) or "there"
-
-
-def _edges(body: Body, names: dict[int, str]) -> list[_Entry]:
-    return [
-        (f"{names.get(edge.source, edge.source)} to {names.get(edge.target, edge.target)}", "there")
-        for edge in body.back_edges
-    ]
+        port = f"no {entry.kind}"
+    else:
+        index = node.input_index(entry.external) if is_input else node.output_index(entry.external)
+        port = f"{entry.kind} {'?' if index is None else index}"
+    attributes = " ".join(f'{name}="{text}"' for name, text in sorted(entry.attributes.items()))
+    ends = f"{port} {'to' if is_input else 'from'} {names.get(entry.internal, entry.internal)}"
+    return ends, attributes or "there"
 
 
 def _differing(what: str, a: list[_Entry], b: list[_Entry]) -> Iterator[Change]:
@@ -113,34 +105,22 @@ _LOOKED_AT = 64
 """Maximum number of values examined for the source of an edge, through layers of one model alone."""
 
 
-@dataclass
-class EdgeChanges:
+def edge_changes(matching: Matching, pair: Pair) -> tuple[list[Change], list[tuple[Node, Value]]]:
     """Changes of the edges to one layer.
 
-    Attributes:
-        changes: inputs with another source.
-        through: layers of one model alone that lie on an edge, each with the source of the edge, a value of A.
+    Returns:
+        The inputs with another source; and layers of one model alone that lie on an edge, each with the source of the
+        edge, a value of A.
     """
-
-    changes: list[Change] = field(default_factory=list)
-    through: list[tuple[Node, Value]] = field(default_factory=list)
-
-
-def edge_changes(matching: Matching, pair: Pair) -> EdgeChanges:
-    """Changes of the inputs of a pair."""
-    found = EdgeChanges()
-    mine, theirs = pair.a.inputs, pair.b.inputs
+    through: list[tuple[Node, Value]] = []
     other: list[tuple[int, Value | None, Value | None]] = []
-    for port in range(max(len(mine), len(theirs))):
-        one = mine[port] if port < len(mine) else None
-        two = theirs[port] if port < len(theirs) else None
+    for port, (one, two) in enumerate(zip_longest(pair.a.inputs, pair.b.inputs)):
         if not _same(matching, one, two):
             between = [] if one is None or two is None else _between(matching, one, two)
-            found.through += between
+            through += between
             if not between:
                 other.append((port, one, two))
-    found.changes += _listed(matching, other)
-    return found
+    return list(_listed(matching, other)), through
 
 
 def _same(matching: Matching, a: Value | None, b: Value | None) -> bool:
@@ -265,29 +245,23 @@ class GraphDiff:
         matching: the matched layers of the graphs.
         path: the layers and bodies that contain the graphs.
         sort_key: the sort key of the layer that owns the graphs.
+        outer: for graphs of bodies the causes of another shape or type of the outer input, by Parameter of B.
+        carried: Parameters of B that receive a value of the previous iteration.
+        outside: all changes that reach the layer of the body.
     """
 
-    def __init__(self, found: FoundChanges, matching: Matching, path: str = "", sort_key: SortKey = ()) -> None:
+    def __init__(
+        self, found: FoundChanges, matching: Matching, path: str = "", sort_key: SortKey = (),
+        outer: Mapping[Node, Roots] = MappingProxyType({}), carried: Collection[Node] = (), outside: Roots = (),
+    ) -> None:  # fmt: skip
         self._found, self._matching, self._path, self._sort_key = found, matching, path, sort_key
-        self._outer: Mapping[Node, Roots] = {}
-        self._carried: Collection[Node] = ()
-        self._outside: Roots = ()
+        self._outer, self._carried, self._outside = outer, carried, outside
         self._positions = _positions(matching)
         self._roots: dict[Node, Roots] = {}
         """Possible causes of the changes of outputs, for each layer of B and each layer of A alone."""
         self._single: dict[Node, int] = {}
         self._changed_at: dict[Node, int] = {}
         self._readers = _readers(matching.a), _readers(matching.b)
-
-    def follows(self, outer: Mapping[Node, Roots], carried: Collection[Node], outside: Roots) -> None:
-        """Set the possible causes of the shapes and types of a body's Parameters.
-
-        Args:
-            outer: the causes of another shape or type of the outer input, by Parameter of B.
-            carried: Parameters of B that receive a value of the previous iteration.
-            outside: all changes that reach the layer of the body.
-        """
-        self._outer, self._carried, self._outside = outer, carried, outside
 
     def run(self) -> list[int]:
         """Find all changes. Returns the indices of those that may cause downstream shape or type changes."""
@@ -301,9 +275,10 @@ class GraphDiff:
         self._order()
         changed = [k for k in range(first, len(self._found.layers)) if _is_cause(self._found.layers[k].changes)]
         causes = [*self._single.values(), *changed]
-        self._found.following[first_following:] = [
-            _resolved(each, causes) for each in self._found.following[first_following:]
-        ]
+        for k, each in enumerate(self._found.following[first_following:], first_following):
+            if _ANY_INSIDE in each.roots:
+                others = [root for root in each.roots if root != _ANY_INSIDE]
+                self._found.following[k] = replace(each, roots=_merged([others, causes]))
         return causes
 
     def _add_single(self, node: Node, a: LayerRef | None, b: LayerRef | None) -> None:
@@ -319,19 +294,15 @@ class GraphDiff:
         self._roots[node] = (self._single[node],)
 
     def _pair(self, pair: Pair) -> None:
-        edges = edge_changes(self._matching, pair)
-        for node, start in edges.through:
+        wiring, between = edge_changes(self._matching, pair)
+        for node, start in between:
             index = self._single[node]
             layer = self._found.layers[index]
             edge = (source_text(start) or "nothing", f"{pair.a.id} {pair.a.name}")
             if edge not in layer.between:
                 self._found.layers[index] = replace(layer, between=(*layer.between, edge))
-        changes = [
-            *own_changes(pair.a, pair.b),
-            *self._constant(pair),
-            *edges.changes,
-            *_connections(pair, self._matching),
-        ]
+        own_ones, connections = own_changes(pair.a, pair.b), _connections(pair, self._matching)
+        changes = [*own_ones, *self._constant(pair), *wiring, *connections]
         before = self._given(pair)
         # The attributes of Constants and Parameters declare their outputs.
         following = [] if any(change.kind in _FACTS for change in changes) else output_changes(pair)
@@ -340,17 +311,16 @@ class GraphDiff:
             following += [change for change in changes if change.kind in _FACTS]
             changes = [change for change in changes if change.kind not in _FACTS]
         own = self._changed(pair, changes)
-        through = _merged(self._roots[node] for node, _ in edges.through)
-        passed = _merged([through, self._tainted(pair)])
+        through = _merged(self._roots[node] for node, _ in between)
+        # All changes before the layer.
+        passed = _merged([through, *(self._roots.get(value.node, ()) for value in pair.b.inputs if value is not None)])
         inside = self._bodies(pair, _merged([own, passed]))
         before = _merged([through, inside, before, self._input_roots(pair)])
         if following and not (own or before or self._depends_on_values(pair)):
             own, following = self._changed(pair, [*changes, *following]), []
         self._roots[pair.b] = _merged([own, before, passed])
         causes = own or before or passed
-        self._found.following += [
-            Following(self._ref_a(pair), self._ref_b(pair), change, causes) for change in following
-        ]
+        self._found.following += [Following(*self._refs(pair), change, causes) for change in following]
 
     def _given(self, pair: Pair) -> Roots:
         """Changes to the inputs that feed a body's Parameter."""
@@ -361,12 +331,9 @@ class GraphDiff:
         )
 
     def _changed(self, pair: Pair, changes: Sequence[Change]) -> Roots:
-        """Store the changes of a pair, replacing earlier ones.
-
-        Returns the index of the layer if other changes may follow from its changes.
-        """
+        """Store the changes of a pair, replacing earlier ones. Returns the index of the layer if others may follow."""
         index = self._changed_at.get(pair.a)
-        layer = LayerDiff(self._ref_a(pair), self._ref_b(pair), pair.reason, tuple(changes))
+        layer = LayerDiff(*self._refs(pair), pair.reason, tuple(changes))
         if not changes:
             return ()
         if index is None:
@@ -375,11 +342,8 @@ class GraphDiff:
             self._found.layers[index] = layer
         return (index,) if _is_cause(changes) else ()
 
-    def _ref_a(self, pair: Pair) -> LayerRef:
-        return LayerRef.of(pair.a, self._path)
-
-    def _ref_b(self, pair: Pair) -> LayerRef:
-        return LayerRef.of(pair.b, self._path)
+    def _refs(self, pair: Pair) -> tuple[LayerRef, LayerRef]:
+        return LayerRef.of(pair.a, self._path), LayerRef.of(pair.b, self._path)
 
     def _constant(self, pair: Pair) -> Iterator[Change]:
         if pair.a.constant is None or pair.b.constant is None:
@@ -403,36 +367,29 @@ class GraphDiff:
         return None
 
     def _bodies(self, pair: Pair, outside: Roots) -> Roots:
-        """Compare the bodies of a layer. Returns the changes inside that may cause those of the layer's outputs.
-
-        Args:
-            pair: the layer.
-            outside: changes of the layer itself and before it.
-        """
+        """Compare the bodies of a layer; ``outside`` has the changes of the layer and before it. Returns the changes
+        inside that may cause those of the layer's outputs."""
         inside: list[int] = []
         for name in pair.a.bodies:
             inner = self._matching.bodies.get((pair.a, name))
             if inner is not None:
-                found = outer_inputs(pair, name, inner, facts_differ).items()
-                given = {
-                    node: _merged([self._roots.get(source.node, ()) for source in sources]) for node, sources in found
+                outer = {
+                    node: _merged(self._roots.get(source.node, ()) for source in sources)
+                    for node, sources in outer_inputs(pair, name, inner, facts_differ).items()
                 }
-                below = GraphDiff(
-                    self._found, inner, f"{self._path}{pair.a.name}/{name}/", (*self._sort_key, self._positions[pair.a])
-                )
-                below.follows(given, carried_parameters(pair, name, inner), outside)
-                inside += below.run()
+                inside += GraphDiff(
+                    self._found, inner, f"{self._path}{pair.a.name}/{name}/",
+                    (*self._sort_key, self._positions[pair.a]), outer, carried_parameters(pair, name, inner), outside,
+                ).run()  # fmt: skip
         return tuple(inside[:_ROOTS])
 
     def _input_roots(self, pair: Pair) -> Roots:
         """Changes that cause the differing shapes and types of inputs."""
-        found = []
+        found: list[Roots] = []
         for one, other in zip(pair.a.inputs, pair.b.inputs, strict=False):
             if one is not None and other is not None and facts_differ(one.fact, other.fact):
-                found += [
-                    self._roots.get(other.node, ()),
-                    () if self._matching.in_b(one.node) else self._roots.get(one.node, ()),
-                ]
+                nodes = [other.node] if self._matching.in_b(one.node) else [other.node, one.node]
+                found += (self._roots.get(node, ()) for node in nodes)
         return _merged(found)
 
     def _depends_on_values(self, pair: Pair) -> bool:
@@ -444,20 +401,13 @@ class GraphDiff:
                     return True
         return False
 
-    def _tainted(self, pair: Pair) -> Roots:
-        """All changes before the layer."""
-        return _merged([self._roots.get(value.node, ()) for value in pair.b.inputs if value is not None])
-
     def _order(self) -> None:
         """The order of Parameters and of Results."""
+        graphs = self._matching
         for what, type in (("inputs", "Parameter"), ("outputs", "Result")):
-            mine = [
-                node for node in self._matching.a.nodes if node.type == type and self._matching.in_b(node) is not None
-            ]
-            theirs = [
-                node for node in self._matching.b.nodes if node.type == type and self._matching.in_a(node) is not None
-            ]
-            if [self._matching.in_b(node) for node in mine] != theirs:
+            mine = [node for node in graphs.a.nodes if node.type == type and graphs.in_b(node) is not None]
+            theirs = [node for node in graphs.b.nodes if node.type == type and graphs.in_a(node) is not None]
+            if [graphs.in_b(node) for node in mine] != theirs:
                 where = f" of {self._path[:-1]}" if self._path else ""
                 texts = (", ".join(node.name for node in mine), ", ".join(node.name for node in theirs))
                 self._found.model.append(Change("order", f"order of the {what}{where}", *texts))
@@ -470,18 +420,8 @@ def _connections(pair: Pair, matching: Matching) -> Iterator[Change]:
         if inner is not None:
             yield from body_changes(pair, name, inner)
         else:
-            yield Change(
-                "bodies", "body", name if name in pair.a.bodies else None, name if name in pair.b.bodies else None
-            )
-
-
-def _resolved(following: Following, causes: Sequence[int]) -> Following:
-    """The consequence with the changes of the body in place of ``_ANY_INSIDE``."""
-    if _ANY_INSIDE not in following.roots:
-        return following
-    return replace(
-        following, roots=_merged([tuple(root for root in following.roots if root != _ANY_INSIDE), tuple(causes)])
-    )
+            one, other = (name if name in node.bodies else None for node in (pair.a, pair.b))
+            yield Change("bodies", "body", one, other)
 
 
 def _reading(node: Node, readers: _Readers, partner: Callable[[Node], Node | None]) -> Iterator[tuple[Node, int]]:
@@ -522,13 +462,8 @@ def _is_cause(changes: Iterable[Change]) -> bool:
     return any(change.kind in _CAUSES for change in changes)
 
 
-def _merged(roots: Iterable[Roots]) -> Roots:
-    found: dict[int, None] = {}
-    for each in roots:
-        for root in each:
-            if len(found) < _ROOTS:
-                found[root] = None
-    return tuple(found)
+def _merged(roots: Iterable[Iterable[int]]) -> Roots:
+    return tuple(dict.fromkeys(chain.from_iterable(roots)))[:_ROOTS]
 
 
 def _readers(graph: Graph) -> _Readers:

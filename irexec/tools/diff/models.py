@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from irexec.analysis.matching import match_graphs
@@ -14,7 +14,7 @@ from irexec.ir.graph import ModelGraph
 from irexec.ir.process import collection_paused
 from irexec.tools.diff.changes import metadata_changes
 from irexec.tools.diff.graphs import FoundChanges, GraphDiff
-from irexec.tools.diff.result import KINDS, Change, Diff, Following, LayerDiff, LayerRef
+from irexec.tools.diff.result import KINDS, Change, Diff, LayerDiff, LayerRef
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,8 @@ class Ignored:
             elif equals and key == "layer" and value:
                 names.append(re.compile(".*".join(map(re.escape, value.split("*"))), re.DOTALL))
             else:
-                kinds_text = ", ".join(KINDS)
-                raise InputError(
-                    f"{text!r} is not a kind of change; there are {kinds_text}, values=TOLERANCE and layer=NAME"
-                )
+                known = ", ".join((*KINDS, "values=TOLERANCE"))
+                raise InputError(f"{text!r} is not a kind of change; there are {known} and layer=NAME")
         return cls(tuple(texts), frozenset(kinds), tolerance, tuple(names))
 
     def change(self, change: Change) -> bool:
@@ -92,21 +90,15 @@ def without(found: Diff, ignored: Ignored) -> Diff:
         if remains and not ignored.layer(layer.a, layer.b):
             kept[index] = replace(layer, changes=changes)
     model = tuple(change for change in found.model if not ignored.change(change))
-    following = tuple(_following(found.following, ignored, list(kept)))
+    position = {index: k for k, index in enumerate(kept)}
+    following = tuple(
+        replace(each, roots=tuple(position[root] for root in each.roots if root in position))
+        for each in found.following
+        if (not each.roots or any(root in position for root in each.roots))
+        and not (ignored.change(each.change) or ignored.layer(each.layer, each.other))
+    )
     texts = tuple(sorted(set(ignored.texts)))
     return replace(found, model=model, layers=tuple(kept.values()), following=following, ignored=texts)
-
-
-def _following(following: Iterable[Following], ignored: Ignored, kept: list[int]) -> Iterable[Following]:
-    """The remaining consequences, with the new indices of their roots.
-
-    ``kept`` has the old indices of the remaining layers.
-    """
-    position = {index: k for k, index in enumerate(kept)}
-    for each in following:
-        is_caused = not each.roots or any(root in position for root in each.roots)
-        if is_caused and not ignored.change(each.change) and not ignored.layer(each.layer, each.other):
-            yield replace(each, roots=tuple(position[root] for root in each.roots if root in position))
 
 
 def diff(
@@ -146,30 +138,18 @@ def diff(
     total = sum(node.constant.size for model in (a, b) for node in model.walk() if node.constant is not None)
     found = FoundChanges(lambda size: None if progress is None else progress(size / max(1, total)))
     with collection_paused():
-        found.model += _of_model(a, b)
+        found.model += [Change("names", "name", a.name or None, b.name or None)] if a.name != b.name else []
+        if a.version != b.version:
+            found.model.append(Change("versions", "IR version", str(a.version), str(b.version)))
+        found.model += metadata_changes(a, b)
         GraphDiff(found, match_graphs(a, b)).run()
         found.sort()
     counts = (sum(1 for _ in a.walk()), sum(1 for _ in b.walk()))
-    everything = Diff(
-        _title(a),
-        _title(b),
-        counts,
-        tuple(found.model),
-        tuple(found.layers),
-        tuple(found.following),
-        unread=found.unread,
-    )
-    kept = without(everything, ignored)
+    changes = tuple(found.model), tuple(found.layers), tuple(found.following)
+    kept = without(Diff(_title(a), _title(b), counts, *changes, unread=found.unread), ignored)
     if output is not None:
         write_picture(output, picture(a, b, kept))
     return kept
-
-
-def _of_model(a: ModelGraph, b: ModelGraph) -> list[Change]:
-    changes = [Change("names", "name", a.name or None, b.name or None)] if a.name != b.name else []
-    if a.version != b.version:
-        changes.append(Change("versions", "IR version", str(a.version), str(b.version)))
-    return [*changes, *metadata_changes(a, b)]
 
 
 def _title(model: ModelGraph) -> str:

@@ -12,12 +12,7 @@ from irexec.messages import counted, cut, listed, visible
 from irexec.tools.diff.result import Change, Diff, Following, LayerDiff, LayerRef, ValueChange, groups, total
 from irexec.tools.finding_formats import relative, workflow_command
 
-_HEAD: Style = "change"
-_OLD: Style = "old"
-_NEW: Style = "new"
-_SAME: Style = ""
-_NAME: Style = "renamed"
-_SIGNS: dict[str, tuple[str, Style]] = {"added": ("+", _NEW), "removed": ("-", _OLD)}
+_SIGNS: dict[str, tuple[str, Style]] = {"added": ("+", "new"), "removed": ("-", "old"), "changed": (" ", "")}
 _ALONE = 3
 """Number of layers with equal changes that are still listed one by one."""
 _NAMED, _RENAMED, _METADATA = 3, 10, 6
@@ -61,12 +56,17 @@ def patch_lines(found: Diff, verbose: bool = False) -> Iterator[Text]:
     """All lines; equal changes of many layers are summed up unless ``verbose``."""
     if found.is_empty:
         return
-    yield Text(f"--- {found.a} ({counted(found.layer_counts[0], 'layer')})", _OLD)
-    yield Text(f"+++ {found.b} ({counted(found.layer_counts[1], 'layer')})", _NEW)
+    yield Text(f"--- {found.a} ({counted(found.layer_counts[0], 'layer')})", "old")
+    yield Text(f"+++ {found.b} ({counted(found.layer_counts[1], 'layer')})", "new")
     if found.model:
-        yield Text("@@ model @@", _HEAD)
+        yield Text("@@ model @@", "change")
         yield from _model(found.model, verbose)
-    own = _own(found)
+    # Shapes and types that follow from a change of their own layer, by the index of the change.
+    own = grouped(
+        (each.roots[0], each)
+        for each in found.following
+        if len(each.roots) == 1 and found.layers[each.roots[0]].a == each.layer
+    )
     summed = {} if verbose else {group[0]: group for group in groups(found.layers) if len(group) > _ALONE}
     hidden = {index for group in summed.values() for index in group}
     shown = [index for index, layer in enumerate(found.layers) if layer.status != "renamed" and index not in hidden]
@@ -89,26 +89,17 @@ def _model(changes: Sequence[Change], verbose: bool) -> Iterator[Text]:
     shown = metadata if verbose or len(metadata) <= _METADATA else metadata[: _METADATA - 1]
     yield from _changes([*plain, *shown])
     if len(shown) < len(metadata):
-        yield Text(f"  ... and {len(metadata) - len(shown)} more changes of metadata", _SAME)
-
-
-def _own(found: Diff) -> dict[int, list[Following]]:
-    """Shapes and types that follow from a change of their own layer, by the index of the change."""
-    return grouped(
-        (each.roots[0], each)
-        for each in found.following
-        if len(each.roots) == 1 and found.layers[each.roots[0]].a == each.layer
-    )
+        yield Text(f"  ... and {len(metadata) - len(shown)} more changes of metadata")
 
 
 def _layer(layer: LayerDiff, following: Iterable[Following]) -> Iterator[Text]:
     if layer.status in ("added", "removed"):
         yield from _single(layer)
         return
-    yield Text(f"@@ {_both(layer)} @@", _HEAD)
+    yield Text(f"@@ {_both(layer)} @@", "change")
     yield from _changes(layer.changes)
     for each in following:
-        yield Text(f"  {each.change.what}: {each.change.a} -> {each.change.b}", _SAME)
+        yield Text(f"  {each.change.what}: {each.change.a} -> {each.change.b}")
 
 
 def _both(layer: LayerDiff) -> str:
@@ -142,22 +133,18 @@ def _single(layer: LayerDiff) -> Iterator[Text]:
 def _changes(changes: Iterable[Change]) -> Iterator[Text]:
     for change in changes:
         if change.values is not None:
-            yield Text(f"  {value_text(change.values)}", _SAME)
+            yield Text(f"  {value_text(change.values)}")
             continue
         if change.a is not None:
-            yield Text(f"- {change.what}: {cut(change.a, _LONGEST)}", _OLD)
+            yield Text(f"- {change.what}: {cut(change.a, _LONGEST)}", "old")
         if change.b is not None:
-            yield Text(f"+ {change.what}: {cut(change.b, _LONGEST)}", _NEW)
+            yield Text(f"+ {change.what}: {cut(change.b, _LONGEST)}", "new")
 
 
 def value_text(values: ValueChange) -> str:
     """The change of values in one line."""
     if not values.changed:
-        return (
-            "values: equal but for signs of zero or bits of NaN"
-            if not values.decompressed
-            else "values: equal, decompressed"
-        )
+        return f"values: equal{', decompressed' if values.decompressed else ' but for signs of zero or bits of NaN'}"
     note = " (transposed)" if values.transposed else " (decompressed)" if values.decompressed else ""
     return f"values{note}: {', '.join(values.parts())}"
 
@@ -166,9 +153,9 @@ def _group(layers: Sequence[LayerDiff]) -> Iterator[Text]:
     """Many layers with equal changes."""
     first = layers[0]
     title = f"{len(layers):,} x {first.layer.type}"
-    sign, style = _SIGNS.get(first.status, (" ", _SAME))
+    sign, style = _SIGNS[first.status]
     if sign == " ":
-        yield Text(f"@@ {title} @@", _HEAD)
+        yield Text(f"@@ {title} @@", "change")
     else:
         attributes = "".join(f' {name}="{value}"' for name, value in first.attributes.items())
         where = f", each {'put on' if sign == '+' else 'taken from'} an edge" if first.between else ""
@@ -177,12 +164,12 @@ def _group(layers: Sequence[LayerDiff]) -> Iterator[Text]:
     more = [f"... and {len(names) - _NAMED:,} more"] if len(names) > _NAMED else []
     yield from (Text(f"{sign}     {name}", style) for name in names[:_NAMED] + more)
     yield from _changes(c for c in first.changes if c.values is None and c.kind not in ("names", "tensor-names"))
-    values = [change.values for layer in layers for change in layer.changes if change.values is not None]
+    values = _values(layers)
     if values:
-        yield Text(f"  {value_text(total(values))}", _SAME)
+        yield Text(f"  {value_text(total(values))}")
     renamed = sum(any(change.kind == "names" for change in layer.changes) for layer in layers)
     if renamed:
-        yield Text(f"  {renamed:,} of them renamed", _SAME)
+        yield Text(f"  {renamed:,} of them renamed")
 
 
 def _renamed(layers: Sequence[LayerDiff], verbose: bool) -> Iterator[Text]:
@@ -191,11 +178,11 @@ def _renamed(layers: Sequence[LayerDiff], verbose: bool) -> Iterator[Text]:
         names = [f"{change.a} -> {change.b}" for change in layer.changes if change.kind == "names"]
         tensors = [f"{c.what}: {c.a or 'none'} -> {c.b or 'none'}" for c in layer.changes if c.kind == "tensor-names"]
         start = f"{layer.layer.id} {layer.layer.path}" if names else f"{layer.layer}: "
-        yield Text(f"~ {start}{'; '.join(names or tensors)} ({layer.layer.type})", _NAME)
+        yield Text(f"~ {start}{'; '.join(names or tensors)} ({layer.layer.type})", "renamed")
         if verbose and names:
-            yield from (Text(f"~     {text}", _NAME) for text in tensors)
+            yield from (Text(f"~     {text}", "renamed") for text in tensors)
     if len(shown) < len(layers):
-        yield Text(f"~ ... and {len(layers) - len(shown):,} more renamed layers", _NAME)
+        yield Text(f"~ ... and {len(layers) - len(shown):,} more renamed layers", "renamed")
 
 
 def _following(found: Diff, listed: Collection[int], verbose: bool) -> Iterator[Text]:
@@ -205,15 +192,13 @@ def _following(found: Diff, listed: Collection[int], verbose: bool) -> Iterator[
         if not followers:
             continue
         cause = "other changes" if root is None else str(found.layers[root].layer)
-        yield Text(f"= {_followers(len(followers))} from {cause}", _SAME)
+        number = len(followers)
+        what = "1 shape or type follows" if number == 1 else f"{number:,} shapes and types follow"
+        yield Text(f"= {what} from {cause}")
         for each in followers if verbose else followers[:_NAMED]:
-            yield Text(f"=     {each.layer} {each.change.what}: {each.change.a} -> {each.change.b}", _SAME)
-        if not verbose and len(followers) > _NAMED:
-            yield Text(f"=     ... and {len(followers) - _NAMED:,} more", _SAME)
-
-
-def _followers(number: int) -> str:
-    return "1 shape or type follows" if number == 1 else f"{number:,} shapes and types follow"
+            yield Text(f"=     {each.layer} {each.change.what}: {each.change.a} -> {each.change.b}")
+        if not verbose and number > _NAMED:
+            yield Text(f"=     ... and {number - _NAMED:,} more")
 
 
 _ROWS = 100
@@ -229,7 +214,16 @@ def markdown(found: Diff) -> str:
     """
     counts = " → ".join(counted(count, "layer") for count in found.layer_counts)
     lines = [f"### {code(found.a)} → {code(found.b)}", "", f"**{found.summary()}** ({counts})"]
-    rows = [*_model_rows(found), *_layer_rows(found), *_following_rows(found)]
+    rows: list[tuple[str, ...]] = []
+    rows += [("model", "", "", code(change.what), code(change.a), code(change.b)) for change in found.model]
+    for indices in groups(found.layers):
+        layers = [found.layers[index] for index in indices]
+        for alike in [layers] if len(layers) > _ALONE else [[layer] for layer in layers]:
+            rows += _rows(alike)
+    for root, followers in found.followers().items():
+        layers_text = listed([code(str(each.layer)) for each in followers], _NAMED)
+        cause = "other changes" if root is None else code(str(found.layers[root].layer))
+        rows.append(("follows", layers_text, "", f"shapes and types, from {cause}", "", ""))
     if rows:
         lines += ["", "| | layer | type | change | A | B |", "| --- | --- | --- | --- | --- | --- |"]
         lines += [f"| {' | '.join(row)} |" for row in rows[:_ROWS]]
@@ -248,31 +242,16 @@ def code(text: str | None) -> str:
     return f"{ticks}{space}{text}{space}{ticks}"
 
 
-def _model_rows(found: Diff) -> Iterator[tuple[str, ...]]:
-    for change in found.model:
-        yield "model", "", "", code(change.what), code(change.a), code(change.b)
-
-
-def _layer_rows(found: Diff) -> Iterator[tuple[str, ...]]:
-    for indices in groups(found.layers):
-        layers = [found.layers[index] for index in indices]
-        if len(layers) > _ALONE:
-            yield from _rows(layers)
-        else:
-            for layer in layers:
-                yield from _rows([layer])
-
-
 def _rows(layers: Sequence[LayerDiff]) -> Iterator[tuple[str, ...]]:
     """The rows of layers with equal changes: one for each change, of which only the first names the layers."""
     first = layers[0]
-    names = [code(str(layer.layer)) for layer in layers]
-    head = (first.status, names[0], code(first.layer.type))
+    names, changes = [code(str(layer.layer)) for layer in layers], list(first.changes)
+    named = names[0]
     if len(layers) > 1:
-        head = (first.status, f"{len(layers):,} layers: {listed(names, _NAMED)}", code(first.layer.type))
-    changes = [] if len(layers) > 1 and first.status == "renamed" else list(first.changes)
-    if len(layers) > 1:
+        named = f"{len(layers):,} layers: {listed(names, _NAMED)}"
+        # None are left of renamed layers.
         changes = [change for change in changes if change.kind not in ("names", "tensor-names")]
+    head = (first.status, named, code(first.layer.type))
     if not changes:
         # The attributes of a layer that only one model has, in the column of that model.
         text = code(" ".join(f'{name}="{value}"' for name, value in first.attributes.items()))
@@ -280,23 +259,13 @@ def _rows(layers: Sequence[LayerDiff]) -> Iterator[tuple[str, ...]]:
     for number, change in enumerate(changes):
         cells = (code(change.a), code(change.b))
         if change.values is not None:
-            cells = (", ".join(total([_of(layer, change) for layer in layers]).parts()), "")
+            cells = (", ".join(total(_values(layers)).parts()), "")
         yield (*(head if number == 0 else ("", "", "")), code(change.what), *cells)
 
 
-def _of(layer: LayerDiff, change: Change) -> ValueChange:
-    """The change of values of a layer of a group in which ``change`` is that of the first layer."""
-    values = next((each.values for each in layer.changes if each.values is not None), None)
-    assert values is not None, change
-    return values
-
-
-def _following_rows(found: Diff) -> Iterator[tuple[str, ...]]:
-    """A row for the shapes and types that follow from each change."""
-    for root, followers in found.followers().items():
-        names = [code(str(each.layer)) for each in followers]
-        cause = "other changes" if root is None else code(str(found.layers[root].layer))
-        yield "follows", listed(names, _NAMED), "", f"shapes and types, from {cause}", "", ""
+def _values(layers: Iterable[LayerDiff]) -> list[ValueChange]:
+    """The changes of values; a layer has at most one."""
+    return [change.values for layer in layers for change in layer.changes if change.values is not None]
 
 
 def github_notices(found: Diff) -> Iterator[str]:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from irexec.ir.graph import Node
 from irexec.ir.order import grouped
@@ -200,12 +200,7 @@ class Diff(Record):
     def counts(self) -> dict[str, int]:
         """Number of layers that were added, removed, changed and renamed."""
         found = Counter(layer.status for layer in self.layers)
-        return {
-            "added": found["added"],
-            "removed": found["removed"],
-            "changed": found["changed"],
-            "renamed": found["renamed"],
-        }
+        return {status: found[status] for status in get_args(Status)}
 
     def as_dict(self) -> dict[str, Any]:
         """The diff as the JSON format has it."""
