@@ -48,9 +48,8 @@ class Tolerance:
         for name in ("rtol", "atol", "threshold"):
             value = getattr(self, name)
             if not math.isfinite(value) or (value < 0 and name != "threshold"):
-                raise InputError(
-                    f"{name} is {value}, expected a finite value{'' if name == 'threshold' else ' of at least 0'}"
-                )
+                least = "" if name == "threshold" else " of at least 0"
+                raise InputError(f"{name} is {value}, expected a finite value{least}")
 
     def __str__(self) -> str:
         """The condition, for people."""
@@ -196,14 +195,10 @@ def _message(
 def _texts(one: np.generic, other: np.generic) -> tuple[str, str]:
     """Two values that differ, in as many digits as it takes to see it."""
     for digits in range(6, 18):
-        texts = _text(one, digits), _text(other, digits)
-        if texts[0] != texts[1]:
+        mine, theirs = (f"{float(x):.{digits}g}" if x.dtype.kind == "f" else str(x) for x in (one, other))
+        if mine != theirs:
             break
-    return texts
-
-
-def _text(value: np.generic, digits: int) -> str:
-    return f"{float(value):.{digits}g}" if value.dtype.kind == "f" else str(value)
+    return mine, theirs
 
 
 def _blocks(a: np.ndarray, b: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:

@@ -1,6 +1,6 @@
 """Arrays in .npy and .npz files, and items along their first axis.
 
-Only the arrays and items that are asked for are read; a file is open only as long as it is read.@only
+Only the arrays and items that are asked for are read; a file is open only as long as it is read.
 """
 
 from __future__ import annotations
@@ -116,11 +116,8 @@ class ArrayFile:
         if member.compress_type != zipfile.ZIP_STORED:
             return None
         header = self.bytes_at(member.header_offset, _LOCAL_HEADER)
-        return (
-            member.header_offset
-            + _LOCAL_HEADER
-            + sum(int.from_bytes(header[lengths], "little") for lengths in _LENGTHS)
-        )
+        lengths = (int.from_bytes(header[part], "little") for part in _LENGTHS)
+        return member.header_offset + _LOCAL_HEADER + sum(lengths)
 
     def bytes_at(self, offset: int, count: int) -> bytes:
         """``count`` bytes of the file; raises ModelError if there are fewer, or they cannot be read."""
@@ -363,9 +360,8 @@ class ArrayItems:
 def _array(file: ArrayFile, name: str, path: str) -> _Array:
     header, start = file.header(name), file.start(name)
     if not header.shape:
-        raise ModelError(
-            f"{path}{f', array {name!r}' if name else ''}: is a scalar, expected items along the first axis"
-        )
+        where = f", array {name!r}" if name else ""
+        raise ModelError(f"{path}{where}: is a scalar, expected items along the first axis")
     by_columns = header.fortran_order and len(header.shape) > 1
     return _Array(header, None if start is None or by_columns else start + header.length)
 

@@ -79,18 +79,15 @@ class Moments:
             return
         # A value near the limit of f64 has a square beyond it, which is infinite then.
         with np.errstate(over="ignore", invalid="ignore"):
-            values = self._finite(block.astype(np.float64))
+            values = block.astype(np.float64)
+            finite = np.isfinite(values)
+            if not finite.all():
+                self.nans += int(np.count_nonzero(np.isnan(values)))
+                self.infinities += int(np.count_nonzero(values == np.inf))
+                self.negative_infinities += int(np.count_nonzero(values == -np.inf))
+                values = values[finite]
             if values.size:
                 self._merge(values)
-
-    def _finite(self, values: np.ndarray) -> np.ndarray:
-        finite = np.isfinite(values)
-        if finite.all():
-            return values
-        self.nans += int(np.count_nonzero(np.isnan(values)))
-        self.infinities += int(np.count_nonzero(values == np.inf))
-        self.negative_infinities += int(np.count_nonzero(values == -np.inf))
-        return values[finite]
 
     def _merge(self, values: np.ndarray) -> None:
         """Take in finite values, which are overwritten."""
@@ -196,20 +193,16 @@ class Histogram(Report):
         return self.are_integers and len(self.edges) > 1 and self.edges[1] - self.edges[0] == 1
 
     def __repr__(self) -> str:
-        return (
-            f"<Histogram {self.name!r}: {self.statistics.count:,} elements in {counted(len(self.counts), 'interval')}>"
-        )
+        intervals = counted(len(self.counts), "interval")
+        return f"<Histogram {self.name!r}: {self.statistics.count:,} elements in {intervals}>"
 
     def sections(self) -> list[Content]:
         """A title, a bar for each interval, and what is in none of the intervals."""
         chart = None
         if self.edges:
-            zeros = self.statistics.zeros
-            lighter = [zeros if i == self.zero else 0 for i in range(len(self.counts))]
-            labels, low, high = _labels(self), self.edges[0], self.edges[-1]
-            chart = display.HistogramChart(
-                self.counts, low, high, labels, () if self.are_values else lighter, is_large=True
-            )
+            zeros, ends = self.statistics.zeros, (self.edges[0], self.edges[-1])
+            lighter = () if self.are_values else [zeros if i == self.zero else 0 for i in range(len(self.counts))]
+            chart = display.HistogramChart(self.counts, *ends, _labels(self), lighter, is_large=True)
         return [title(self), chart, remarks(self)]
 
 

@@ -165,18 +165,14 @@ def _rows(graph: Graph, path: str, times: int | None, costs: LayerCosts) -> Iter
         if node.type in NO_COMPUTATION or node in first:
             continue
         together = merged.get(node, [])
-        yield _row(node, together, path, times, costs.of([*together, node], bodies=False))
+        own, names = costs.of([*together, node], bodies=False), tuple(one.name for one in together)
+        macs, read, written = (product(count, times) for count in (own.macs, own.read, own.written))
+        yield LayerCost(
+            node.id, node.name, node.type, node.line, path, names, times, macs, own.parameters, read, written
+        )
         runs = costs.runs(node)
         for name, body in node.bodies.items():
             yield from _rows(body.graph, f"{path}{node.name}/{name}/", product(times, runs[name]), costs)
-
-
-def _row(node: Node, together: Sequence[Node], path: str, times: int | None, own: Cost) -> LayerCost:
-    counts = [product(count, times) for count in (own.macs, own.read, own.written)]
-    names = tuple(one.name for one in together)
-    return LayerCost(
-        node.id, node.name, node.type, node.line, path, names, times, counts[0], own.parameters, counts[1], counts[2]
-    )
 
 
 def _first_readers(graph: Graph, costs: LayerCosts) -> dict[Node, Node]:

@@ -66,7 +66,10 @@ class Liveness:
     curve: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "curve", tuple(self._curve()))
+        # During each layer the tensors of the largest of its bodies are in use, too.
+        peaks = {i: max(max(one.curve, default=0) for one in bodies) for i, bodies in self.bodies.items()}
+        sizes = in_use(self.tensors, len(self.order))
+        object.__setattr__(self, "curve", tuple(size + peaks.get(i, 0) for i, size in enumerate(sizes)))
 
     @property
     def peak(self) -> int:
@@ -86,11 +89,6 @@ class Liveness:
             *(tensor for bodies in self.bodies.values() for one in bodies for tensor in one.every_tensor()),
         ]
 
-    def _curve(self) -> list[int]:
-        """Bytes in use during each layer, those of the largest body of the layer among them."""
-        peaks = {i: max(max(one.curve, default=0) for one in bodies) for i, bodies in self.bodies.items()}
-        return [size + peaks.get(i, 0) for i, size in enumerate(in_use(self.tensors, len(self.order)))]
-
 
 def liveness(graph: Graph, facts: Mapping[Value, Fact]) -> Liveness:
     """The tensors in use while a graph runs, from facts alone. Inputs of the graph belong to the caller."""
@@ -98,7 +96,9 @@ def liveness(graph: Graph, facts: Mapping[Value, Fact]) -> Liveness:
 
 
 def _of_graph(graph: Graph, facts: Mapping[Value, Fact], path: str, carried: frozenset[Value]) -> Liveness:
-    order = _order(graph)
+    # The layers that run.
+    wanted = needed(graph) - constant_layers(graph)
+    order = [node for node in topological(graph)[0] if node in wanted and node.type not in NO_COMPUTATION]
     index = {node: i for i, node in enumerate(order)}
     last = {value: index[node] for node in order for value in node.inputs if value is not None}
     kept = {value for node in (*graph.results, *graph.sinks) for value in node.inputs if value is not None}
@@ -122,12 +122,6 @@ def _of_body(body: Body, facts: Mapping[Value, Fact], path: str) -> Liveness:
     targets = {edge.target for edge in body.back_edges}
     carried = frozenset(node.outputs[0] for node in body.graph.parameters if node.id in targets and node.outputs)
     return _of_graph(body.graph, facts, path, carried)
-
-
-def _order(graph: Graph) -> list[Node]:
-    """The layers that run, in their order."""
-    wanted = needed(graph) - constant_layers(graph)
-    return [node for node in topological(graph)[0] if node in wanted and node.type not in NO_COMPUTATION]
 
 
 def _tensor(value: Value, path: str, facts: Mapping[Value, Fact], first: int, last: int) -> LiveTensor:
@@ -318,11 +312,9 @@ def planned_memory(report: PlanReport) -> PlannedMemory:
 def totals(report: MemoryReport) -> list[str]:
     """The lines below the table."""
     at_least = "at least " if report.unknown else ""
-    where = (
-        ""
-        if report.at is None
-        else f" during layer {report.at + 1} of {len(report.order)}, {report.layer} ({report.type})"
-    )
+    where = ""
+    if report.at is not None:
+        where = f" during layer {report.at + 1} of {len(report.order)}, {report.layer} ({report.type})"
     lines = [
         f"peak {at_least}{amount(report.peak)}{where}; all tensors {at_least}{amount(report.total)}",
         f"inputs {_amount(report.inputs)}, outputs {_amount(report.outputs)}, constants {amount(report.weights)}",
@@ -331,21 +323,17 @@ def totals(report: MemoryReport) -> list[str]:
         lines.append(f"sizes not known of {counted(len(report.unknown), 'tensor')}: {listed(report.unknown, 3)}")
         if report.open_inputs:
             lines.append(f"sizes that --shape or reshape would give: {', '.join(report.open_inputs)}")
-    if report.plan:
-        return lines + plan_lines(report.plan, at_least)
-    return lines + ([f"the plan is not known: {report.no_plan}"] if report.no_plan else [])
-
-
-def plan_lines(plan: PlannedMemory, at_least: str = "") -> list[str]:
-    """The memory of the plan, for comparison; ``at_least`` stands before sizes that are not known of all tensors."""
-    at = f" during step {plan.at + 1} of {plan.steps}, {plan.layers[0]}" if plan.layers else ""
-    threads = counted(plan.threads, "thread")
-    return [
-        f"planned: peak {at_least}{amount(plan.tensors)}{at}",
-        f"arena {amount(plan.arena)}, with workspace of up to {amount(plan.workspace)} for {threads}; "
-        f"{amount(plan.own)} outside of it",
-        f"constants of the plan: {amount(plan.packed)} packed, {amount(plan.kept)} as they are",
-    ]
+    if (plan := report.plan) is not None:
+        at = f" during step {plan.at + 1} of {plan.steps}, {plan.layers[0]}" if plan.layers else ""
+        lines += [
+            f"planned: peak {at_least}{amount(plan.tensors)}{at}",
+            f"arena {amount(plan.arena)}, with workspace of up to {amount(plan.workspace)} for "
+            f"{counted(plan.threads, 'thread')}; {amount(plan.own)} outside of it",
+            f"constants of the plan: {amount(plan.packed)} packed, {amount(plan.kept)} as they are",
+        ]
+    elif report.no_plan:
+        lines.append(f"the plan is not known: {report.no_plan}")
+    return lines
 
 
 def _amount(size: int | None) -> str:

@@ -223,10 +223,6 @@ def _bits(row: LayerPrecision) -> str:
     return f"{8 * size / elements:.3g}" if row.weights else ""
 
 
-def _layer_activations(row: LayerPrecision) -> str:
-    return ", ".join(row.activations) + (f" ({', '.join(row.levels)})" if row.levels else "")
-
-
 def _computed(element: str, size: int | None) -> str:
     return f"{element} {'?' if size is None else amount(size)}"
 
@@ -234,7 +230,10 @@ def _computed(element: str, size: int | None) -> str:
 _LAYER_COLUMNS = [
     Column("layer", lambda row: row.path + row.name, "path"),
     Column("operation", "type"),
-    Column("activations", _layer_activations),
+    Column(
+        "activations",
+        lambda row: ", ".join(row.activations) + (f" ({', '.join(row.levels)})" if row.levels else ""),
+    ),
     Column("weights", lambda row: ", ".join(dict.fromkeys(weights.element for weights in row.weights))),
     Column("bits", _bits, "number"),
     Column("stored", lambda row: amount(sum(w.bytes for w in row.weights)) if row.weights else "", "number"),

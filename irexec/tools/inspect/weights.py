@@ -111,10 +111,9 @@ def _scheme(value: Value, main: Node, computed: set[Node]) -> Iterator[str]:
     converts = any(node.type == "Convert" for node, _ in path)
     scaled = False
     for node, index in path:
-        other = next(
-            (_largest(source, computed) for i, source in enumerate(node.inputs) if i != index and source is not None),
-            None,
-        )
+        source = next((one for i, one in enumerate(node.inputs) if i != index and one is not None), None)
+        constants = [one.constant for one in leaves(source, computed)] if source is not None else []
+        other = max((one for one in constants if one is not None), key=lambda one: one.count, default=None)
         if node.type in ("Multiply", "Subtract") and other is not None:
             scaled = True
             kind = "scale" if node.type == "Multiply" else "zero point"
@@ -155,11 +154,6 @@ def _path(value: Value, main: Node, computed: set[Node]) -> list[tuple[Node, int
         found.append(step)
         step = came[step[0]]
     return found
-
-
-def _largest(value: Value, computed: set[Node]) -> Constant | None:
-    constants = [node.constant for node in leaves(value, computed) if node.constant is not None]
-    return max(constants, key=lambda constant: constant.count, default=None)
 
 
 @dataclass(frozen=True)

@@ -127,10 +127,21 @@ def report(
     check_output(
         output, files_read(name, options.weights, options.inputs) if isinstance(model, str | os.PathLike) else {}
     )
+    read: Model | None
+    findings: list[Finding]
     with progress(f"reading {name}", 1) as advance:
-        read, findings = _read(model, options, advance)
+        if isinstance(model, ModelGraph):
+            read, findings = as_model(model), []
+        else:
+            read, findings = read_tolerant(
+                model, options.weights, mmap=options.mmap, progress=advance, inputs=options.shapes
+            )
     if read is None:
-        found = _not_converted(name, findings)
+        # An ONNX model.
+        found = Contents(Model.of(ModelGraph(path=Path(name))), [], [], Findings(findings), Inference())
+        found.notes.append(
+            "layers, costs, memory and weights: the model cannot be converted to IR, the findings say why"
+        )
     else:
         check_output(output, external_files(read))
         found = _contents(read, findings, options, notify, progress)
@@ -138,7 +149,8 @@ def report(
     data = made.text.encode()
     with new_file(output) as file:
         file.write(data)
-    return _written(str(output), len(data), found, made)
+    counts = counts_of(found.findings)
+    return WrittenReport(str(output), len(data), len(found.nodes), counts, made.sections, tuple(found.notes))
 
 
 def _name(model: ModelLike) -> str:
@@ -146,15 +158,6 @@ def _name(model: ModelLike) -> str:
     if isinstance(model, ModelGraph):
         return str(model.path) if model.path is not None else model.name or "model"
     return os.fspath(model) if isinstance(model, str | os.PathLike) else "model"
-
-
-def _read(
-    model: ModelLike, options: ReportOptions, advance: Callable[[float], None]
-) -> tuple[Model | None, list[Finding]]:
-    """The model, None if an ONNX model cannot be converted, and the findings of an ONNX model."""
-    if isinstance(model, ModelGraph):
-        return as_model(model), []
-    return read_tolerant(model, options.weights, mmap=options.mmap, progress=advance, inputs=options.shapes)
 
 
 def page_of(model: ModelLike, options: ReportOptions | None = None) -> str:
@@ -191,13 +194,6 @@ def check_output(output: str | Path, read: Mapping[str, str]) -> None:
     check_file("-o", Path(output), read)
 
 
-def _not_converted(path: str, findings: list[Finding]) -> Contents:
-    """The contents for an ONNX model that cannot be converted: the findings say why."""
-    found = Contents(Model.of(ModelGraph(path=Path(path))), [], [], Findings(findings), Inference())
-    found.notes.append("layers, costs, memory and weights: the model cannot be converted to IR, the findings say why")
-    return found
-
-
 def _contents(
     model: Model, before: list[Finding], options: ReportOptions, notify: Notify, progress: Progress
 ) -> Contents:
@@ -230,8 +226,3 @@ def _origin(made_by: str) -> str:
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     moment = time.gmtime(int(epoch)) if epoch.isdecimal() else time.localtime()
     return f"Made by {made_by} on {time.strftime('%Y-%m-%d', moment)}"
-
-
-def _written(output: str, size: int, found: Contents, made: Page) -> WrittenReport:
-    counts = counts_of(found.findings)
-    return WrittenReport(output, size, len(found.nodes), counts, made.sections, tuple(found.notes))

@@ -16,7 +16,7 @@ from irexec.display import Amount, Column, Content, Table
 from irexec.display.hypertext import Html, element, joined
 from irexec.errors import InputError, IrexecError
 from irexec.ir.findings import Finding, Findings
-from irexec.ir.graph import Node, Value
+from irexec.ir.graph import Node
 from irexec.ir.process import collection_paused
 from irexec.messages import amount, counted, cut, silent
 from irexec.runtime.profile import Profile
@@ -277,8 +277,10 @@ def _detail_lines(line: LayerLine, node: Node, index: Index, own: LayerCost | No
     for name, value in line.attributes.items():
         yield f"{name} = {cut(value, _LONGEST)}"
     for port, fact, arrives, source in zip(line.input_ports, line.inputs, node.inputs, line.sources, strict=True):
-        no_edge = f"input {port}: no edge arrives"
-        yield no_edge if arrives is None else [f"input {port}: {fact} from ", _source(arrives, source, index)]
+        if arrives is None:
+            yield f"input {port}: no edge arrives"
+        else:
+            yield [f"input {port}: {fact} from ", index.link(arrives.node, cut(source or arrives.node.name, 300))]
     for port, fact, names in zip(line.output_ports, line.outputs, line.tensor_names, strict=True):
         yield f"output {port}: {fact}{' ' if names else ''}{', '.join(names)}"
     if node.constant is not None:
@@ -288,10 +290,6 @@ def _detail_lines(line: LayerLine, node: Node, index: Index, own: LayerCost | No
         yield ", ".join(f"{name} with {counted(len(body.graph.nodes), 'layer')}" for name, body in node.bodies.items())
     if own is not None and own.intensity is not None:
         yield f"{own.intensity:.3g} floating-point operations for each byte"
-
-
-def _source(value: Value, source: str | None, index: Index) -> Content:
-    return index.link(value.node, cut(source or value.node.name, 300))
 
 
 def _times(found: Contents) -> tuple[dict[str, float], dict[str, str]]:
@@ -306,8 +304,7 @@ def _times(found: Contents) -> tuple[dict[str, float], dict[str, str]]:
 
 def _worst(findings: Sequence[Finding]) -> dict[tuple[int | None, str | None], str]:
     """The worst severity of each layer that has findings."""
-    found: dict[tuple[int | None, str | None], str] = {}
-    order = ("error", "warning", "info")
-    for finding in sorted(findings, key=lambda one: order.index(one.severity)):
-        found.setdefault((finding.layer_id, finding.layer_name), finding.severity)
-    return found
+    order = ("info", "warning", "error")
+    # The worst of a layer comes last.
+    found = sorted(findings, key=lambda one: order.index(one.severity))
+    return {(one.layer_id, one.layer_name): one.severity for one in found}

@@ -1,9 +1,10 @@
 """A report as one page that needs no other file: a verdict, four figures, and the parts of the report, each with its
-heading.@only
+heading.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -22,7 +23,7 @@ from irexec.runtime.profile import Profile
 from irexec.tools.arrays.statistics import Histogram as ConstantHistogram
 from irexec.tools.inspect import precision as precision_report
 from irexec.tools.inspect.cost import CostReport
-from irexec.tools.inspect.memory import MemoryReport, PlannedMemory
+from irexec.tools.inspect.memory import MemoryReport
 from irexec.tools.inspect.precision import PrecisionReport
 from irexec.tools.report.contents import Contents, Index, executed_table, file_size, layers_table
 from irexec.tools.sections.models import findings_table, ports_table
@@ -55,30 +56,24 @@ def page_sections(found: Contents, graph: Content) -> list[ReportPart]:
     """All sections of a report, without those that would be empty."""
     index = Index.of(found.nodes)
     planned = None if found.measured is None else found.measured.memory
+    peak, executed = found.memory, found.is_execution_graph
     first = [
         ReportPart("summary", "Summary", summary(found)),
         ReportPart("findings", "Findings", findings(found.findings, index)),
     ]
-    last = ReportPart(
-        "notes",
-        "Not in this report",
-        element("ul", [element("li", note) for note in found.notes]) if found.notes else None,
-    )
+    notes = element("ul", [element("li", note) for note in found.notes]) if found.notes else None
+    last = ReportPart("notes", "Not in this report", notes)
     if not found.nodes:
         return [*first, last]
     all_sections = [
         ReportPart("graph", "Graph", graph),
         *first,
-        ReportPart("ports", "Inputs and outputs", None if found.is_execution_graph else ports(found)),
-        ReportPart(
-            "operations", "Operations", executed_operations(found) if found.is_execution_graph else operations(found)
-        ),
+        ReportPart("ports", "Inputs and outputs", None if executed else ports(found)),
+        ReportPart("operations", "Operations", executed_operations(found) if executed else operations(found)),
         ReportPart("time", "Time", None if found.measured is None else times(found.measured.profile)),
-        ReportPart(
-            "layers", "Layers", executed_table(found, index) if found.is_execution_graph else layers_table(found, index)
-        ),
+        ReportPart("layers", "Layers", executed_table(found, index) if executed else layers_table(found, index)),
         ReportPart("types", "Element types", None if found.precision is None else element_types(found.precision)),
-        ReportPart("memory", "Memory", None if found.memory is None else memory(found.memory, planned)),
+        ReportPart("memory", "Memory", None if peak is None else replace(peak, plan=planned, no_plan="").sections()),
         ReportPart("weights", "Weights", weights(found, index)),
         last,
     ]
@@ -180,9 +175,7 @@ def ports(found: Contents) -> Content:
 
 def operations(found: Contents) -> Table:
     """The number of layers of each operation, and their cost."""
-    counts: dict[str, int] = {}
-    for node in found.nodes:
-        counts[node.type] = counts.get(node.type, 0) + 1
+    counts = Counter(node.type for node in found.nodes)
     report = found.cost
     costs = {} if report is None else {row.type: row for row in report.types}
 
@@ -223,11 +216,6 @@ def times(profile: Profile) -> Content:
 def element_types(report: PrecisionReport) -> Content:
     """How weights are stored, and of which types the tensors between layers are."""
     return [precision_report.totals(report), report.by_type()]
-
-
-def memory(report: MemoryReport, planned: PlannedMemory | None) -> Content:
-    """The memory of the tensors between layers, over the layers in the order in which they run."""
-    return replace(report, plan=planned, no_plan="").sections()
 
 
 def weights(found: Contents, index: Index) -> Table | None:
@@ -287,12 +275,7 @@ def report_page(found: Contents, title: str, origin: str, graph: Markup = None) 
     parts = page_sections(found, graph)
     links = [element("a", part.title, href=f"#{part.id}") for part in parts]
     content = joined(
-        element(
-            "header",
-            element("h1", title),
-            element("p", origin, class_="note"),
-            overview(found),
-        ),
+        element("header", element("h1", title), element("p", origin, class_="note"), overview(found)),
         element("nav", links, aria_label="contents"),
         element("main", [part.html() for part in parts]),
     )

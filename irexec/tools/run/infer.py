@@ -37,7 +37,7 @@ from irexec.tools.run.input_sources import (
     sources_of_step,
 )
 from irexec.tools.run.result_files import check_outputs, check_saved_inputs, write_dump, write_results
-from irexec.tools.run.results import Prediction, predictions, read_labels
+from irexec.tools.run.results import predictions, read_labels
 from irexec.tools.run.shapes import SessionOptions, read_with_shapes, refused, reshape
 from irexec.tools.trapping import TrapOptions
 
@@ -159,9 +159,8 @@ def infer(
     # Every file that the run reads, with what it is: none of them may be overwritten.
     each = sources if options.steps is None else every_source(sources, options.steps)
     files = files_read(path, options.weights, each)
-    read = files | {
-        file: what for file, what in ((options.labels, "the labels"), (options.reference, "the reference")) if file
-    }
+    others = ((options.labels, "the labels"), (options.reference, "the reference"))
+    read = files | {file: what for file, what in others if file}
     _check_files(options, read)
     labels = read_labels(options.labels) if options.labels else None
     model = _model(path, sources, options)
@@ -169,7 +168,13 @@ def infer(
     _check_files(options, read)
     compiled = options.compiled(model, weights=options.compressed, tolerant=True)
     wanted = _wanted(compiled, options)
-    _require(compiled, wanted.required, options)
+    try:
+        compiled.require(wanted.required)
+    except NodeError as error:
+        if not options.shapes:
+            raise
+        # It is the shapes that do not fit.
+        raise refused(options.shapes, error) from None
     _warn(model, compiled, notifier)
     has_state = bool(compiled.program.variables) or any(node.type == "Assign" for node in model.walk())
     if options.save_state is not None and not has_state:
@@ -183,7 +188,17 @@ def infer(
     if trapped is not None and trapped.trap is not None:
         return InferReport({}, trap=trapped)
     takes_text = any(port.element is STRING for port in compiled.inputs)
-    report = replace(_report(wanted, arrays, labels, options), trap=trapped, takes_text=takes_text)
+    ranked = {name: arrays[value] for name, value in wanted.ranked.items()}
+    report = InferReport(
+        {name: arrays[value] for name, value in wanted.selected.items()},
+        tuple(predictions(ranked, options.topk, labels, options.class_axis, softmax=options.softmax))
+        if options.topk
+        else None,
+        _compared(wanted.reference, wanted.selected, arrays, options) if wanted.reference else None,
+        None if options.dump_folder is None else len(wanted.dumped),
+        trapped,
+        takes_text,
+    )
     if report.comparison is not None and not report.comparison.agrees and options.steps is None and trapped is None:
         change = _change_of_input(compiled, wanted, sources, options)
         report = replace(report, comparison=replace(report.comparison, change=change))
@@ -226,7 +241,7 @@ def _check_files(options: InferOptions, read: Mapping[str, str]) -> None:
             f"--save-inputs {options.save_inputs} is one file for {steps} steps: {STEP} in its name is the step"
         )
     for step in range(1, steps + 1):
-        output, inputs = (name and _named(name, step) for name in (options.output, options.save_inputs))
+        output, inputs = (name and name.replace(STEP, str(step)) for name in (options.output, options.save_inputs))
         check_outputs(output, options.dump_folder, read)
         if inputs is not None:
             check_saved_inputs(inputs, output, read)
@@ -235,11 +250,6 @@ def _check_files(options: InferOptions, read: Mapping[str, str]) -> None:
 
         # A state may be read from and written to the same file.
         check_state_file(options.save_state, read)
-
-
-def _named(path: str, step: int) -> str:
-    """The path of a file of a step."""
-    return path.replace(STEP, str(step))
 
 
 def _run_steps(
@@ -258,8 +268,18 @@ def _run_steps(
     arrays: dict[Value, np.ndarray] = {}
     for step in range(1, steps + 1):
         inputs = _inputs_of_step(compiled, sources, step, options, notifier)
-        trapped, arrays = _run(compiled, inputs, wanted, options, read, share)
-        if trapped is not None and trapped.trap is not None:
+        if options.trap is None:
+            found = compiled.values(inputs, wanted.values, timeout=options.timeout, progress=share)
+        else:
+            # Few runs have a trap, and what sets one takes long to load.
+            from irexec.tools.trapping.trap import run_with_trap
+
+            trapped, found = run_with_trap(
+                compiled, inputs, wanted.values, options.trap, read=read, timeout=options.timeout, progress=share
+            )
+        is_stopped = trapped is not None and trapped.trap is not None
+        arrays = {} if is_stopped else dict(zip(wanted.values, found, strict=True))
+        if is_stopped:
             if options.steps is not None:
                 notifier.note(f"the run stops in step {step} of {steps}")
             break
@@ -274,7 +294,7 @@ def _write(
     """Write the results of a step, if the options say so."""
     if options.output is not None:
         tensors = {name: arrays[value] for name, value in wanted.selected.items()}
-        write_results(_named(options.output, step), tensors, options.image, notifier.note)
+        write_results(options.output.replace(STEP, str(step)), tensors, options.image, notifier.note)
 
 
 def _inputs_of_step(
@@ -286,7 +306,7 @@ def _inputs_of_step(
         compiled.inputs,
         seed=options.seed + STEP_SEED * (step - 1),
         image=options.image,
-        notify=notifier.note if step == 1 else lambda text: None,
+        notify=notifier.note if step == 1 else silent,
         memory=MemoryLimit(options.max_memory),
         sizes=sizes_for(compiled.model),
     )
@@ -298,68 +318,22 @@ def _inputs_of_step(
             f"{expected(compiled.inputs)}; -i random generates values"
         )
     if options.save_inputs is not None:
-        write_results(_named(options.save_inputs, step), inputs, options.image, notifier.note)
+        write_results(options.save_inputs.replace(STEP, str(step)), inputs, options.image, notifier.note)
     return inputs
-
-
-def _run(
-    compiled: CompiledModel,
-    inputs: Mapping[str, np.ndarray],
-    wanted: _Wanted,
-    options: InferOptions,
-    read: Mapping[str, str],
-    progress: RunProgress | None,
-) -> tuple[TrapReport | None, dict[Value, np.ndarray]]:
-    """Run once, from the state of the run before; returns the report of the trap, and the requested arrays."""
-    if options.trap is None:
-        found = compiled.values(inputs, wanted.values, timeout=options.timeout, progress=progress)
-        return None, dict(zip(wanted.values, found, strict=True))
-    # Few runs have a trap, and what sets one takes long to load.
-    from irexec.tools.trapping.trap import run_with_trap
-
-    trapped, found = run_with_trap(
-        compiled, inputs, wanted.values, options.trap, read=read, timeout=options.timeout, progress=progress
-    )
-    return trapped, {} if trapped.trap is not None else dict(zip(wanted.values, found, strict=True))
-
-
-def _report(
-    wanted: _Wanted, arrays: Mapping[Value, np.ndarray], labels: Sequence[str] | None, options: InferOptions
-) -> InferReport:
-    """Report the arrays of a run."""
-    ranked = {name: arrays[value] for name, value in wanted.ranked.items()}
-    return InferReport(
-        {name: arrays[value] for name, value in wanted.selected.items()},
-        _predictions(ranked, labels, options),
-        _compared(wanted.reference, wanted.selected, arrays, options) if wanted.reference else None,
-        None if options.dump_folder is None else len(wanted.dumped),
-    )
-
-
-def _predictions(
-    ranked: Mapping[str, np.ndarray], labels: Sequence[str] | None, options: InferOptions
-) -> tuple[Prediction, ...] | None:
-    if not options.topk:
-        return None
-    return tuple(predictions(ranked, options.topk, labels, options.class_axis, softmax=options.softmax))
 
 
 def _model(path: str, sources: Sequence[InputSource], options: InferOptions) -> Model:
     given = GivenInputs(sources, image=options.image, steps=options.steps)
     model = read_with_shapes(path, options.weights, options.shapes or {}, given=given, mmap=options.mmap)
     if options.strict:
-        _refuse_errors(model)
+        from irexec.analysis.validate import validate
+
+        errors = [finding for finding in validate(model) if finding.severity == "error"]
+        if errors:
+            more = f" (and {len(errors) - 1} more errors, see irexec validate)" if len(errors) > 1 else ""
+            raise ModelError(f"{errors[0].at(str(model.path))}: {errors[0].code} {errors[0].message}{more}")
     reshape(model, options.shapes or {}, tolerant=True)
     return model
-
-
-def _refuse_errors(model: Model) -> None:
-    from irexec.analysis.validate import validate
-
-    errors = [finding for finding in validate(model) if finding.severity == "error"]
-    if errors:
-        more = f" (and {len(errors) - 1} more errors, see irexec validate)" if len(errors) > 1 else ""
-        raise ModelError(f"{errors[0].at(str(model.path))}: {errors[0].code} {errors[0].message}{more}")
 
 
 def _warn(model: Model, compiled: CompiledModel, notifier: Notifier) -> None:
@@ -376,16 +350,6 @@ def _warn(model: Model, compiled: CompiledModel, notifier: Notifier) -> None:
         notifier.warning(text)
     if len(texts) > _WARNINGS_SHOWN:
         notifier.warning(f"{len(texts) - _WARNINGS_SHOWN} more such warnings, see irexec validate")
-
-
-def _require(compiled: CompiledModel, values: Sequence[Value], options: InferOptions) -> None:
-    """Raise the error of a layer that cannot be run; with --shape it is the shapes that do not fit."""
-    try:
-        compiled.require(values)
-    except NodeError as error:
-        if not options.shapes:
-            raise
-        raise refused(options.shapes, error) from None
 
 
 def _wanted(compiled: CompiledModel, options: InferOptions) -> _Wanted:
@@ -438,10 +402,7 @@ def _compared(
     from irexec.tools.arrays.agreement import Tolerance, agreement_of
 
     tolerance = Tolerance(rtol=options.rtol, atol=options.atol)
-    agreements = tuple(
-        agreement_of(name, arrays[value], reference.arrays[name], tolerance) for name, value in reference.values.items()
-    )
-    compared = set(reference.values.values())
-    return Assertion(
-        agreements, reference.unknown, tuple(name for name, value in selected.items() if value not in compared)
-    )
+    values = reference.values
+    agreements = (agreement_of(name, arrays[one], reference.arrays[name], tolerance) for name, one in values.items())
+    others = tuple(name for name, value in selected.items() if value not in set(values.values()))
+    return Assertion(tuple(agreements), reference.unknown, others)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,7 +21,7 @@ from irexec.io.onnx_bytes import is_onnx_file, model_names
 from irexec.ir.dims import PartialShape, is_static, shape_text, smallest
 from irexec.ir.graph import Node
 from irexec.ir.shape_text import parse_shape
-from irexec.messages import counted
+from irexec.messages import counted, silent
 from irexec.reference.limits import SMALL
 from irexec.tools.arrays.files import STDIN, ArrayFile, open_arrays
 from irexec.tools.images import IMAGE_SUFFIXES, ImageOptions, Notify, read_image
@@ -82,12 +82,8 @@ def sources_of_step(sources: Sequence[InputSource], step: int, steps: int) -> li
     """
     if steps > 1 and any(source.source == STDIN for source in sources):
         raise InputError(f"standard input can be read only once, and there are {steps} steps")
-    return [
-        replace(
-            source, source=source.source.replace(STEP, str(step)) if source.path else source.source, step=(step, steps)
-        )
-        for source in sources
-    ]
+    paths = [one.source.replace(STEP, str(step)) if one.path else one.source for one in sources]
+    return [replace(one, source=path, step=(step, steps)) for one, path in zip(sources, paths, strict=True)]
 
 
 def every_source(sources: Sequence[InputSource], steps: int) -> list[InputSource]:
@@ -107,22 +103,15 @@ def parse_input_source(text: str) -> InputSource:
     before, begin, string = text.partition(TEXT)
     if begin and (not before or before.endswith("=")):
         return InputSource(before[:-1] or None, TEXT + string)
-    name, equals, source = text.rpartition("=")
-    if not source:
+    if not text or text.endswith("="):
         raise InputError(f"-i {text!r} names no file")
-    last = InputSource(name or None, source) if equals else InputSource(None, text)
-    return next((split for split in _splits(text) if _exists(split)), last)
-
-
-def _splits(text: str) -> Iterator[InputSource]:
-    """The name and the source for each ``=``, the last one first, and for none."""
-    for at in (at for at in reversed(range(len(text))) if text[at] == "="):
-        yield InputSource(text[:at] or None, text[at + 1 :])
-    yield InputSource(None, text)
-
-
-def _exists(source: InputSource) -> bool:
-    return source.source == STDIN or source.kind == "generated" or os.path.exists(source.source)
+    # The name and the source for each "=", the last one first, and for none.
+    splits = [InputSource(text[:at] or None, text[at + 1 :]) for at in reversed(range(len(text))) if text[at] == "="]
+    splits.append(InputSource(None, text))
+    for split in splits:
+        if split.source == STDIN or split.kind == "generated" or os.path.exists(split.source):
+            return split
+    return splits[0]
 
 
 def input_arrays(
@@ -254,18 +243,14 @@ class _Reader:
                 self.notify(
                     f"input {port} gets the shape {shape_text(shape)}: the model leaves sizes open; --shape sets them"
                 )
-            self._check_memory(port, shape)
+            size = math.prod(shape) * (port.element.carrier.itemsize if port.element else 1)
+            try:
+                if size >= SMALL:
+                    self.memory.check_memory(size, f"shape {shape_text(shape)}")
+            except OpError as error:
+                raise InputError(f"input {port.name!r}: {error}") from None
             arrays[port.name] = generated_array(source.source, port, shape, self.seed + self.ports.index(port))
         return arrays
-
-    def _check_memory(self, port: Port, shape: tuple[int, ...]) -> None:
-        size = math.prod(shape) * (port.element.carrier.itemsize if port.element else 1)
-        if size < SMALL:
-            return
-        try:
-            self.memory.check_memory(size, f"shape {shape_text(shape)}")
-        except OpError as error:
-            raise InputError(f"input {port.name!r}: {error}") from None
 
     def _text(self, source: InputSource, port: Port) -> np.ndarray:
         """The string, or the lines of a file, in the shape of the input where it has as many elements."""
@@ -331,19 +316,14 @@ def _of_step(array: np.ndarray, port: Port, source: InputSource) -> np.ndarray:
 
 
 def _assumed_shapes(ports: Iterable[Port]) -> list[tuple[int, ...]]:
-    """Shapes in which every size that is not known is 1, or the minimum of its range.
-
-    Raises:
-        InputError: the rank of an input is not known.
-    """
-    shapes = []
+    """Shapes in which every size that is not known is 1, or the minimum of its range; raises InputError for an unknown
+    rank."""
     for port in ports:
         if port.shape is None:
             raise InputError(
                 f'the rank of input {port.name!r} is not known: give it a shape with --shape "{port.name}[...]"'
             )
-        shapes.append(smallest(port.shape))
-    return shapes
+    return [smallest(port.shape) for port in ports if port.shape is not None]
 
 
 def random_array(port: Port, seed: int) -> np.ndarray:
@@ -411,15 +391,11 @@ class GivenInputs:
         """
         sources = self.sources if self.steps is None else sources_of_step(self.sources, 1, self.steps)
         files = [source for source in sources if source.path is not None]
-        found = {
-            name: {array.shape}
-            for name, array in input_arrays(files, ports, image=self.image, notify=lambda text: None).items()
-        }
+        arrays = input_arrays(files, ports, image=self.image, notify=silent)
+        found = {name: {array.shape} for name, array in arrays.items()}
         for key, array in (pair for run in self.arrays for pair in run.items()):
-            try:
+            with suppress(InputError):
                 found.setdefault(find_port(ports, key).name, set()).add(np.shape(array))
-            except InputError:
-                continue
         return {name: shapes.pop() for name, shapes in found.items() if len(shapes) == 1}
 
 

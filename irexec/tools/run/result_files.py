@@ -44,7 +44,12 @@ def check_outputs(output: str | None, dump_folder: str | None, read: Mapping[str
         UnsupportedError: Pillow is needed and not installed.
     """
     if output is not None:
-        _check_output(Path(output), read)
+        path = Path(output)
+        if path.suffix.lower() not in _SUFFIXES:
+            raise InputError(f"-o {path}: results are written to a .npz, or an image to a .png")
+        check_file("-o", path, read)
+        if path.suffix.lower() == ".png":
+            load_pillow()
     if dump_folder is not None:
         folder = Path(dump_folder)
         check_dump_folder(folder)
@@ -53,14 +58,6 @@ def check_outputs(output: str | None, dump_folder: str | None, read: Mapping[str
             # Path.resolve raises RuntimeError for links in a cycle, here and below.
             if Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
                 raise InputError(f"--dump-layers replaces the folder {dump_folder}, in which {file} is {what}")
-
-
-def _check_output(output: Path, read: Mapping[str, str]) -> None:
-    if output.suffix.lower() not in _SUFFIXES:
-        raise InputError(f"-o {output}: results are written to a .npz, or an image to a .png")
-    check_file("-o", output, read)
-    if output.suffix.lower() == ".png":
-        load_pillow()
 
 
 def check_saved_inputs(path: str, output: str | None, read: Mapping[str, str]) -> None:
@@ -145,22 +142,13 @@ def write_dump(folder: Path, tensors: Mapping[str, tuple[Value, np.ndarray]]) ->
 
 def _write_tensor(folder: Path, name: str, value: Value, array: np.ndarray) -> dict[str, Any]:
     """Write one tensor, and return its entry in the index."""
-    file = f"{value.node.id:05d}_{_file_name(value.node.name)}.{value.index}.npy"
+    layer_name = re.sub(r"[^A-Za-z0-9._-]+", "_", value.node.name)[:80]
+    file = f"{value.node.id:05d}_{layer_name}.{value.index}.npy"
     with open(folder / file, "xb") as opened:
         np.save(opened, storable(array), allow_pickle=False)
     layer = {"id": value.node.id, "layer": value.node.name, "type": value.node.type, "port": value.index}
-    return {
-        "file": file,
-        "name": name,
-        "tensor_names": list(value.names),
-        **layer,
-        "shape": list(array.shape),
-        "dtype": str(array.dtype),
-    }
-
-
-def _file_name(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80]
+    contents = {"shape": list(array.shape), "dtype": str(array.dtype)}
+    return {"file": file, "name": name, "tensor_names": list(value.names), **layer, **contents}
 
 
 def read_state(path: str, memory: MemoryLimit | None = None) -> dict[str, np.ndarray]:

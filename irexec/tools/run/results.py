@@ -40,18 +40,16 @@ def describe(name: str, array: np.ndarray) -> TensorLine:
     """A tensor in one line; NaN are counted and left out of the statistics."""
     first = tuple(array.ravel()[:4].tolist())
     kind = "string" if array.dtype == object else str(array.dtype)
-    if array.size == 0 or array.dtype.kind not in "fiub":
-        return TensorLine(name, kind, array.shape, None, None, None, 0, first)
+    values = array if array.dtype.kind in "fiub" else np.zeros(0)
     # Also the conversion of a signalling NaN is an invalid operation.
     with np.errstate(all="ignore"):
-        values = array.astype(np.float64)
-        nans = int(np.isnan(values).sum())
+        values = values.astype(np.float64)
         finite = values[~np.isnan(values)]
+        nans = values.size - finite.size
         if finite.size == 0:
             return TensorLine(name, kind, array.shape, None, None, None, nans, first)
-        return TensorLine(
-            name, kind, array.shape, float(finite.min()), float(finite.max()), float(finite.mean()), nans, first
-        )
+        numbers = float(finite.min()), float(finite.max()), float(finite.mean())
+        return TensorLine(name, kind, array.shape, *numbers, nans, first)
 
 
 @dataclass(frozen=True)
