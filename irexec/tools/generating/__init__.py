@@ -116,9 +116,8 @@ class Choice(Record):
     probability: float
 
     def __str__(self) -> str:
-        return (
-            f"{self.text!r} ({self.id}, {self.probability:.3g})" if self.text else f"{self.id} ({self.probability:.3g})"
-        )
+        probability = f"{self.probability:.3g}"
+        return f"{self.text!r} ({self.id}, {probability})" if self.text else f"{self.id} ({probability})"
 
 
 @dataclass(frozen=True)
@@ -201,13 +200,10 @@ class Generation(Report):
         if self.runtime is None:
             return count
         largest = max(token.beside.difference for token in self.tokens if token.beside is not None)
-        return f"{count}; {self._beside()}; logits differ by at most {largest:.3g}"
-
-    def _beside(self) -> str:
-        parting = next((token for token in self.tokens if token.parts), None)
-        if parting is None or parting.beside is None:
-            return f"{self.runtime} chooses the same tokens"
-        return f"{self.runtime} parts in step {parting.step}: {parting.beside.choice} in place of {parting.choice}"
+        parting, said = next((token for token in self.tokens if token.parts), None), "chooses the same tokens"
+        if parting is not None and parting.beside is not None:
+            said = f"parts in step {parting.step}: {parting.beside.choice} in place of {parting.choice}"
+        return f"{count}; {self.runtime} {said}; logits differ by at most {largest:.3g}"
 
 
 def trace_table(found: Generation) -> Table:
@@ -292,8 +288,11 @@ def generate(
     start = exported.encoded(prompt) if isinstance(prompt, str) else list(map(int, prompt))
     if not start:
         raise InputError("the prompt has no tokens")
-    if options.save_inputs is not None:
-        _check_saved(options.save_inputs, str(exported.path))
+    if (path := options.save_inputs) is not None:
+        if STEP not in path or not path.lower().endswith(".npz"):
+            where = f"to a .npz for each step, with {STEP} in its name"
+            raise InputError(f"--save-inputs {path}: inputs are written {where}")
+        check_file("--save-inputs", Path(path), {str(exported.path): "the model"})
     share = _OWN_PART if options.runtime else 1.0
     made = _Generating(exported, start, options)
     made.run(lambda: advance(share / options.max_new_tokens))
@@ -301,12 +300,6 @@ def generate(
     f32 = made.in_f32() if options.precision == "as-written" else None
     advance(1 - share)
     return made.found(folder, beside, f32)
-
-
-def _check_saved(path: str, model: str) -> None:
-    if STEP not in path or not path.lower().endswith(".npz"):
-        raise InputError(f"--save-inputs {path}: inputs are written to a .npz for each step, with {STEP} in its name")
-    check_file("--save-inputs", Path(path), {model: "the model"})
 
 
 @dataclass(frozen=True)
@@ -334,13 +327,7 @@ class _Step:
 
 
 class _Generating:
-    """A generation while it is made.
-
-    Args:
-        exported: the model.
-        start: the tokens of the prompt.
-        options: the options.
-    """
+    """A generation while it is made."""
 
     def __init__(self, exported: ExportedModel, start: Sequence[int], options: GenerateOptions) -> None:
         self._exported, self._start, self._options = exported, list(start), options

@@ -122,8 +122,7 @@ class ExportedModel:
     def _head_size(self, port: Port) -> int:
         """The size of a head in genai_config.json or config.json, which the shape of a cache leaves open."""
         for name, decoder in (("genai_config.json", ("model", "decoder")), ("config.json", ())):
-            path = self._folder / name
-            found = _configuration(path) if path.is_file() else {}
+            found = _configuration(self._folder / name)
             for key in decoder:
                 found = found.get(key, {})
             heads, width = found.get("num_attention_heads"), found.get("hidden_size")
@@ -173,8 +172,7 @@ class ExportedModel:
     def ends(self) -> frozenset[int]:
         """The tokens that end a text: of generation_config.json, or else of config.json; none without both."""
         for name in _CONFIGURATIONS:
-            path = self._folder / name
-            found = _configuration(path).get(_END) if path.is_file() else None
+            found = _configuration(self._folder / name).get(_END)
             if found is not None:
                 return frozenset(map(int, found if isinstance(found, list) else [found]))
         return frozenset()
@@ -244,7 +242,7 @@ class ExportedModel:
 
 def _configuration(path: Path) -> dict[str, Any]:
     try:
-        found = read_json(path)
+        found = read_json(path) if path.is_file() else {}
     except (OSError, ValueError) as error:
         raise ModelError(f"{path} cannot be read: {error}") from None
     return found if isinstance(found, dict) else {}

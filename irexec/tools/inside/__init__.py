@@ -203,9 +203,8 @@ class InsideCheck(Report):
         if found.first is not None:
             layer = found.first.suspect.layer
             fused = self.fused.get(layer.name, ()) if self.verdict == "transformation" else ()
-            where = f"{layer.name!r} ({layer.type})" + (
-                f", made of {listed(list(map(repr, fused)), 6)}" if fused else ""
-            )
+            sources = f", made of {listed(list(map(repr, fused)), 6)}" if fused else ""
+            where = f"{layer.name!r} ({layer.type}){sources}"
         said = {
             "transformation": "the transformed model gives other values than the source, both in irexec; first at",
             "kernel": "the transformed model is the source, and OpenVINO computes it otherwise; first at",

@@ -52,14 +52,7 @@ def published(graph: Graph, name: str = "") -> Builder:
 def _fill(
     builder: Builder, graph: Graph, inputs: Mapping[Node, Value], *, results: bool = True
 ) -> dict[Value, Operand]:
-    """Add the layers of a graph; returns the value for each of its values.
-
-    Args:
-        builder: takes the layers.
-        graph: the graph.
-        inputs: values in place of Parameters.
-        results: whether its Results are added.
-    """
+    """Add the layers of a graph, with values in place of ``inputs``; returns the value for each of its values."""
     found: dict[Value, Operand] = {}
     for node in topological(graph)[0]:
         arriving = [None if value is None else found[value] for value in node.inputs]

@@ -81,14 +81,8 @@ def script(model: ModelLike, path: str | Path, *, overwrite: bool = False) -> Sc
             opened[-1].write(text.encode("utf-8"))
     except OSError as error:
         raise ModelError(f"{target}: cannot be written: {error.strerror or error}") from None
-    return Script(
-        str(target),
-        str(data) if len(weights) else None,
-        text.count("\n"),
-        sum(1 for _ in model.walk()),
-        len(written.functions.blocks),
-        len(weights),
-    )
+    counts = text.count("\n"), sum(1 for _ in model.walk()), len(written.functions.blocks), len(weights)
+    return Script(str(target), str(data) if len(weights) else None, *counts)
 
 
 class _Written:
@@ -121,12 +115,8 @@ class _Written:
 
     def _made(self, source: str) -> Model:
         """The model that the script makes."""
-        scope: dict[str, Any] = {
-            "opset": functions_of_operations,
-            "Model": Model,
-            "weights": self._weights,
-            "set_metadata": io.set_metadata,
-        }
+        scope: dict[str, Any] = {"opset": functions_of_operations, "Model": Model, "weights": self._weights}
+        scope["set_metadata"] = io.set_metadata
         exec(compile(_HELPERS, "<helpers>", "exec"), scope)
         try:
             exec(compile(source, "<script>", "exec"), scope)
@@ -182,8 +172,7 @@ def _repairs(path: str, original: Graph, made: Graph) -> Iterator[str]:
     declared shapes, metadata."""
     order = creation_order(original)
     assert [node.type for node in order] == [node.type for node in made.nodes]
-    if next(metadata_changes(original, made), None) is not None:
-        yield _metadata(path.rpartition(".")[0] or "made", original)
+    yield from _metadata(path.rpartition(".")[0] or "made", original, made)
     for i, (node, fresh) in enumerate(zip(order, made.nodes, strict=True)):
         yield from _node_repairs(f"{path}[{i}]", node, fresh)
 
@@ -216,24 +205,23 @@ def _node_repairs(path: str, node: Node, fresh: Node) -> Iterator[str]:
             yield f"    {path}.attributes[{quoted(name)}] = {quoted(node.attributes[name])}"
     for i, (value, other) in enumerate(zip(node.outputs, fresh.outputs, strict=True)):
         if fact_text(value) != fact_text(other):
-            yield f"    {path}.outputs[{i}].fact = {_declared(fact_text(value))}"
+            text = fact_text(value)
+            declared = "None" if text is None else f"opset.declared({quoted(text)})"
+            yield f"    {path}.outputs[{i}].fact = {declared}"
         if set(value.names) != set(other.names):
             yield f"    {path}.outputs[{i}].names = [{', '.join(map(quoted, value.names))}]"
-        if next(metadata_changes(value, other), None) is not None:
-            yield _metadata(f"{path}.outputs[{i}]", value)
+        yield from _metadata(f"{path}.outputs[{i}]", value, other)
     for i, (port, one) in enumerate(zip(node.ports, fresh.ports, strict=True)):
-        if next(metadata_changes(port, one), None) is not None:
-            yield _metadata(f"{path}.ports[{i}]", port)
-    if next(metadata_changes(node, fresh), None) is not None:
-        yield _metadata(path, node)
+        yield from _metadata(f"{path}.ports[{i}]", port, one)
+    yield from _metadata(path, node, fresh)
     for name, body in node.bodies.items():
         yield from _repairs(f"{path}.bodies[{quoted(name)}].graph.nodes", body.graph, fresh.bodies[name].graph)
 
 
-def _metadata(path: str, of: Graph | Node | Value | Input) -> str:
-    arguments = [f"{name}={value!r}" for name, value in io.metadata(of).items()]
-    return f"    set_metadata({', '.join([path, *arguments])})"
+_Part = Graph | Node | Value | Input
 
 
-def _declared(text: str | None) -> str:
-    return "None" if text is None else f"opset.declared({quoted(text)})"
+def _metadata(path: str, original: _Part, made: _Part) -> Iterator[str]:
+    if next(metadata_changes(original, made), None) is not None:
+        arguments = [f"{name}={value!r}" for name, value in io.metadata(original).items()]
+        yield f"    set_metadata({', '.join([path, *arguments])})"

@@ -6,6 +6,7 @@ import heapq
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeAlias
 
 from irexec.ir.graph import Node, Value
@@ -232,7 +233,10 @@ class _Search:
         for bound, length, starts in heapq.nlargest(_CANDIDATES, self._repeated()):
             if bound <= (_LEAST_SAVING if best is None else best.saving):
                 break
-            for same in self._alike(starts, length):
+            # Starts are alike if the statements of the run are connected alike.
+            for same in grouped((self._connections(start, length), start) for start in starts).values():
+                if len(same) == 1:
+                    continue
                 block = self._block(same, length)
                 if block.saving > (_LEAST_SAVING if best is None else best.saving):
                     best = block
@@ -257,11 +261,6 @@ class _Search:
                 (_LINES * (len(starts) - 1) * length, length, starts) for starts in found.values() if len(starts) > 1
             )
 
-    def _alike(self, starts: Sequence[int], length: int) -> Iterator[list[int]]:
-        """The starts grouped by how the statements of the run are connected."""
-        groups = grouped((self._connections(start, length), start) for start in starts)
-        return (group for group in groups.values() if len(group) > 1)
-
     def _connections(self, start: int, length: int) -> Hashable:
         outside: dict[Value, int] = {}
         found = []
@@ -278,7 +277,8 @@ class _Search:
             yield from (leaf.value for leaf in found if isinstance(leaf, Ref))
 
     def _block(self, starts: Sequence[int], length: int) -> Block:
-        sites = list(zip(*(self._flat(start, length) for start in starts), strict=True))
+        leaves = (chain.from_iterable(self._leaves[start : start + length]) for start in starts)
+        sites = list(zip(*([leaf for leaf in run if not isinstance(leaf, Ref)] for run in leaves), strict=True))
         parameters = _Parameters()
         made = {id(site[0]): parameters.text(site) for site in sites}
         texts = {leaf: text for leaf, text in made.items() if text is not None}
@@ -291,9 +291,6 @@ class _Search:
             outputs = tuple(self.statements[start + offset].node.outputs[index] for offset, index in used)
             rows.append(Row(start, tuple(inputs), outputs, tuple(column[i] for column in columns)))
         return Block(self.statements[starts[0] : starts[0] + length], rows, list(parameters.columns), texts)
-
-    def _flat(self, start: int, length: int) -> list[Leaf]:
-        return [leaf for found in self._leaves[start : start + length] for leaf in found if not isinstance(leaf, Ref)]
 
     def _outputs(self, start: int, length: int) -> Iterator[tuple[int, int]]:
         """The outputs, as offset and index, that are read outside of an occurrence."""
@@ -344,15 +341,15 @@ class _Parameters:
         if len(set(texts)) == 1:
             return quoted(texts[0])
         rows = [_NUMBER.split(text) for text in texts]
+        numbers = [number for row in rows for number in row[1::2]]
         alike = len({(len(row), *row[::2]) for row in rows}) == 1
-        if not alike or any(
-            len(number) > _DIGITS or str(int(number)) != number for row in rows for number in row[1::2]
-        ):
+        if not alike or any(len(number) > _DIGITS or str(int(number)) != number for number in numbers):
             return self._source(tuple(map(quoted, texts)))
         made = []
         for i, column in enumerate(zip(*rows, strict=True)):
             is_number = i % 2 == 1 and len(set(column)) > 1
-            made.append(f"{{{self._number([*map(int, column)])}}}" if is_number else _doubled(column[0]))
+            doubled = column[0].replace("{", "{{").replace("}", "}}")
+            made.append(f"{{{self._number([*map(int, column)])}}}" if is_number else doubled)
         return f"f{quoted(''.join(made))}"
 
     def _number(self, column: Sequence[int]) -> str:
@@ -376,7 +373,3 @@ class _Parameters:
 _NUMBER = re.compile(r"([0-9]+)")
 _DIGITS = 15
 """The maximum number of digits of a number in a name that is counted with."""
-
-
-def _doubled(text: str) -> str:
-    return text.replace("{", "{{").replace("}", "}}")

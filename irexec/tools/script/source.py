@@ -6,9 +6,10 @@ import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from irexec.ir.graph import Body, Graph, Node, Value
-from irexec.ir.order import Names
+from irexec.ir.order import Names, grouped
 from irexec.tools.script.expressions import Block, Row, Statement, find_blocks, quoted, written
 from irexec.tools.script.statements import Statements, Weights, ends
 
@@ -49,16 +50,10 @@ class Functions:
         """Write a body as a function; a call of the function."""
         name = self.names.free(_word(kind, "body"))
         writer = _Writer(self, body.graph)
-        lines = [
-            f"def {name}():",
-            f"    # Of {quoted(node.name)}.",
-            *writer.lines(),
-            *writer.named_results(),
-        ]
-        more = writer.port_maps(node, body)
-        self.bodies.append(
-            "\n".join([*lines, *in_lines(4, f"return {writer.ending('opset.body', body.graph.name, more)}")])
-        )
+        head = [f"def {name}():", f"    # Of {quoted(node.name)}."]
+        lines = [*head, *writer.lines(), *writer.named_results()]
+        ending = writer.ending("opset.body", body.graph.name, writer.port_maps(node, body))
+        self.bodies.append("\n".join([*lines, *in_lines(4, f"return {ending}")]))
         return f"{name}()"
 
 
@@ -98,11 +93,14 @@ class _Writer:
                 names[id(block)] = self._functions.names.free("block")
                 self._functions.blocks.append("\n".join(_function(block, names[id(block)])))
             rows = list(self._run(block, first))
-            if len(rows) > 1 and (sources := _loop_inputs(rows, self._refs)) is not None:
+            if len(rows) > 1 and (sources := _loop_inputs(rows)) is not None:
                 yield from self._loop(block, names[id(block)], rows, sources)
             else:
                 rows = rows[:1]
-                yield from self._call(names[id(block)], rows[0])
+                arguments = [*(self._refs[value] for value in rows[0].inputs), *rows[0].arguments]
+                targets = [self._variable(value) for value in rows[0].outputs]
+                call = f"{names[id(block)]}({', '.join(arguments)})"
+                yield from _assigned(4, targets, call, is_tuple=len(targets) > 1)
             position += block.length * len(rows)
 
     def _run(self, block: Block, first: int) -> Iterator[Row]:
@@ -130,11 +128,6 @@ class _Writer:
         base = node.name if is_word else _word(node.type)
         self._refs[value] = name = self._functions.names.free(base)
         return name
-
-    def _call(self, name: str, row: Row) -> Iterator[str]:
-        arguments = [*(self._refs[value] for value in row.inputs), *row.arguments]
-        targets = [self._variable(value) for value in row.outputs]
-        yield from _assigned(4, targets, f"{name}({', '.join(arguments)})", is_tuple=len(targets) > 1)
 
     def _loop(self, block: Block, name: str, rows: Sequence[Row], sources: Sequence[int | None]) -> Iterator[str]:
         """The lines of calls that follow each other, as a loop over their arguments."""
@@ -203,15 +196,12 @@ def _word(text: str, default: str = "layer") -> str:
 
 def _readers(statements: Sequence[Statement], kept: Iterable[Value]) -> dict[Value, list[int]]:
     """The indices of the statements that read each tensor; for the tensors that are read after them one more."""
-    found = {value: [len(statements)] for value in kept}
-    for i, statement in enumerate(statements):
-        for value in statement.node.inputs:
-            if value is not None:
-                found.setdefault(value, []).append(i)
-    return found
+    inputs = ((value, i) for i, statement in enumerate(statements) for value in statement.node.inputs)
+    reads = ((value, i) for value, i in inputs if value is not None)
+    return grouped(chain(((value, len(statements)) for value in kept), reads))
 
 
-def _loop_inputs(rows: list[Row], refs: Mapping[Value, str]) -> list[int | None] | None:
+def _loop_inputs(rows: list[Row]) -> list[int | None] | None:
     """Sources of the inputs of occurrences that follow each other: an output of the one before, or None for a tensor
     that all of them read. Shortens ``rows`` to those for which this holds; None if there are not at least two."""
     sources: list[int | None] = []

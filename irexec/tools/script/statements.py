@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import IO, Any, get_args
 
@@ -18,7 +19,6 @@ from irexec.dtypes.elements import Element, pack
 from irexec.errors import IrexecError, ModelError, UnsupportedError
 from irexec.ir.constants import constant_value, release
 from irexec.ir.dims import ANY, is_static
-from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.ir.order import Names, topological
 from irexec.ir.shape_text import write_shape
@@ -172,7 +172,7 @@ class Statements:
 
     def _layer(self, node: Node, inputs: list[Expression]) -> Call:
         """A call that makes a layer as it is."""
-        facts = [None if value.fact is None else _fact_text(value.fact) for value in node.outputs]
+        facts = map(fact_text, node.outputs)
         outputs = ", ".join("None" if text is None else quoted(text) for text in facts)
         bodies = {name: self._body(node, name, body) for name, body in node.bodies.items()}
         keywords: list[tuple[str, Expression]] = [("name", Text(node.name)), ("names", _names(node))]
@@ -205,12 +205,7 @@ def ends(graph: Graph) -> list[Node]:
 
 def readers_of(graph: Graph) -> dict[Node, int]:
     """The number of inputs that read each node."""
-    found: dict[Node, int] = {}
-    for node in graph.nodes:
-        for value in node.inputs:
-            if value is not None:
-                found[value.node] = found.get(value.node, 0) + 1
-    return found
+    return Counter(value.node for node in graph.nodes for value in node.inputs if value is not None)
 
 
 def _definition(node: Node) -> OpDef | None:
@@ -253,10 +248,12 @@ def _operation(definition: OpDef, node: Node, inputs: list[Expression]) -> Call:
 
 def _parameter(node: Node) -> Call | None:
     """The call that makes a Parameter; None for one that is out of the ordinary."""
-    definition = None if node.version != "opset1" else _typed(node)
-    if definition is None or len(node.outputs) != 1 or set(node.attributes) != {"shape", "element_type"}:
+    if node.version != "opset1" or len(node.outputs) != 1 or set(node.attributes) != {"shape", "element_type"}:
         return None
-    element, shape = definition["element_type"], definition["shape"]
+    parsed = resolve(node.type, node.version).parse(node.attributes)
+    if parsed.problems:
+        return None
+    element, shape = parsed.values["element_type"], parsed.values["shape"]
     if not isinstance(element, Element):
         return None
     size = repr(list(shape)) if is_static(shape) else quoted(write_shape(shape))
@@ -267,11 +264,6 @@ def _parameter(node: Node) -> Call | None:
     return Call("opset.parameter", (Source(size), Text(element.name), Text(node.name)), tuple(keywords))
 
 
-def _typed(node: Node) -> Mapping[str, Any] | None:
-    parsed = resolve(node.type, node.version).parse(node.attributes)
-    return None if parsed.problems else parsed.values
-
-
 def _literal(attribute: Attribute, value: Any) -> Expression:
     """The argument for an attribute."""
     if any(isinstance(mark, PartialShapeText) for mark in get_args(attribute.annotation)):
@@ -280,32 +272,21 @@ def _literal(attribute: Attribute, value: Any) -> Expression:
         return Text(value.name)
     if isinstance(value, str):
         return Text(value)
-    if isinstance(value, float):
-        return Source(_number(value))
     if isinstance(value, tuple):
-        inner = ", ".join(_source(item) for item in value)
+        inner = ", ".join(map(_source, value))
         return Source(f"({inner},)" if len(value) == 1 else f"({inner})")
-    return Source(repr(value))
+    return Source(_source(value))
 
 
 def _source(value: Any) -> str:
-    if isinstance(value, float):
-        return _number(value)
+    # NaN and infinities are not literals.
+    if isinstance(value, float) and value - value != 0:
+        return f'float("{value}")'
     return quoted(value) if isinstance(value, str) else repr(value)
-
-
-def _number(value: float) -> str:
-    """A float as source; NaN and infinities are not literals."""
-    return repr(value) if value - value == 0 else f'float("{value}")'
 
 
 def _names(node: Node) -> TensorNames:
     return TensorNames(tuple(node.outputs[0].names) if node.outputs else ())
-
-
-def _fact_text(fact: Fact) -> str:
-    sizes = None if fact.shape is None else tuple(size if isinstance(size, int) else ANY for size in fact.shape)
-    return f"{fact.element or '?'}[{write_shape(sizes)}]"
 
 
 def creation_order(graph: Graph) -> list[Node]:
@@ -332,4 +313,8 @@ def creation_order(graph: Graph) -> list[Node]:
 
 def fact_text(value: Value) -> str | None:
     """The declared fact of an output as text; a file has no bounds of sizes on ports."""
-    return None if value.fact is None else _fact_text(value.fact)
+    if value.fact is None:
+        return None
+    shape = value.fact.shape
+    sizes = None if shape is None else tuple(size if isinstance(size, int) else ANY for size in shape)
+    return f"{value.fact.element or '?'}[{write_shape(sizes)}]"

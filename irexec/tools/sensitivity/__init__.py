@@ -6,7 +6,8 @@ import copy
 import json
 import math
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -125,11 +126,6 @@ def _in_decibels(error: float) -> str:
     return "exact" if found == math.inf else "not finite" if found == -math.inf else f"{found:.1f} dB"
 
 
-@sections_of.register
-def _(found: Sensitivity) -> Iterable[Content]:
-    return [sensitivity_sections(found)]
-
-
 def sensitivity_sections(found: Sensitivity, shows_all: bool = False) -> Iterator[Content]:
     """The layers with the largest errors, and the proposal."""
     layers = found.layers if shows_all else found.layers[:_SHOWN]
@@ -163,6 +159,9 @@ def sensitivity_sections(found: Sensitivity, shows_all: bool = False) -> Iterato
         yield f"weights that int8 could store too: {', '.join(found.further)}"
 
 
+sections_of.register(Sensitivity, sensitivity_sections)
+
+
 COMPUTED = {"f16": F16, "bf16": BF16}
 """Types in which a layer is computed: its inputs and outputs are rounded, its sums are not."""
 STORED = ("int8", "int4")
@@ -187,13 +186,10 @@ def candidates(model: Model, facts: Mapping[Value, Fact], type: str) -> list[Nod
     found = []
     for node in model.nodes:
         elements = {fact.element for value in node.outputs if (fact := facts.get(value)) is not None}
-        if F32 in elements and node.type not in _MOVING and not node.bodies and _is_computed(node):
+        is_computed = any(value is not None and value.node.type != "Constant" for value in node.inputs)
+        if F32 in elements and node.type not in _MOVING and not node.bodies and is_computed:
             found.append(node)
     return found
-
-
-def _is_computed(node: Node) -> bool:
-    return any(value is not None and value.node.type != "Constant" for value in node.inputs)
 
 
 def lowered(model: Model, layers: Collection[Node], type: str, group: int) -> Model:
@@ -401,20 +397,15 @@ class _Measuring:
 
     def _proposal(self, order: Sequence[Node], whole: float) -> MixedPrecision | None:
         """The fewest layers in f32 of those with the largest errors, by a binary search; None if all would be."""
-        low, high = 0, len(order)
         measured = {0: whole}
-        while low < high:
-            middle = (low + high) // 2
-            if middle not in measured:
-                measured[middle] = self._error(order[middle:])
-            if decibels(measured[middle]) >= self._target:
-                high = middle
-            else:
-                low = middle + 1
-        if low == len(order):
-            return None
-        error = measured[low]
-        return self._proposed([node.name for node in order[:low]], error)
+
+        def reaches_target(kept: int) -> bool:
+            if kept not in measured:
+                measured[kept] = self._error(order[kept:])
+            return decibels(measured[kept]) >= self._target
+
+        kept = bisect_left(range(len(order)), True, key=reaches_target)
+        return None if kept == len(order) else self._proposed([node.name for node in order[:kept]], measured[kept])
 
     def _further(self, whole: float) -> tuple[str, ...]:
         """The most layers, the least sensitive first, whose weights in int8 leave the results right enough."""

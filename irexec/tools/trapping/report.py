@@ -149,9 +149,8 @@ class TrapReport(Report):
             yield f"the range is {found.limits[0]:.6g} to {found.limits[1]:.6g}, margin included"
         fine = f"{counted(found.fine, 'layer')} before it had nothing to report"
         yield fine if found.fine else "no layer has run before it"
-        yield _tensors_table(
-            [*((f"input {i}", tensor) for i, tensor in enumerate(found.inputs)), ("output", found.output)]
-        )
+        inputs = [(f"input {i}", tensor) for i, tensor in enumerate(found.inputs)]
+        yield _tensors_table([*inputs, ("output", found.output)])
 
     def notes(self) -> Iterator[str]:
         """Sentences about infinities and ranges that are not reported."""
@@ -163,9 +162,6 @@ class TrapReport(Report):
 
 
 def _tensors_table(tensors: list[tuple[str, TrappedTensor]]) -> Table:
-    def infinities(s: Statistics) -> int | None:
-        return s.infinities + s.negative_infinities or None
-
     columns = [
         Column("", lambda row: row[0]),
         Column("tensor", lambda row: row[1].name),
@@ -175,19 +171,19 @@ def _tensors_table(tensors: list[tuple[str, TrappedTensor]]) -> Table:
         Column("max", lambda row: row[1].statistics.max, "number"),
         Column("mean", lambda row: row[1].statistics.mean, "number"),
         Column("NaN", lambda row: row[1].statistics.nans or None, "number"),
-        Column("inf", lambda row: infinities(row[1].statistics), "number"),
+        Column(
+            "inf", lambda row: row[1].statistics.infinities + row[1].statistics.negative_infinities or None, "number"
+        ),
     ]
     return Table(columns, tensors, what="tensors")
 
 
 def _sentence(found: Trap) -> str:
     line = "" if found.line is None else f", line {found.line}"
-    where = f"layer {found.id} {found.name!r} ({found.type}, {found.version}{line})"
     if found.origin == "input":
         return f"input {found.source!r} of the model has {_KINDS[found.kind]}"
-    if found.origin == "constant":
-        return f"{where} gives {_KINDS[found.kind]} that come from constant {found.source!r}"
-    return f"{where} gives {_KINDS[found.kind]}"
+    origin = f" that come from constant {found.source!r}" if found.origin == "constant" else ""
+    return f"layer {found.id} {found.name!r} ({found.type}, {found.version}{line}) gives {_KINDS[found.kind]}{origin}"
 
 
 _FORMAT = "irexec ranges"
@@ -226,24 +222,13 @@ def read_ranges(path: str) -> Ranges:
     except ValueError:
         raise ModelError(f"{path}: not a file of ranges, as --record-range writes them: not JSON") from None
     try:
-        if document["format"] != _FORMAT:
-            raise KeyError("format")
-        tensors = {str(name): _range(pair) for name, pair in _mapping(document["tensors"]).items()}
-        return Ranges(str(document["model"]), _runs(document["runs"]), tensors)
-    except (KeyError, TypeError, ValueError, OverflowError):
+        runs = document["runs"]
+        if document["format"] != _FORMAT or type(runs) is not int or runs < 0:
+            raise ValueError("not such a document")
+        tensors = {str(name): _range(pair) for name, pair in document["tensors"].items()}
+        return Ranges(str(document["model"]), runs, tensors)
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         raise ModelError(f"{path}: not a file of ranges, as --record-range writes them") from None
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    if not isinstance(value, dict):
-        raise TypeError("not a mapping")
-    return value
-
-
-def _runs(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError("not a number of runs")
-    return value
 
 
 def _range(pair: object) -> tuple[float, float]:

@@ -156,8 +156,7 @@ class TrapWatcher:
                 self._infinite.append(self._names[value])
             if "range" in self._kinds:
                 self._check_range(node, value, array, (), (float(array.min()), float(array.max())))
-            if self._record is not None:
-                self._add_range(value, array, None)
+            self._add_range(value, array, None)
 
     def step(self, step: Step, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Look at the results of a layer.
@@ -188,13 +187,15 @@ class TrapWatcher:
             # A value that leaves a body entered it or was made in it, and would have been seen there.
             elif not node.bodies and array.dtype.kind == "f" and not (finite and kind != "f16"):
                 self._check(kind, node, value, array, inputs)
-        if self._record is not None:
-            self._add_range(value, array, (low, high) if finite else None)
+        self._add_range(value, array, (low, high) if finite else None)
 
     def _add_range(self, value: Value, array: np.ndarray, known: tuple[float, float] | None) -> None:
-        found = known if known is not None else _finite_range(array)
-        if self._record is not None and found is not None:
-            self._record.add(self._names[value], *found)
+        if self._record is None:
+            return
+        if known is None and (finite := array[np.isfinite(array)]).size:
+            known = float(finite.min()), float(finite.max())
+        if known is not None:
+            self._record.add(self._names[value], *known)
 
     def _check(self, kind: Kind, node: Node, value: Value, array: np.ndarray, inputs: Sequence[Any]) -> None:
         wrong = _wrong(kind, array)
@@ -285,11 +286,6 @@ def _has(kind: Kind, node: Node, array: Any) -> bool:
     return isinstance(array, np.ndarray) and array.dtype.kind == "f" and bool(_wrong(kind, array).any())
 
 
-def _finite_range(array: np.ndarray) -> tuple[float, float] | None:
-    finite = array[np.isfinite(array)]
-    return (float(finite.min()), float(finite.max())) if finite.size else None
-
-
 def _names(graph: Graph, path: str = "") -> dict[Value, str]:
     """Names for all values of a graph and its bodies, no two of them the same."""
     named = unique_names(value for node in graph.nodes for value in node.outputs)
@@ -301,11 +297,7 @@ def _names(graph: Graph, path: str = "") -> dict[Value, str]:
 
 
 def _matching(graph: Graph, patterns: Collection[str]) -> set[Node]:
-    """The layers that the patterns name.
-
-    Raises:
-        InputError: a pattern names none.
-    """
+    """The layers that the patterns name; raises InputError if a pattern names none."""
     nodes = [
         (node, {node.name, str(node.id), *(name for value in node.outputs for name in value.names)})
         for node in graph.walk()
