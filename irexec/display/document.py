@@ -295,9 +295,8 @@ def records(values: Iterable[Any], *, caption: str | None = None) -> Table | Non
     rows = list(values)
     if not rows:
         return None
-    columns = [
-        Column(_words(f.name), _of(f.name), "number" if _is_number(rows, f.name) else "name") for f in _fields(rows[0])
-    ]
+    names = [field.name for field in _fields(rows[0])]
+    columns = [Column(_words(name), _of(name), "number" if _is_number(rows, name) else "name") for name in names]
     return Table(columns, rows, caption=caption)
 
 
@@ -327,8 +326,7 @@ def cell(value: Any) -> Content:
         case Mapping():
             return listed([f"{name}: {_text(inner)}" for name, inner in value.items()], _MEMBERS)
         case list() | tuple() | set() | frozenset():
-            numbers = bool(value) and all(isinstance(member, int) for member in value)
-            if numbers:
+            if value and all(isinstance(member, int) for member in value):
                 return f"[{','.join(map(str, value))}]"
             return listed([_text(member) for member in value], _MEMBERS)
     return _text(value)

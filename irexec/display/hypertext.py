@@ -55,8 +55,7 @@ class Html(str):
         """The markup: template engines ask for it so, and do not escape it then."""
         return str(self)
 
-    def _repr_html_(self) -> str:
-        return str(self)
+    _repr_html_ = __html__
 
 
 Markup = object
@@ -177,9 +176,8 @@ def area(values: Sequence[float], text: str) -> Html:
     highest = max(drawn, default=0.0) or 1.0
     across = width / max(1, len(drawn))
     path = "".join(f"V{_short(height - value / highest * height)}h{_short(across, 2)}" for value in drawn)
-    return _svg(
-        [element("title", text), element("path", d=f"M0 {height}{path}V{height}z")], width, height, text, "area"
-    )
+    curve = element("path", d=f"M0 {height}{path}V{height}z")
+    return _svg([element("title", text), curve], width, height, text, "area")
 
 
 _GOOD, _BAD, _LABEL = "#2e7d32", "#b71c1c", "#555"
@@ -240,7 +238,8 @@ def html(content: Content, limit: int | None = None) -> Html:
         case Table():
             return _table(content, limit)
         case Definitions():
-            return element("dl", [_definition(term, value) for term, value in content.shown()])
+            pairs = [(element("dt", term), element("dd", _inline(value))) for term, value in content.shown()]
+            return element("dl", [element("div", *pair) for pair in pairs])
         case Section(title, inside):
             return element("details", element("summary", title), html(inside, limit))
         case Curve(values, _, text):
@@ -256,10 +255,6 @@ def html(content: Content, limit: int | None = None) -> Html:
     return element("p", content)
 
 
-def _definition(term: str, value: Content) -> Html:
-    return element("div", element("dt", term), element("dd", _inline(value)))
-
-
 def _table(table: Table, limit: int | None) -> Html:
     limit = limit if table.limit is None else table.limit
     columns = table.all_columns()
@@ -269,9 +264,10 @@ def _table(table: Table, limit: int | None) -> Html:
         used = [i for i in range(len(columns)) if any(not is_empty(row[i]) for row in cells)]
         columns, cells = [columns[i] for i in used], [[row[i] for i in used] for row in cells]
     is_stacked = table.style is not None and "stacked" in table.style.split()
+    ids = [""] * len(cells) if table.ids is None else [f' id="{escaped(id)}"' for id in table.ids[: len(cells)]]
     written = [
-        Html(f"<tr{_id(table, k)}>{''.join(_cell(*pair, is_stacked) for pair in zip(row, columns, strict=True))}</tr>")
-        for k, row in enumerate(cells)
+        Html(f"<tr{id}>{''.join(_cell(*pair, is_stacked) for pair in zip(row, columns, strict=True))}</tr>")
+        for id, row in zip(ids, cells, strict=True)
     ]
     if len(table.rows) > len(written):
         more = f"and {len(table.rows) - len(written):,} more"
@@ -283,10 +279,6 @@ def _table(table: Table, limit: int | None) -> Html:
         region = {"role": "region", "aria_label": table.label, "tabindex": "0"}
     inside = element("table", caption, head, element("tbody", written), class_=table.style)
     return element("div", inside, class_="scroll", **region)
-
-
-def _id(table: Table, row: int) -> str:
-    return "" if table.ids is None else f' id="{escaped(table.ids[row])}"'
 
 
 def _header(column: Column) -> Html:

@@ -57,7 +57,7 @@ class Band:
 def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[Band]:
     """The bands of a table at most ``width`` wide; None is unlimited."""
     natural = [
-        max(cell_len(line) for text in (column.title, *(row[i] for row in rows)) for line in _lines(text))
+        max(cell_len(line) for text in (column.title, *(row[i] for row in rows)) for line in text.split("\n"))
         for i, column in enumerate(columns)
     ]
     if width is None:
@@ -124,13 +124,9 @@ def _fitted(column: Column, text: str, width: int, ellipsis: str) -> list[str]:
     """The lines of one cell, none wider than ``width`` unless it is a value."""
     if column.kind in ("name", "path"):
         cut_to = shortened if column.kind == "name" else shortened_inside
-        return [cut_to(line, width, ellipsis) for line in _lines(text)]
+        return [cut_to(line, width, ellipsis) for line in text.split("\n")]
     if column.kind == "sentence":
-        return [part for line in _lines(text) for part in _wrapped(line, width)] or [""]
-    return _lines(text)
-
-
-def _lines(text: str) -> list[str]:
+        return [part for line in text.split("\n") for part in _wrapped(line, width)] or [""]
     return text.split("\n")
 
 
@@ -213,9 +209,9 @@ def bar(part: float, width: int, *, ascii: bool = False, shade: bool = False) ->
 def curve(values: Sequence[float], width: int, *, ascii: bool = False) -> str:
     """Values over time as one line of at most ``width`` characters; each shows the largest of its values."""
     highest, levels = max(values, default=0), _LEVELS if ascii else _HEIGHTS
-    if highest <= 0:
-        return " " * min(width, len(values))
     columns = min(width, len(values))
+    if highest <= 0:
+        return " " * columns
     starts = [i * len(values) // columns for i in range(columns + 1)]
     largest = [max(values[first:last]) for first, last in pairwise(starts)]
     # A value above 0 can be seen.

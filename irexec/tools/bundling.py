@@ -138,9 +138,8 @@ class VerdictCheck(Check):
         except IrexecError:
             return None
         types = tuple(sorted({one.layer.type for one in found.at[:1]}))
-        return (
-            Failure(found.verdict, found.sentence) if (found.verdict, types) == (self._verdict, self._types) else None
-        )
+        is_same = (found.verdict, types) == (self._verdict, self._types)
+        return Failure(found.verdict, found.sentence) if is_same else None
 
     def command(self, files: Files) -> list[str]:
         return _command(self._options, files)
@@ -180,10 +179,8 @@ def without_weights(candidate: Candidate, check: Check) -> tuple[Candidate, tupl
 
 
 def _is_weight(node: Node) -> bool:
-    constant = node.constant
-    return (
-        constant is not None and constant.count >= _SMALL and (constant.element.is_float or constant.element.bits <= 8)
-    )
+    one = node.constant
+    return one is not None and one.count >= _SMALL and (one.element.is_float or one.element.bits <= 8)
 
 
 def _with_random(candidate: Candidate, names: Sequence[str], seed: int) -> Candidate:

@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import IO
 
 from irexec.errors import InputError
 from irexec.schema.plugins import plugins
@@ -61,7 +60,8 @@ def run_command(arguments: Sequence[str], timeout: float | None = None) -> tuple
             code = None
         finally:
             _end(process)
-        return code, _text(output)
+        output.seek(max(0, output.seek(0, os.SEEK_END) - _READ))
+        return code, output.read().decode(errors="replace")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -73,13 +73,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             else:
                 process.kill()
         process.wait()
-
-
-def _text(output: IO[bytes]) -> str:
-    """The end of the output."""
-    size = output.seek(0, os.SEEK_END)
-    output.seek(max(0, size - _READ))
-    return output.read().decode(errors="replace")
 
 
 def last_line(output: str) -> str:

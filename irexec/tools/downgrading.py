@@ -10,7 +10,6 @@ import numpy as np
 from irexec.analysis.model import Model
 from irexec.authoring.downgrade import Change, Downgraded, downgrade
 from irexec.display import Column, Content, Table
-from irexec.dtypes.elements import Element
 from irexec.errors import IrexecError, NodeError
 from irexec.ir.dims import PartialShape
 from irexec.records import Shown
@@ -85,23 +84,15 @@ def verify_rewriting(
         except NodeError as error:
             failure = failure or error
             continue
-        kinds = [port.element for port in written.inputs]
-        found = after([_cast(array, kind) for array, kind in zip(inputs.values(), kinds, strict=True)])
+        pairs = zip(inputs.values(), (port.element for port in written.inputs), strict=True)
+        found = after([array if kind is None else array.astype(kind.carrier) for array, kind in pairs])
         tolerance = Tolerance(rtol=rtol, atol=atol)
         # By position: in version 10 outputs are named after other layers.
-        agreements = [
-            agreement_of(port.name, found[i], _like(expected[i], found[i]), tolerance)
-            for i, port in enumerate(model.outputs)
-        ]
+        with np.errstate(over="ignore", invalid="ignore"):
+            agreements = [
+                agreement_of(port.name, found[i], expected[i].astype(found[i].dtype, copy=False), tolerance)
+                for i, port in enumerate(model.outputs)
+            ]
         return Verification("the original", {name: array.shape for name, array in inputs.items()}, agreements)
     assert failure is not None
     raise failure
-
-
-def _cast(array: np.ndarray, kind: Element | None) -> np.ndarray:
-    return array if kind is None else array.astype(kind.carrier)
-
-
-def _like(expected: np.ndarray, found: np.ndarray) -> np.ndarray:
-    with np.errstate(over="ignore", invalid="ignore"):
-        return expected.astype(found.dtype) if expected.dtype != found.dtype else expected

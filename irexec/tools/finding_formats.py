@@ -69,27 +69,20 @@ def github_lines(reports: Iterable[FileReport]) -> Iterator[str]:
         if report.error is not None:
             yield workflow_command("error", {"file": file, "title": UNREADABLE}, report.error)
         for finding in report.findings:
-            yield workflow_command(_COMMANDS[finding.severity], _properties(file, finding), message(finding))
-
-
-def _properties(file: str, finding: Finding) -> dict[str, str]:
-    line = {} if finding.line is None else {"line": str(finding.line)}
-    return {"file": file, **line, "title": f"{finding.code} {CODES[finding.code].name}"}
+            line = {} if finding.line is None else {"line": str(finding.line)}
+            properties = {"file": file, **line, "title": f"{finding.code} {CODES[finding.code].name}"}
+            yield workflow_command(_COMMANDS[finding.severity], properties, message(finding))
 
 
 def workflow_command(name: str, properties: dict[str, str], text: str) -> str:
     """A command with properties and a text."""
-    given = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-    return f"::{name} {given}::{_data(text)}"
+    written = (f"{key}={_data(value).replace(':', '%3A').replace(',', '%2C')}" for key, value in properties.items())
+    return f"::{name} {','.join(written)}::{_data(text)}"
 
 
 def _data(text: str) -> str:
     """The text with escapes for the characters that end a command, and for characters that a terminal obeys."""
     return visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
 # XML excludes these beside control characters and surrogates, for which ``visible`` writes escapes.
@@ -102,7 +95,9 @@ def junit_xml(reports: Sequence[FileReport]) -> str:
     A file without findings is a passing test case. The time of a file is divided evenly between its cases.
     """
     suites = [_suite(report) for report in reports]
-    root = Element("testsuites", {"name": "irexec validate", **_sums(suites)})
+    counts = {name: str(sum(int(suite.attrib[name]) for suite in suites)) for name in ("tests", "failures", "errors")}
+    seconds = sum(float(suite.attrib["time"]) for suite in suites)
+    root = Element("testsuites", {"name": "irexec validate", **counts, "time": f"{seconds:.3f}"})
     root.extend(suites)
     indent(root)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{tostring(root, encoding="unicode")}\n'
@@ -125,11 +120,6 @@ def _suite(report: FileReport) -> Element:
     for case in cases:
         case.set("time", f"{report.seconds / len(cases):.3f}")
     return suite
-
-
-def _sums(suites: Sequence[Element]) -> dict[str, str]:
-    counts = {name: str(sum(int(suite.attrib[name]) for suite in suites)) for name in ("tests", "failures", "errors")}
-    return counts | {"time": f"{sum(float(suite.attrib['time']) for suite in suites):.3f}"}
 
 
 def _case(file: str, finding: Finding) -> Element:
@@ -222,11 +212,8 @@ def _results(report: FileReport) -> list[dict[str, Any]]:
         parts = [artifact["uri"], finding.code, *map(str, (finding.layer_name, finding.layer_type, finding.port))]
         key = "\0".join(parts)
         fingerprint = _fingerprint([*parts, str(seen[key])])
-        found.append(
-            _result(
-                finding.code, _LEVELS[finding.severity], message(finding), _location(artifact, finding), fingerprint
-            )
-        )
+        location = _location(artifact, finding)
+        found.append(_result(finding.code, _LEVELS[finding.severity], message(finding), location, fingerprint))
         seen[key] += 1
     return found
 
@@ -269,9 +256,8 @@ def _invocation(reports: Sequence[FileReport]) -> dict[str, Any]:
         }
         for report in unreadable
     ]
-    return {"executionSuccessful": not unreadable} | (
-        {"toolExecutionNotifications": notifications} if notifications else {}
-    )
+    found = {"toolExecutionNotifications": notifications} if notifications else {}
+    return {"executionSuccessful": not unreadable} | found
 
 
 def _fingerprint(parts: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ from irexec.ir.dims import shape_text
 from irexec.messages import amount, counted, silent
 from irexec.native.library import description
 from irexec.records import Record, Report
-from irexec.runtime.profile import Profile, ProfileRow
+from irexec.runtime.profile import Profile
 from irexec.runtime.session import RunProgress
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.engines.engine import EngineJob, EngineProcess, ProcessMeasurement, take_turns
@@ -195,15 +195,8 @@ def _job(
     own = {"max_memory": options.max_memory, "precision": options.precision, "native": options.native}
     own |= {"dynamic_quantization": group}
     others = {} if group is None else {DYNAMIC_QUANTIZATION: str(group)}
-    return EngineJob(
-        engine,
-        str(path),
-        str(inputs),
-        options.weights,
-        options.threads,
-        bool(options.shapes),
-        own if engine == "irexec" else others,
-    )
+    special = own if engine == "irexec" else others
+    return EngineJob(engine, path, str(inputs), options.weights, options.threads, bool(options.shapes), special)
 
 
 def _onnx_model(path: str, given: str | None) -> str:
@@ -280,7 +273,11 @@ def profile(
     )
     found = compiled.profile(inputs, options.runs, timeout=options.timeout, progress=progress)
     if options.trace is not None:
-        write_trace(options.trace, found, Path(path).name)
+        events = {"displayTimeUnit": "ms", "traceEvents": list(trace_events(found, Path(path).name))}
+        # Bytes of a file's name that are not UTF-8 are surrogates here, which JSON has as escapes of this form.
+        data = json.dumps(events, ensure_ascii=False).encode("utf-8", "backslashreplace")
+        with new_file(options.trace) as file:
+            file.write(data)
     return found
 
 
@@ -292,18 +289,6 @@ def check_trace(path: str, read: Mapping[str, str]) -> None:
     check_file("--trace", Path(path), read)
 
 
-def write_trace(path: str, profile: Profile, name: str) -> None:
-    """Write every step of every run.
-
-    Raises:
-        ModelError: the file cannot be written; what was there before is as it was.
-    """
-    text = json.dumps({"displayTimeUnit": "ms", "traceEvents": list(trace_events(profile, name))}, ensure_ascii=False)
-    with new_file(path) as file:
-        # Bytes of a file's name that are not UTF-8 are surrogates here, which JSON has as escapes of this form.
-        file.write(text.encode("utf-8", "backslashreplace"))
-
-
 def trace_events(profile: Profile, name: str) -> Iterator[dict[str, Any]]:
     """The events: one for each run, and in it one for each step."""
     yield {"name": "process_name", "ph": "M", "pid": 1, "tid": 1, "args": {"name": name}}
@@ -311,21 +296,11 @@ def trace_events(profile: Profile, name: str) -> Iterator[dict[str, Any]]:
     for run in range(profile.runs):
         yield _event(f"run {run + 1}", "run", times.begins[run], times.ends[run] - times.begins[run], {})
         for step, row in enumerate(profile.steps):
-            yield _event(
-                row.name, row.type, times.step_begins[run, step], times.step_seconds[run, step], _arguments(row)
-            )
+            own: dict[str, Any] = {"layers": list(row.layers), "operation": row.type, "algorithm": row.algorithm}
+            own |= {"macs": row.macs, "bytes": row.bytes}
+            yield _event(row.name, row.type, times.step_begins[run, step], times.step_seconds[run, step], own)
 
 
 def _event(name: str, category: str, begin: float, seconds: float, arguments: dict[str, Any]) -> dict[str, Any]:
     times = {"ts": round(float(begin) * 1e6, 3), "dur": round(float(seconds) * 1e6, 3)}
     return {"name": name, "cat": category, "ph": "X", **times, "pid": 1, "tid": 1, "args": arguments}
-
-
-def _arguments(row: ProfileRow) -> dict[str, Any]:
-    return {
-        "layers": list(row.layers),
-        "operation": row.type,
-        "algorithm": row.algorithm,
-        "macs": row.macs,
-        "bytes": row.bytes,
-    }

@@ -8,6 +8,7 @@ their parent folder, by position.
 
 from __future__ import annotations
 
+import glob
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -140,17 +141,13 @@ def run_model_tests(
 
 def _tests_beside(model: Path) -> Iterator[tuple[str, Path, Path]]:
     """The name, inputs and outputs of each test of a model."""
-    for inputs in sorted(model.parent.glob(f"{_escaped(model.stem)}*{_INPUTS}")):
+    for inputs in sorted(model.parent.glob(f"{glob.escape(model.stem)}*{_INPUTS}")):
         name = inputs.name[len(model.stem) : -len(_INPUTS)]
         if not name or name.startswith("."):
             yield name[1:], inputs, inputs.with_name(f"{model.stem}{name}{_OUTPUTS}")
     for folder in sorted(model.parent.glob("test_data_set_*")):
         if folder.is_dir():
             yield folder.name, folder, folder
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)
 
 
 def _difference(

@@ -11,7 +11,6 @@ from irexec.api import ModelLike, as_model
 from irexec.display import Column, Content, Table, Text
 from irexec.errors import InputError, UnsupportedError
 from irexec.records import Record, Records, Report
-from irexec.schema.opdef import OpDef
 from irexec.schema.registry import NEWEST_OPSET, definitions, opset_versions, resolve
 
 
@@ -61,7 +60,16 @@ def coverage() -> Coverage:
 
 def supported() -> Records[OperationLine]:
     """Every operation that irexec runs."""
-    return Records(_line(definition) for definition in definitions())
+    return Records(
+        OperationLine(
+            type=one.type,
+            version=one.version,
+            inputs=tuple(f"*{i.name}" if i.variadic else f"{i.name}?" if i.optional else i.name for i in one.inputs),
+            attributes=tuple(attribute.name for attribute in one.attributes),
+            summary=" ".join((one.kernel.__doc__ or "").strip().split("\n\n")[0].split()).replace("``", ""),
+        )
+        for one in definitions()
+    )
 
 
 def matching(words: tuple[str, ...]) -> Records[OperationLine]:
@@ -102,13 +110,3 @@ def unsupported(model: ModelLike) -> list[str]:
         except UnsupportedError as error:
             found.append(str(error))
     return found
-
-
-def _line(definition: OpDef) -> OperationLine:
-    return OperationLine(
-        type=definition.type,
-        version=definition.version,
-        inputs=tuple(f"*{i.name}" if i.variadic else f"{i.name}?" if i.optional else i.name for i in definition.inputs),
-        attributes=tuple(attribute.name for attribute in definition.attributes),
-        summary=" ".join((definition.kernel.__doc__ or "").strip().split("\n\n")[0].split()).replace("``", ""),
-    )

@@ -74,7 +74,11 @@ class ModelStatistics:
 
     def as_dict(self, name: str, version: str) -> dict[str, Any]:
         """The statistics in the form of Triton's extension; queue time is the time of successes minus computing."""
-        nothing = _Duration().as_dict()
+
+        def computing(one: _Duration) -> dict[str, Any]:
+            nothing = _Duration().as_dict()
+            return {"compute_input": nothing, "compute_infer": one.as_dict(), "compute_output": nothing}
+
         queue = _Duration(self.success.count, max(0, self.success.ns - self.compute.ns))
         return {
             "name": name,
@@ -86,19 +90,9 @@ class ModelStatistics:
                 "success": self.success.as_dict(),
                 "fail": self.fail.as_dict(),
                 "queue": queue.as_dict(),
-                "compute_input": nothing,
-                "compute_infer": self.compute.as_dict(),
-                "compute_output": nothing,
+                **computing(self.compute),
             },
-            "batch_stats": [
-                {
-                    "batch_size": size,
-                    "compute_input": nothing,
-                    "compute_infer": one.as_dict(),
-                    "compute_output": nothing,
-                }
-                for size, one in sorted(self.batches.items())
-            ],
+            "batch_stats": [{"batch_size": size, **computing(one)} for size, one in sorted(self.batches.items())],
         }
 
 
@@ -189,12 +183,12 @@ class Batcher:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            results = await loop.run_in_executor(
-                self._executor, self._model.run, [request.inputs for request in wanted]
-            )
+            inputs = [request.inputs for request in wanted]
+            results = await loop.run_in_executor(self._executor, self._model.run, inputs)
         except Exception as error:
             if len(wanted) == 1:
-                wanted[0].fail(error)
+                if not wanted[0].future.done():
+                    wanted[0].future.set_exception(error)
                 return
             # Each request runs by itself, so that only the faulty one fails.
             for request in wanted:
@@ -202,7 +196,8 @@ class Batcher:
             return
         self._ran(len(wanted), sum(request.items for request in wanted), loop.time() - began)
         for request, result in zip(wanted, results, strict=True):
-            request.succeed(result)
+            if not request.future.done():
+                request.future.set_result(result)
 
     def _start(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -211,17 +206,11 @@ class Batcher:
         task.add_done_callback(self._tasks.discard)
 
 
+@dataclass(frozen=True, eq=False)
 class _Request:
-    def __init__(self, inputs: Arrays, items: int, future: asyncio.Future[Results]) -> None:
-        self.inputs, self.items, self.future = inputs, items, future
-
-    def succeed(self, results: Results) -> None:
-        if not self.future.done():
-            self.future.set_result(results)
-
-    def fail(self, error: Exception) -> None:
-        if not self.future.done():
-            self.future.set_exception(error)
+    inputs: Arrays
+    items: int
+    future: asyncio.Future[Results]
 
 
 class _Queue:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from irexec.analysis.codes import find_code
 from irexec.analysis.execution_graph import is_execution_graph
-from irexec.analysis.model import Model, blocking_constant
+from irexec.analysis.model import blocking_constant
 from irexec.analysis.validate import validate
 from irexec.display import Content, Text
 from irexec.errors import ConversionError, InputError, ModelError, UnsupportedError
@@ -165,28 +165,19 @@ def report(
     if model is not None:
         findings += validate(model, weights=weights, portability=portability, release=release, progress=progress)
     if model is not None and release is not None and not is_execution_graph(model):
-        findings += _without_rewrite(model, release)
+        # The editor is imported only where it is used.
+        from irexec.authoring.downgrade import downgrade
+
+        findings += [one for one in downgrade(model, release).findings if one.code == codes.NOT_WRITTEN_FOR_RELEASE]
     if model is not None and shapes:
         reshape(model, shapes, tolerant=True)
         known = {(one.code, one.layer_id, one.layer_name, one.port) for one in findings}
-        found = validate(model, portability=portability)
-        findings += [
-            _with_constant(one, model)
-            for one in found
-            if (one.code, one.layer_id, one.layer_name, one.port) not in known
-        ]
+        for one in validate(model, portability=portability):
+            if (one.code, one.layer_id, one.layer_name, one.port) not in known:
+                findings.append(_with_constant(one, model))
     kept = [finding for finding in findings if finding.code not in ignore]
     once = kept if model is None else _said_once(kept, model)
     return FileReport(path, tuple(once), len(findings) - len(kept), seconds=time.perf_counter() - start)
-
-
-def _without_rewrite(model: Model, release: str) -> list[Finding]:
-    """The findings about layers that convert --for cannot write in older operations."""
-    # The editor is imported only where it is used.
-    from irexec.authoring.downgrade import downgrade
-
-    found = downgrade(model, release).findings
-    return [finding for finding in found if finding.code == codes.NOT_WRITTEN_FOR_RELEASE]
 
 
 _NOT_OF_OPENVINO = (codes.NOT_IN_RELEASE, codes.OWN_OPERATION, "IR967", codes.NOT_WRITTEN_FOR_RELEASE)

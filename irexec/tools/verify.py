@@ -98,17 +98,12 @@ def verify(
         EngineError: the runtime cannot run with any of the sizes that were tried, or its process ended.
         NodeError: the model cannot run with inputs with which the runtime can.
     """
-    declared = declared or {}
-    partial = _partial_shapes(model, declared, shapes or {})
+    choices = sized_inputs(model, shapes or {}, seed, declared)
     results = dict.fromkeys(value for node in model.results for value in node.inputs if value is not None)
     failure: EngineError | None = None
     with open_runtime(runtime, model) as reference:
         values = [value for value in results if reference.gives(value)]
-        for chosen in _static_shapes(partial, declared, seed):
-            inputs = {
-                port.name: random_array(replace(port, shape=chosen[port.name]), seed + i)
-                for i, port in enumerate(model.inputs)
-            }
+        for inputs in choices:
             try:
                 expected = reference.run(inputs, values)
             except EngineError as error:
@@ -116,24 +111,18 @@ def verify(
                 continue
             found = CompiledModel(model)(inputs)
             tolerance, detections = Tolerance(rtol=rtol, atol=atol), detection_layers(model)
-            agreements = [
-                agreement_of(value.name, found[value.name], array, tolerance)
-                for value, array in zip(values, expected, strict=True)
-            ]
-            agreements = [
-                as_rows(one, array, found[value.name], tolerance) if value.node in detections else one
-                for one, value, array in zip(agreements, values, expected, strict=True)
-            ]
-            named = {name for value in results for name in value.names}
-            agreements += [
-                Agreement(name, False, None, "the model has no output of this name")
-                for name in reference.outputs
-                if name not in named
-            ]
+            agreements: list[Agreement] = []
+            for value, array in zip(values, expected, strict=True):
+                one = agreement_of(value.name, found[value.name], array, tolerance)
+                is_of_rows = value.node in detections
+                agreements.append(as_rows(one, array, found[value.name], tolerance) if is_of_rows else one)
+            named, missing = {name for value in results for name in value.names}, "the model has no output of this name"
+            agreements += [Agreement(name, False, None, missing) for name in reference.outputs if name not in named]
             differing = {value: one for value, one in zip(values, agreements, strict=False) if not one.agrees}
             known = None
             if differing:
                 known = _amplified(model, inputs, found, differing, tolerance) or _known(model, runtime)
+            chosen = {name: array.shape for name, array in inputs.items()}
             return Verification(runtime, chosen, agreements, known, tuple(_of_sizes(model, chosen)))
     if failure is None:
         raise AssertionError("there are sizes to try")
@@ -152,10 +141,8 @@ def _of_sizes(model: Model, shapes: Mapping[str, tuple[int, ...]]) -> Iterator[s
 
 def _known(model: Model, runtime: str) -> Known | None:
     """The first product of bytes that ONNX Runtime may saturate on this processor."""
-    if runtime != "onnxruntime":
-        return None
-    first = next(products_of_bytes(model, topological(model)[0]), None)
-    return None if first is None else saturated(first)
+    products = products_of_bytes(model, topological(model)[0]) if runtime == "onnxruntime" else ()
+    return next(map(saturated, products), None)
 
 
 def _amplified(
@@ -183,17 +170,19 @@ def _amplified(
     return Known("", layer(next(iter(differing))), text, "")
 
 
-def sized_inputs(model: Model, shapes: Mapping[str, PartialShape], seed: int) -> Iterator[dict[str, np.ndarray]]:
-    """Random inputs by name, with one choice of the dynamic sizes after the other.
+def sized_inputs(
+    model: Model, shapes: Mapping[str, PartialShape], seed: int, declared: Mapping[str, PartialShape] | None = None
+) -> Iterator[dict[str, np.ndarray]]:
+    """Random inputs by name, with one choice of the dynamic sizes after the other; arguments are those of ``verify``.
 
     Raises:
         InputError: the input does not exist, a shape does not fit it, or its rank is not known.
     """
-    for chosen in _static_shapes(_partial_shapes(model, {}, shapes), {}, seed):
-        yield {
-            port.name: random_array(replace(port, shape=chosen[port.name]), seed + i)
-            for i, port in enumerate(model.inputs)
-        }
+    partial, ports = _partial_shapes(model, declared or {}, shapes), list(enumerate(model.inputs))
+    return (
+        {port.name: random_array(replace(port, shape=chosen[port.name]), seed + i) for i, port in ports}
+        for chosen in _static_shapes(partial, declared or {}, seed)
+    )
 
 
 def check_shapes(model: Model, shapes: Mapping[str, PartialShape]) -> dict[str, PartialShape]:

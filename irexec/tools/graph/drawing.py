@@ -301,7 +301,21 @@ class Drawing(Shown):
         shown = [layer for layer in self.layers if layer.drawn_in is None]
         boxes = {layer.index for layer in shown}
         return {
-            "layers": [self._row(layer) for layer in shown],
+            "layers": [
+                {
+                    "index": layer.index,
+                    "id": layer.line.id,
+                    "path": layer.line.path,
+                    "name": layer.line.name,
+                    "type": layer.line.type,
+                    "family": layer.family,
+                    "line": layer.line.line,
+                    "constants": [self.layers[i].line.name for i in layer.constants],
+                    "findings": [finding.code for finding in self.findings_of(layer)],
+                    "milliseconds": layer.milliseconds,
+                }
+                for layer in shown
+            ],
             "edges": [
                 {"from": edge.source, "output": edge.output, "to": edge.target, "input": edge.input}
                 for edge in self.edges
@@ -316,21 +330,6 @@ class Drawing(Shown):
                 }
                 for frame in self.frames[1:]
             ],
-        }
-
-    def _row(self, layer: DrawnLayer) -> dict[str, Any]:
-        line = layer.line
-        return {
-            "index": layer.index,
-            "id": line.id,
-            "path": line.path,
-            "name": line.name,
-            "type": line.type,
-            "family": layer.family,
-            "line": line.line,
-            "constants": [self.layers[i].line.name for i in layer.constants],
-            "findings": [finding.code for finding in self.findings_of(layer)],
-            "milliseconds": layer.milliseconds,
         }
 
 

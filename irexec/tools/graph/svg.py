@@ -266,8 +266,7 @@ def _element(tag: str, *content: Markup, **attributes: Attribute) -> Html:
 
 def _n(value: float) -> str:
     """A number with at most one digit after the point."""
-    text = f"{value:.1f}"
-    return text[:-2] if text.endswith(".0") else text
+    return f"{value:.1f}".removesuffix(".0")
 
 
 _NAME, _TEXT, _LISTED = 600, 2_000, 200

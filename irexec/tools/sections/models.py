@@ -67,16 +67,10 @@ def node_sections(node: Node) -> Iterable[Content]:
     ]
 
 
-@sections_of.register
-def port_sections(port: Port) -> Iterable[Content]:
-    """An input or output of a model: a row of a table."""
-    return [ports_table({"": [port]})]
-
-
-@sections_of.register
-def finding_sections(finding: Finding) -> Iterable[Content]:
-    """A finding: a row of a table."""
-    return [findings_table([finding])]
+# A row of a table.
+sections_of.register(Port, lambda port: [ports_table({"": [port]})])
+sections_of.register(Finding, lambda finding: [findings_table([finding])])
+sections_of.register(ExecutedLayer, lambda layer: [executed_table([layer])])
 
 
 @sections_of.register
@@ -137,16 +131,12 @@ def findings_table(
     columns = [
         Column("line", "line", "number"),
         Column("severity", lambda finding: Text(finding.severity, finding.severity)),
-        Column("code", _code),
+        Column("code", lambda one: Text(one.code, hint=CODES[one.code].meaning if one.code in CODES else None)),
         Column("layer", layer),
         Column("port", "port", "number"),
         Column("finding", "message", "sentence"),
     ]
     return Table(columns, findings, limit=limit, style="stacked", what="findings")
-
-
-def _code(finding: Finding) -> Text:
-    return Text(finding.code, hint=CODES[finding.code].meaning if finding.code in CODES else None)
 
 
 @dataclass(frozen=True)
@@ -188,11 +178,6 @@ def execution_summary(model: Model) -> ExecutionSummary:
     measured = [time for time in times if time is not None]
     path = None if model.path is None else str(model.path)
     return ExecutionSummary(model.name, len(times), sum(measured), len(measured), path, description(model))
-
-
-@sections_of.register
-def _(layer: ExecutedLayer) -> Iterable[Table]:
-    return [executed_table([layer])]
 
 
 def times_table(types: Sequence[TypeTime]) -> Table:

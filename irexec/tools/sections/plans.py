@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from irexec.analysis.cost import Cost
 from irexec.compile.plan_report import PlanReport, StepRow
 from irexec.display import Bar, Column, Content, Section, Table, sections_of
 from irexec.messages import amount, counted, metric
@@ -24,9 +23,9 @@ def plan_sections(report: PlanReport) -> Iterable[Content]:
     ]
 
 
-@sections_of.register
-def _(row: StepRow) -> Iterable[Content]:
-    return [steps_table([row])]
+# A row of a table.
+sections_of.register(StepRow, lambda row: [steps_table([row])])
+sections_of.register(ProfileRow, lambda row: [rows_table([row], "step")])
 
 
 def steps_table(steps: Sequence[StepRow]) -> Table:
@@ -89,11 +88,6 @@ def profile_sections(profile: Profile) -> Iterable[Content]:
 _FOLDED: tuple[Grouping, ...] = ("type", "layer")
 
 
-@sections_of.register
-def _(row: ProfileRow) -> Iterable[Content]:
-    return [rows_table([row], "step")]
-
-
 def grouped(profile: Profile, by: Grouping, sort: SortKey | None, limit: int | None = None) -> list[Content]:
     """The rows of one grouping and the sums; of more rows than ``limit`` those that take longest."""
     note = "the time of a step is at its main layer; fused layers have none" if by == "layer" else None
@@ -120,32 +114,24 @@ def rows_table(rows: Sequence[ProfileRow], by: Grouping, limit: int | None = Non
         Column("MACs", "macs", "count"),
         Column("GFLOP/s", lambda row: "" if row.gflops is None else f"{row.gflops:.1f}", "number"),
         Column("bytes", "bytes", "bytes"),
-        Column("", _share_bar, "chart"),
+        Column("", lambda row: None if row.share is None else Bar(row.share, f"{row.share:.1%} of the time"), "chart"),
     ]
     return Table(columns, rows, limit=limit, label=f"time by {by}", what=f"{by}s")
-
-
-def _share_bar(row: ProfileRow) -> Bar | None:
-    return None if row.share is None else Bar(row.share, f"{row.share:.1%} of the time")
 
 
 def profile_totals(profile: Profile) -> list[str]:
     """The lines below the table."""
     threads, runs = counted(profile.threads, "thread"), counted(profile.runs, "run")
+    macs, cost = "an unknown number of MACs", profile.cost
+    if cost.macs is not None:
+        macs = f"{metric(cost.macs)}{'' if cost.macs > 999 else ' '}MACs"
     lines = [
         f"a run takes {profile.milliseconds:.3f} ms (median of {runs}, {threads}; minimum {profile.minimum:.3f} ms)",
         f"measured step by step it takes {profile.observed:.3f} ms, {profile.in_steps:.3f} ms of them in "
         f"{counted(len(profile.steps), 'step')}",
-        cost_line(profile.cost),
+        f"{macs}, {metric(cost.parameters)} parameters",
         profile.kernels,
     ]
-    if profile.cost.macs and profile.milliseconds:
-        lines[2] += f", {2 * profile.cost.macs / (profile.milliseconds * 1e6):.1f} GFLOP/s"
+    if cost.macs and profile.milliseconds:
+        lines[2] += f", {2 * cost.macs / (profile.milliseconds * 1e6):.1f} GFLOP/s"
     return lines
-
-
-def cost_line(cost: Cost) -> str:
-    """The cost of a whole model."""
-    if cost.macs is None:
-        return f"an unknown number of MACs, {metric(cost.parameters)} parameters"
-    return f"{metric(cost.macs)}{'' if cost.macs > 999 else ' '}MACs, {metric(cost.parameters)} parameters"
