@@ -243,7 +243,6 @@ class BlockKernel(ChainKernel):
         self.overwrites = tuple(operation.reads[i] for i in self.shared if operation.shapes[i] is None)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
-        """See Kernel.run."""
         own = [inputs[i] for i in self.reads or ()]
         given = [x if shape is None else x.reshape(shape) for x, shape in zip(own, self._shapes, strict=True)]
         super().run(context.views(own, given), outputs, context)

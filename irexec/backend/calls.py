@@ -266,7 +266,6 @@ class NativeKernel(Kernel):
         return binding
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
-        """See Kernel.run."""
         given = inputs[:-1] if self.reads_state else inputs
         binding = self.bound(given, outputs, context)
         for complete in binding.late:

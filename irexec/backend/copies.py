@@ -15,7 +15,7 @@ from irexec.backend.chain import Epilogue
 from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task, chain_keeps_type, has_elements
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import Parameters, structure
 from irexec.schema.shape_rules import normalize_axis
 
 AXES = 8
@@ -28,15 +28,8 @@ _ZERO = np.zeros((), _F32)
 # Nanoseconds: of a call of a NumPy function, of a copied element, of one copied in another order.
 _CALL, _COPY, _REORDERED = 1500.0, 0.3, 1.0
 
-
-@declared_in("movement.c", "copy")
-class CCopy(Parameters):
-    """See irexec/native/source/movement.c."""
-
-
-@declared_in("movement.c", "movement")
-class Movement(Parameters):
-    """See irexec/native/source/movement.c."""
+CCopy = structure("movement.c", "copy")
+Movement = structure("movement.c", "movement")
 
 
 class Calls(Protocol):
@@ -175,7 +168,7 @@ def _merged(axes: list[_Axis]) -> list[_Axis]:
     return merged
 
 
-def _c_copy(data: np.ndarray, out: np.ndarray, axes: list[_Axis], before: int, binding: Calls) -> CCopy:
+def _c_copy(data: np.ndarray, out: np.ndarray, axes: list[_Axis], before: int, binding: Calls) -> Parameters:
     axes, item = _with_plane(axes, out.itemsize), out.itemsize
     *outer, rows, columns = axes
     outers, plane = math.prod(axis.size for axis in outer), rows.size * columns.size * item

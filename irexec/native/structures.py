@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
-from collections.abc import Callable
 from typing import Any
 
 from irexec.native.sources import SOURCE
@@ -33,25 +32,22 @@ class Parameters(ctypes.Structure):
 _known: dict[str, type[Parameters]] = {}
 
 
-def declared_in(file: str, name: str) -> Callable[[type[Parameters]], type[Parameters]]:
-    """Decorator of a class without fields: it is the structure ``name`` of a file of the C sources.
+def structure(file: str, name: str) -> type[Parameters]:
+    """The structure of a file of the C sources; those that are fields of it are made before."""
+    fields: list[tuple[str, Any]] = []
+    for declaration in _structures(file)[name].split(";")[:-1]:
+        kind, names = _match(_DECLARED, declaration.strip())
+        for one in names.split(","):
+            pointer, field, count = _match(_FIELD, one)
+            type_ = ctypes.c_void_p if pointer else (_NUMBERS | _known)[kind]
+            fields.append((field, type_ * int(count) if count else type_))
 
-    Structures that are fields of it are decorated before.
-    """
+    class Structure(Parameters):
+        _fields_ = fields
 
-    def declare(made: type[Parameters]) -> type[Parameters]:
-        fields = []
-        for declaration in _structures(file)[name].split(";")[:-1]:
-            kind, names = _match(_DECLARED, declaration.strip())
-            for one in names.split(","):
-                pointer, field, count = _match(_FIELD, one)
-                type_ = ctypes.c_void_p if pointer else (_NUMBERS | _known)[kind]
-                fields.append((field, type_ * int(count) if count else type_))
-        made._fields_ = fields
-        _known[name] = made
-        return made
-
-    return declare
+    Structure.__name__ = name
+    _known[name] = Structure
+    return Structure
 
 
 @functools.cache

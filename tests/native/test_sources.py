@@ -9,7 +9,7 @@ import pytest
 
 from irexec.backend.native.chains import CODES
 from irexec.native.sources import SOURCE
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import structure
 
 _TEXT = "\n".join(
     re.sub(r"/\*.*?\*/", "", path.read_text("utf-8"), flags=re.DOTALL) for path in sorted(SOURCE.glob("*.[ch]"))
@@ -17,19 +17,19 @@ _TEXT = "\n".join(
 
 
 def test_a_structure_has_the_fields_of_c() -> None:
-    made = declared_in("resize.c", "table")(type("Table", (Parameters,), {}))
+    made = structure("resize.c", "table")
     assert made._fields_ == [("index", ctypes.c_void_p), ("weights", ctypes.c_void_p), ("taps", ctypes.c_int64)]
-    made = declared_in("resize.c", "resize")(type("Resize", (Parameters,), {}))
+    made = structure("resize.c", "resize")
     assert [field[0] for field in made._fields_][-2:] == ["down", "across"]
     assert made.across.offset + 24 == ctypes.sizeof(made) == 19 * 8
-    with pytest.raises(AssertionError, match="Resize has 15 fields, not 2"):
+    with pytest.raises(AssertionError, match="resize has 15 fields, not 2"):
         made(1, 2)
 
 
 def test_a_field_of_another_kind_is_refused() -> None:
     """Its offset would not be known."""
     with pytest.raises(KeyError, match="vf"):
-        declared_in("levels.c", "numbers")(type("Numbers", (Parameters,), {}))
+        structure("levels.c", "numbers")
 
 
 def test_the_codes_of_chains_are_those_of_c() -> None:

@@ -20,7 +20,7 @@ from irexec.backend.registry import kernels
 from irexec.dtypes.elements import BOOLEAN, F32
 from irexec.errors import OpError, check
 from irexec.ir.dims import shape_text
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import Parameters, structure
 from irexec.reference.integers import Scores
 from irexec.schema.registry import resolve
 
@@ -33,15 +33,8 @@ _CACHED_COLUMNS = 512
 # Free rows of a new buffer: a part of the rows that it has, and some more.
 _PART, _MORE = 4, 64
 
-
-@declared_in("attention.c", "matrices")
-class Matrices(Parameters):
-    """See irexec/native/source/attention.c."""
-
-
-@declared_in("attention.c", "attention")
-class AttentionParameters(Parameters):
-    """See irexec/native/source/attention.c."""
+Matrices = structure("attention.c", "matrices")
+AttentionParameters = structure("attention.c", "attention")
 
 
 class AttentionBlocks:
@@ -93,7 +86,6 @@ class NativeAttention(NativeKernel):
         self.workspace = self.blocks.workspace
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         s = self.sizes
         query, key, value, mask, scale, sink = (*inputs, None, None, None)[:6]
         out, strides = binding.written(outputs[0], self._axes())
@@ -117,7 +109,7 @@ class NativeAttention(NativeKernel):
         count = len(self.sizes.leading)
         return tuple(range(count - 1)), (count - 1,), (count,), (count + 1,)
 
-    def _matrices(self, array: np.ndarray | None, sizes: tuple[int, int], binding: Binding) -> Matrices:
+    def _matrices(self, array: np.ndarray | None, sizes: tuple[int, int], binding: Binding) -> Parameters:
         if array is None:
             return Matrices()
         whole = np.broadcast_to(array, (*self.sizes.leading, *sizes))
@@ -154,9 +146,7 @@ def attention(task: Task) -> Iterator[Candidate]:
     yield Candidate(STEP + s.matrices * work, make, runs_chain=follows)
 
 
-@declared_in("attention.c", "append")
-class Append(Parameters):
-    """See irexec/native/source/attention.c."""
+Append = structure("attention.c", "append")
 
 
 class NativeCachedAttention(NativeKernel):
@@ -184,7 +174,6 @@ class NativeCachedAttention(NativeKernel):
         return self.heads // self.key_heads
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         query, key, value, _, scale = inputs[:5]
         out, _ = binding.written(outputs[0], ((0,), (1,), (2,), (3,)))
         appended = Append(
@@ -207,9 +196,7 @@ class NativeCachedAttention(NativeKernel):
         binding.kept.append(held)
         binding.late.append(functools.partial(self._complete, appended, parameters, held))
 
-    def _complete(
-        self, appended: Append, parameters: AttentionParameters, held: list[Any], inputs: Sequence[Any]
-    ) -> None:
+    def _complete(self, appended: Parameters, parameters: Parameters, held: list[Any], inputs: Sequence[Any]) -> None:
         """Extend the variables of a run, and let the calls write their new rows and read them and the mask."""
         mask, beams, variables = inputs[3], inputs[5], inputs[8]
         held.clear()
@@ -240,7 +227,7 @@ class NativeCachedAttention(NativeKernel):
             raise OpError(f"a cache of shape {shape_text(before.shape)} is extended by rows of other sizes")
         return kept
 
-    def _mask(self, mask: np.ndarray, columns: int, held: list[Any]) -> Matrices:
+    def _mask(self, mask: np.ndarray, columns: int, held: list[Any]) -> Parameters:
         shape = self.batch, self.heads, self.rows, columns
         if mask.ndim > 4 or any(a not in (1, b) for a, b in zip(mask.shape[::-1], shape[::-1], strict=False)):
             raise OpError(f"attention_mask {shape_text(mask.shape)} does not fit scores {shape_text(shape)}")
@@ -249,10 +236,10 @@ class NativeCachedAttention(NativeKernel):
         strides = [0 if n == 1 else stride for n, stride in zip(mask.shape, element_strides(whole), strict=True)]
         return self._of_heads(whole.ctypes.data, [0] * (4 - mask.ndim) + strides)
 
-    def _by_head(self, array: np.ndarray, binding: Binding) -> Matrices:
+    def _by_head(self, array: np.ndarray, binding: Binding) -> Parameters:
         return self._of_heads(binding.address(array), element_strides(array))
 
-    def _of_heads(self, address: int, strides: Sequence[int]) -> Matrices:
+    def _of_heads(self, address: int, strides: Sequence[int]) -> Parameters:
         """An array (batch, heads, rows, columns) of these strides as the matrices of the calls."""
         outer, head, row, column = strides
         if self.merges:

@@ -12,7 +12,7 @@ from irexec.backend.calls import Binding, grouped_order, merged_strides
 from irexec.backend.chain import Chain
 from irexec.backend.kernel import Task
 from irexec.ir.facts import Fact
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import Parameters, structure
 from irexec.reference.integers import MOST, Grid
 
 CODES = (
@@ -34,20 +34,10 @@ LANES = 16
 Axes = tuple[tuple[int, ...], ...]
 """The axes of a tensor that are images, rows and columns of its tiles."""
 
-
-@declared_in("chain.h", "operand")
-class Operand(Parameters):
-    """A tensor that a chain reads; strides in elements."""
-
-
-@declared_in("chain.h", "instruction")
-class CInstruction(Parameters):
-    """See irexec/native/source/chain.h."""
-
-
-@declared_in("chain.h", "chain")
-class CChain(Parameters):
-    """See irexec/native/source/chain.h."""
+Operand = structure("chain.h", "operand")
+"""A tensor that a chain reads; strides in elements."""
+CInstruction = structure("chain.h", "instruction")
+CChain = structure("chain.h", "chain")
 
 
 @dataclass(frozen=True)
@@ -161,7 +151,7 @@ class NativeChain:
         )
         return binding.pointer(made)
 
-    def _table(self, table: np.ndarray, binding: Binding) -> Operand:
+    def _table(self, table: np.ndarray, binding: Binding) -> Parameters:
         """A table as an operand whose columns follow each other; a vector may be read behind the last part."""
         ranked = table.reshape(len(table), *(1,) * (len(self._shape) - table.ndim + 1), *table.shape[1:])
         order = grouped_order(ranked.ndim - 1, self._axes)
@@ -173,7 +163,7 @@ class NativeChain:
         assert strides is not None, "a table varies along whole groups of axes, as the operands it is made of"
         return Operand(binding.address(memory), *strides)
 
-    def _operand(self, array: np.ndarray, binding: Binding) -> Operand:
+    def _operand(self, array: np.ndarray, binding: Binding) -> Parameters:
         ranked = array.reshape((1,) * (len(self._shape) - array.ndim) + array.shape)
         strides = merged_strides(ranked, self._axes)
         if strides is None:

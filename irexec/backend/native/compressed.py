@@ -24,7 +24,7 @@ from irexec.backend.native.matmul import activations, reordering_cost
 from irexec.backend.native.panels import panel_of
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I4, I8, U2, U4, U8, Element, unpack
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import structure
 
 # The largest number of rows that use unpacked weights. The number of weights of a column that are unpacked at once:
 # few for one tile of rows, to stay in the first-level cache; more for several tiles, because the sums of each tile are
@@ -41,10 +41,7 @@ _BLOCK = 500_000
 # Nanoseconds to unpack a weight and to multiply it by a row, by the size of a vector.
 _UNPACK, _MULTIPLY = {16: 0.03, 8: 0.06, 4: 0.3}, {16: 0.012, 8: 0.022, 4: 0.07}
 
-
-@declared_in("compressed.c", "compressed_product")
-class CompressedProduct(Parameters):
-    """See irexec/native/source/compressed.c."""
+CompressedProduct = structure("compressed.c", "compressed_product")
 
 
 @dataclass(frozen=True)
@@ -211,7 +208,6 @@ class NativeCompressed(NativeKernel):
         self.panels: Panels = store.get([stack.source.bytes], key, functools.partial(packed_panels, stack))
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         g, operands, panels = self.geometry, inputs[self.own :], self.panels
         x = inputs[g.activation]
         if not self.is_one:

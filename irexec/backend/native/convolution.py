@@ -20,7 +20,6 @@ from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.chains import Axes, NativeChain, fits
 from irexec.backend.native.panels import (
     Cut,
-    Windows,
     blocks_for,
     imbalance,
     pack,
@@ -32,7 +31,7 @@ from irexec.backend.native.panels import (
     windows_of,
 )
 from irexec.backend.registry import kernels
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import Parameters, structure
 
 # Channels of a tap up to which the taps along the last axis are put together, in a padded copy of the data.
 _FEW = 12
@@ -45,10 +44,7 @@ _PIXELS, _LINE = 4, 16
 # The largest share relative to an equal one that is not avoided.
 _UNEQUAL = 1.1
 
-
-@declared_in("product.c", "product")
-class Product(Parameters):
-    """See irexec/native/source/product.c."""
+Product = structure("product.c", "product")
 
 
 @functools.cache
@@ -108,7 +104,6 @@ class NativeConvolution(NativeKernel):
         self.weights = store.get([self.source], ("native", g.groups, g.outputs, self.panel), make)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         g, operands = self.geometry, inputs[self.own :]
         out, strides = binding.written(outputs[0], self.axes)
         low, high = self.chain.limits
@@ -119,7 +114,7 @@ class NativeConvolution(NativeKernel):
         )  # fmt: skip
         binding.call("irx_product", parameters, g.images * g.groups * self.cut.rows * self.cut.panels)
 
-    def _windows(self, x: np.ndarray, binding: Binding) -> Windows:
+    def _windows(self, x: np.ndarray, binding: Binding) -> Parameters:
         if not self.copies and self.geometry.is_pointwise:
             strides = merged_strides(x, self.axes)
             if strides is not None and is_run(x, self.axes[2]):
@@ -184,20 +179,9 @@ _FUSED = 8
 # Nanoseconds of a multiplication of vectors in a transform, and to read and write a vector of a point.
 _MULTIPLY, _MOVE = 0.25, 0.9
 
-
-@declared_in("winograd.c", "tiling")
-class _Tiling(Parameters):
-    """See irexec/native/source/winograd.c."""
-
-
-@declared_in("winograd.c", "spreading")
-class _Spreading(Parameters):
-    """See irexec/native/source/winograd.c."""
-
-
-@declared_in("winograd.c", "gathering")
-class _Gathering(Parameters):
-    """See irexec/native/source/winograd.c."""
+_Tiling = structure("winograd.c", "tiling")
+_Spreading = structure("winograd.c", "spreading")
+_Gathering = structure("winograd.c", "gathering")
 
 
 class Tiles:
@@ -265,7 +249,6 @@ class NativeWinograd(NativeKernel):
         self.spread, self.gather = (winograd.matrix(tile, which, f32) for which in ("input", "output"))
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         g, t, operands = self.geometry, self.tiles, inputs[self.own :]
         x = binding.with_stride(inputs[0], 1)
         out, strides = binding.written(outputs[0], self.axes)
@@ -293,7 +276,7 @@ class NativeWinograd(NativeKernel):
     def _parts(self, count: int) -> int:
         return min(self.cut.rows, count) * self.cut.panels
 
-    def _product(self, count: int, products: int, binding: Binding) -> Product:
+    def _product(self, count: int, products: int, binding: Binding) -> Parameters:
         """The products of the points of a part."""
         g = self.geometry
         window = rows_as_windows(binding.shared, count * g.inputs, g.inputs, count, binding.address(zeros(g.inputs)))
@@ -321,9 +304,7 @@ def winograd_convolution(task: Task) -> Iterator[Candidate]:
             yield Candidate(tiles.cost + reordered, functools.partial(NativeWinograd, task, tiles))
 
 
-@declared_in("depthwise.c", "depthwise")
-class Depthwise(Parameters):
-    """See irexec/native/source/depthwise.c."""
+Depthwise = structure("depthwise.c", "depthwise")
 
 
 class NativeDepthwise(NativeKernel):
@@ -355,7 +336,6 @@ class NativeDepthwise(NativeKernel):
         self.weights = store.get([self.source], ("native depthwise", g.groups), make)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         g, operands = self.geometry, inputs[self.own :]
         out, (image, row, _) = binding.written(outputs[0], self.axes, innermost=1)
         parameters = Depthwise(

@@ -14,7 +14,7 @@ from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Order, Task
 from irexec.backend.native.chains import Axes, NativeChain, is_of_floats, program_of, reads_levels
 from irexec.ir.facts import Fact
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import structure
 
 _TILE = 512
 # Tiles of a block.
@@ -22,10 +22,7 @@ _TILES = 32
 # Nanoseconds of a step, of a float that is read or written, and of a pass over one in the first-level cache.
 _STEP, _MOVED, _PASS = 400, 0.08, 0.05
 
-
-@declared_in("elementwise.c", "elementwise")
-class Elementwise(Parameters):
-    """See irexec/native/source/elementwise.c."""
+Elementwise = structure("elementwise.c", "elementwise")
 
 
 class NativeElementwise(NativeKernel):
@@ -39,7 +36,6 @@ class NativeElementwise(NativeKernel):
         self.sizes = [math.prod(self.shape[axis] for axis in group) for group in axes]
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         out, (image, row, _) = binding.written(
             outputs[0], self.axes, innermost=self.axes[2][-1] if self.axes[2] else None
         )
@@ -121,7 +117,6 @@ class Followed(NativeKernel):
         self.kernel.pack(store)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         out = outputs[0]
         if not out.transpose(self.order).flags.c_contiguous:
             out = binding.result(out, self.order)

@@ -19,16 +19,13 @@ from irexec.backend.constants import ConstantStore
 from irexec.backend.copies import array_at, bind_copies, bordered
 from irexec.backend.kernel import Task
 from irexec.backend.native.chains import Axes, NativeChain
-from irexec.backend.native.panels import Cut, Windows, padded, panel_of, table_bytes
+from irexec.backend.native.panels import Cut, padded, panel_of, table_bytes
 from irexec.dtypes.elements import U8
 from irexec.ir.facts import Fact
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import Parameters, structure
 from irexec.reference.integers import Grid
 
-
-@declared_in("levels.h", "ending")
-class Ending(Parameters):
-    """See irexec/native/source/levels.h."""
+Ending = structure("levels.h", "ending")
 
 
 @dataclass
@@ -155,14 +152,8 @@ def _end_of(chain: Chain, start: int, is_column: Sequence[bool], columns: int) -
     return None if made.numbers() is None else made
 
 
-@declared_in("integer_product.c", "integer_product")
-class IntegerProduct(Parameters):
-    """See irexec/native/source/integer_product.c."""
-
-
-@declared_in("integer_product.c", "widening")
-class Widening(Parameters):
-    """See irexec/native/source/integer_product.c."""
+IntegerProduct = structure("integer_product.c", "integer_product")
+Widening = structure("integer_product.c", "widening")
 
 
 @functools.cache
@@ -250,7 +241,7 @@ class IntegerKernel(NativeKernel):
             matrices = _in_steps(matrices, self.taps, self.depth, self.step)
         return packed_words(matrices, self.panel), start.reshape(-1)
 
-    def _multiply(self, window: Windows, inputs: Sequence[Any], output: np.ndarray, binding: Binding) -> None:
+    def _multiply(self, window: Parameters, inputs: Sequence[Any], output: np.ndarray, binding: Binding) -> None:
         out, strides = binding.written(output, self.axes, innermost=self.axes[2][-1] if self.is_levels else None)
         product = IntegerProduct(
             window, binding.address(self.weights), binding.address(self.start),
@@ -262,7 +253,7 @@ class IntegerKernel(NativeKernel):
 
     def _ending(
         self, operands: Sequence[np.ndarray], out: np.ndarray, strides: Sequence[int], binding: Binding
-    ) -> Ending:
+    ) -> Parameters:
         a, columns = self.absorbed, self.scale.size
         first, numbers, has_program = a.first, a.numbers(), a.program is not None
         assert numbers is not None, "absorbed looks at them"

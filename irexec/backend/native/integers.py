@@ -35,7 +35,7 @@ from irexec.backend.registry import kernels
 from irexec.backend.transposed import AxisPhase, TransposedGeometry, geometry_of
 from irexec.dtypes.elements import F32, U8
 from irexec.native.library import library
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import structure
 
 # Products of a nanosecond on one thread, by the elements of a word (native_products.py): VNNI, and pairs of 16 bits.
 _RATE = {4: 150.0, 2: 40.0}
@@ -82,7 +82,6 @@ class IntegerConvolution(IntegerKernel):
         return whole.reshape(s.groups, s.points * self.channels, s.outputs)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         s, x = self.geometry, inputs[0]
         zeros = zero_levels(self.grid.zero, self.depth)
         pads = list(zip(s.windows.pads_begin, s.windows.pads_end, strict=True))
@@ -94,10 +93,7 @@ class IntegerConvolution(IntegerKernel):
         self._multiply(window, inputs, outputs[0], binding)
 
 
-@declared_in("integer_winograd.c", "integer_winograd")
-class IntegerWinogradParameters(Parameters):
-    """See irexec/native/source/integer_winograd.c."""
-
+IntegerWinogradParameters = structure("integer_winograd.c", "integer_winograd")
 
 # Rows of the matrix that transforms weights, twice those of F(2, 3).
 _FILTER = np.array([[2, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 2]], np.int16)
@@ -134,7 +130,6 @@ class IntegerWinograd(IntegerKernel):
         return ("winograd",)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         s = self.geometry
         x = self.channels_last(inputs[0], None, (), binding.shared, binding)
         window = windows_of(x, s.windows, zero_levels(self.grid.zero, s.inputs), binding)
@@ -186,9 +181,7 @@ def group_convolution(task: Task) -> Iterator[Candidate]:
     return _convolutions(task, grouped=True)
 
 
-@declared_in("integer_depthwise.c", "integer_depthwise")
-class IntegerDepthwiseParameters(Parameters):
-    """See irexec/native/source/integer_depthwise.c."""
+IntegerDepthwiseParameters = structure("integer_depthwise.c", "integer_depthwise")
 
 
 class IntegerDepthwise(IntegerKernel):
@@ -229,7 +222,6 @@ class IntegerDepthwise(IntegerKernel):
         return np.concatenate([part.reshape(-1) for part in made]), start
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         s = self.geometry
         out, strides = binding.written(outputs[0], self.axes, innermost=1)
         x = binding.with_stride(inputs[0], 1)
@@ -305,7 +297,6 @@ class IntegerTransposed(NativeKernel):
             phase.pack(store)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         g, x, scattered = self.geometry, inputs[0], []
         copy = (g.groups, g.inputs, self.channels) if self.copies else None
         x = self.phases[0].channels_last(x, copy, [(0, 0)] * len(g.sizes), binding.shared + self.copied, binding)
@@ -392,7 +383,6 @@ class IntegerLinear(IntegerKernel):
         return whole
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         g = self.geometry
         sheets = g.matrices(inputs[0])
         is_view = np.may_share_memory(sheets, inputs[0])
@@ -429,15 +419,8 @@ def matmul(task: Task) -> Iterator[Candidate]:
     yield Candidate(cost, functools.partial(IntegerLinear, task, g))
 
 
-@declared_in("integer_product.c", "quantization")
-class Quantization(Parameters):
-    """See irexec/native/source/integer_product.c."""
-
-
-@declared_in("integer_product.c", "dynamic_product")
-class DynamicProduct(Parameters):
-    """See irexec/native/source/integer_product.c."""
-
+Quantization = structure("integer_product.c", "quantization")
+DynamicProduct = structure("integer_product.c", "dynamic_product")
 
 _VALUES, _LEVEL = 16, 128
 """Values that the groups of a row are whole multiples of, and the level of 0."""
@@ -480,7 +463,6 @@ class DynamicLinear(NativeKernel):
         return packed_words(matrix[None], self.panel), _by_panel(start, np.int32, self.panel), scales, zeros
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         g, operands = self.geometry, inputs[self.own :]
         x = activations(g, inputs[0], binding)
         levels = aligned(binding.shared)

@@ -23,17 +23,14 @@ from irexec.backend.native.elementwise import can_follow, followed
 from irexec.backend.native.panels import READ, Cut, pack, padded, panel_of, product_cost, rows_as_windows, table_bytes
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import Parameters, structure
 
 # Values of a matrix that is not packed: tables of words, of which others read rows as they are stored.
 _LARGEST = 1 << 23
 # Nanoseconds to pack a value in a run, and to copy one whose neighbours lie elsewhere.
 _PACK, _COPIED, _REORDERED = 0.15, 0.35, 1.0
 
-
-@declared_in("product.c", "packing")
-class Packing(Parameters):
-    """See irexec/native/source/product.c."""
+Packing = structure("product.c", "packing")
 
 
 class _Matrices(NativeKernel):
@@ -97,7 +94,6 @@ class NativeLinear(_Matrices):
         self.weights = store.get([self.source], ("native matrix", inner, features, self.by_feature), make)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         x = inputs[self.geometry.activation]
         weights = binding.address(self.weights), 0
         if self.copies:
@@ -132,7 +128,6 @@ class NativeFeatures(_Matrices):
         self.weights = np.require(matrix, requirements=["C", "A"])
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         sheets = sheets_of(self.geometry, inputs[self.geometry.activation], binding)
         image, token, inner = element_strides(sheets)
         packing = packing_of(
@@ -143,7 +138,7 @@ class NativeFeatures(_Matrices):
         self._multiply(rows, (binding.shared, padded(self.columns) * self.depth), inputs, outputs[0], binding)
 
 
-def packing_of(matrix: tuple[int, int, int, int], out: int, depth: int, columns: int, panel: int) -> Packing:
+def packing_of(matrix: tuple[int, int, int, int], out: int, depth: int, columns: int, panel: int) -> Parameters:
     """The packing of matrices.
 
     Args:
@@ -180,7 +175,6 @@ class NativeMatrices(_Matrices):
         self.shared_workspace = self.packed * padded(self.columns) * self.depth * 4
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         left, right = self._left(inputs[0], binding), self._strides(self._stack(inputs[1], 1), binding)
         matrix = right[0], right[1] if self.packed > 1 else 0, *right[2:]
         packing = packing_of(matrix, binding.shared, self.depth, self.columns, self.panel)
@@ -229,7 +223,6 @@ class NativeConstantMatrices(NativeMatrices):
         self.weights = store.get([self.source], ("native matrices", *shape, self.swapped[1]), make)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         weights = binding.address(self.weights), padded(self.columns) * self.depth
         self._multiply(self._left(inputs[0], binding), weights, inputs, outputs[0], binding)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,26 +17,25 @@ from irexec.backend.kernel import Candidate, Task, has_elements, is_row_major
 from irexec.backend.native.elementwise import can_follow, followed
 from irexec.backend.registry import kernels
 from irexec.native.library import library
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import structure
 from irexec.schema.shape_rules import normalize_axis, pdpd_start
 
 # Nanoseconds: of a step, of a copy, of four bytes copied, of an element copied to another order.
 _STEP, _COPY, _WORD, _REORDERED = 1_000, 100, 0.08, 0.35
 
 
-class _Moves(NativeKernel):
+Copies = Callable[..., Iterable[Copy]]
+"""``copies(out, *inputs)`` makes up an output; the results of the copies do not meet."""
+
+
+class Moves(NativeKernel):
     """A kernel whose result consists of copies."""
 
-    def __init__(self, algorithm: str, reads: tuple[int, ...] | None = None) -> None:
-        self.algorithm, self.reads = f"C, {algorithm}", reads
+    def __init__(self, algorithm: str, copies: Copies, reads: tuple[int, ...] | None = (0,)) -> None:
+        self.algorithm, self.copies, self.reads = f"C, {algorithm}", copies, reads
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
-        bind_copies(list(self._copies(inputs, outputs[0], binding)), binding)
-
-    @abstractmethod
-    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
-        """The copies, whose results do not meet."""
+        bind_copies([*self.copies(outputs[0], *inputs)], binding)
 
 
 def offer(task: Task, make: Callable[[], NativeKernel], copies: int = 1, *, joins: bool = False) -> Iterator[Candidate]:
@@ -56,25 +54,18 @@ def offer(task: Task, make: Callable[[], NativeKernel], copies: int = 1, *, join
 
 @kernels("Concat", since=1)
 def concat(task: Task) -> Iterator[Candidate]:
-    """Tensors of any type."""
-    if len(task.wanted) == 1:
-        yield from offer(task, functools.partial(Concat, task), len(task.inputs), joins=True)
+    """Tensors of any type, one after the other; None is in its position already."""
+    axis = normalize_axis(task.attributes["axis"], len(task.output_shape()))
+    ends = [0, *itertools.accumulate(task.shape(i)[axis] for i in range(len(task.inputs)))]
 
-
-class Concat(_Moves):
-    """Tensors one after the other; None is in its position already."""
-
-    def __init__(self, task: Task) -> None:
-        super().__init__("copies side by side")
-        self.axis = normalize_axis(task.attributes["axis"], len(task.output_shape()))
-        self.sizes = [task.shape(i)[self.axis] for i in range(len(task.inputs))]
-
-    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
-        start, before = 0, (slice(None),) * self.axis
-        for x, size in zip(inputs, self.sizes, strict=True):
+    def copies(out: np.ndarray, *inputs: np.ndarray | None) -> Iterator[Copy]:
+        for x, part in zip(inputs, itertools.starmap(slice, itertools.pairwise(ends)), strict=True):
             if x is not None:
-                yield Copy(x, out[(*before, slice(start, start + size))])
-            start += size
+                yield Copy(x, out[(*(slice(None),) * axis, part)])
+
+    if len(task.wanted) == 1:
+        make = functools.partial(Moves, "copies side by side", copies, None)
+        yield from offer(task, make, len(task.inputs), joins=True)
 
 
 @kernels("Reshape", since=1)
@@ -86,7 +77,11 @@ def reshape(task: Task) -> Iterator[Candidate]:
     common = common_shape(task.shape(0), task.output_shape())
     # Axes of a scalar are refused by the reference kernel.
     if common is not None and (task.shape(0) or not task.definition.type.endswith("queeze")):
-        yield from offer(task, functools.partial(Reshape, common))
+
+        def copies(out: np.ndarray, x: np.ndarray, *_: object) -> Iterator[Copy]:
+            yield Copy(split(x, common), split(out, common))
+
+        yield from offer(task, functools.partial(Moves, "copy to another shape", copies))
 
 
 def common_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
@@ -98,17 +93,6 @@ def common_shape(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...] | None:
     if any(outer % inner for outer, inner in itertools.pairwise(ends)):
         return None
     return tuple(outer // inner for outer, inner in itertools.pairwise(ends))
-
-
-class Reshape(_Moves):
-    """The elements in their order, between arrays of which one lies in another order."""
-
-    def __init__(self, common: tuple[int, ...]) -> None:
-        super().__init__("copy to another shape", (0,))
-        self.common = common
-
-    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
-        yield Copy(split(inputs[0], self.common), split(out, self.common))
 
 
 def split(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
@@ -126,18 +110,17 @@ def transpose(task: Task) -> Iterator[Candidate]:
         return
     order = tuple(normalize_axis(int(axis), rank) for axis in source.array().ravel()) or tuple(reversed(range(rank)))
     if sorted(order) == list(range(rank)):
-        yield from offer(task, functools.partial(Transpose, order))
+        yield from _reordered(task, task.shape(0), order)
 
 
-class Transpose(_Moves):
-    """The axes in another order."""
+def _reordered(task: Task, shape: Sequence[int], order: Sequence[int]) -> Iterator[Candidate]:
+    """The data in a shape with more axes, transposed."""
 
-    def __init__(self, order: tuple[int, ...]) -> None:
-        super().__init__("copy to another order", (0,))
-        self.order = order
+    def copies(out: np.ndarray, x: np.ndarray, *_: object) -> Iterator[Copy]:
+        data = split(x, shape).transpose(order)
+        yield Copy(data, split(out, data.shape))
 
-    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
-        yield Copy(inputs[0].transpose(self.order), out)
+    yield from offer(task, functools.partial(Moves, "copy to another order", copies))
 
 
 @kernels("DepthToSpace", since=1)
@@ -152,7 +135,7 @@ def depth_to_space(task: Task) -> Iterator[Candidate]:
     else:
         shape = (n, depth, *blocks, *spatial)
         order = [0, 1, *(axis for i in range(k) for axis in (k + 2 + i, 2 + i))]
-    yield from offer(task, functools.partial(SplitTranspose, shape, tuple(order)))
+    yield from _reordered(task, shape, order)
 
 
 @kernels("SpaceToDepth", since=1)
@@ -163,7 +146,7 @@ def space_to_depth(task: Task) -> Iterator[Candidate]:
     shape = (n, c, *(part for size in spatial for part in (size // block, block)))
     outer, inner = [2 + 2 * i for i in range(k)], [3 + 2 * i for i in range(k)]
     order = [0, *inner, 1, *outer] if task.attributes["mode"] == "blocks_first" else [0, 1, *inner, *outer]
-    yield from offer(task, functools.partial(SplitTranspose, shape, tuple(order)))
+    yield from _reordered(task, shape, order)
 
 
 @kernels("ShuffleChannels", since=1)
@@ -174,19 +157,7 @@ def shuffle_channels(task: Task) -> Iterator[Candidate]:
     divided = (*shape[:along], group, shape[along] // group, *shape[along + 1 :])
     order = list(range(len(divided)))
     order[along : along + 2] = along + 1, along
-    yield from offer(task, functools.partial(SplitTranspose, divided, tuple(order)))
-
-
-class SplitTranspose(_Moves):
-    """Axes of the data split, and transposed."""
-
-    def __init__(self, shape: tuple[int, ...], order: tuple[int, ...]) -> None:
-        super().__init__("copy to another order", (0,))
-        self.shape, self.order = shape, order
-
-    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
-        data = split(inputs[0], self.shape).transpose(self.order)
-        yield Copy(data, split(out, data.shape))
+    yield from _reordered(task, divided, order)
 
 
 @kernels("Tile", since=1)
@@ -198,7 +169,7 @@ def tile(task: Task) -> Iterator[Candidate]:
     data = (1,) * (len(out) - len(data)) + data
     repeated = tuple(n for size, whole in zip(data, out, strict=True) for n in (whole // max(1, size), size))
     source = tuple(n for size in data for n in (1, size))
-    yield from offer(task, functools.partial(Repeat, source, repeated))
+    yield from _repeated(task, source, repeated)
 
 
 @kernels("Broadcast", since=1)
@@ -222,10 +193,10 @@ def broadcast(task: Task) -> Iterator[Candidate]:
         sizes = dict(zip(axes, data, strict=True))
         source = tuple(sizes.get(axis, 1) for axis in range(len(out)))
     if all(size in (1, whole) for size, whole in zip(source, out, strict=True)):
-        yield from offer(task, functools.partial(Repeat, source, out))
+        yield from _repeated(task, source, out)
 
 
-class Repeat(_Moves):
+def _repeated(task: Task, source: Sequence[int], repeated: Sequence[int]) -> Iterator[Candidate]:
     """The data repeated.
 
     Args:
@@ -233,23 +204,15 @@ class Repeat(_Moves):
         repeated: the shape of the result, with as many axes.
     """
 
-    def __init__(self, source: tuple[int, ...], repeated: tuple[int, ...]) -> None:
-        super().__init__("repeated copies", (0,))
-        self.source, self.repeated = source, repeated
+    def copies(out: np.ndarray, x: np.ndarray, *_: object) -> Iterator[Copy]:
+        yield Copy(np.broadcast_to(split(x, source), repeated), split(out, repeated))
 
-    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
-        yield Copy(np.broadcast_to(split(inputs[0], self.source), self.repeated), split(out, self.repeated))
+    yield from offer(task, functools.partial(Moves, "repeated copies", copies))
 
 
-class Select(_Moves):
+def select(algorithm: str, tables: Mapping[int, np.ndarray]) -> Moves:
     """Positions along some axes, each of which goes by a table."""
-
-    def __init__(self, algorithm: str, tables: Mapping[int, np.ndarray]) -> None:
-        super().__init__(algorithm, (0,))
-        self.tables = tables
-
-    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
-        yield selection(inputs[0], out, self.tables)
+    return Moves(algorithm, lambda out, x, *_: [selection(x, out, tables)])
 
 
 def selection(data: np.ndarray, out: np.ndarray, tables: Mapping[int, np.ndarray]) -> Copy:
@@ -286,26 +249,16 @@ def gather(task: Task) -> Iterator[Candidate]:
     size, values = task.shape(0)[along], indices.array()
     if values.min() >= -size and values.max() < size:
         table = np.where(values < 0, values + size, values).astype(np.int64)
-        yield from offer(task, functools.partial(Gather, along, table))
 
+        def copies(out: np.ndarray, data: np.ndarray, *_: object) -> Iterator[Copy]:
+            merged = out.reshape(*data.shape[:along], table.size, *data.shape[along + 1 :])
+            if np.may_share_memory(merged, out):
+                yield selection(data, merged, {along: table.reshape(-1)})
+                return
+            for index in np.ndindex(*table.shape[:-1]):
+                yield selection(data, out[(*(slice(None),) * along, *index)], {along: table[index]})
 
-class Gather(_Moves):
-    """Slices along an axis."""
-
-    def __init__(self, axis: int, table: np.ndarray) -> None:
-        super().__init__("gathered slices", (0,))
-        self.axis, self.table = axis, table
-
-    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
-        data, axis, rank = inputs[0], self.axis, self.table.ndim
-        flat = (*data.shape[:axis], self.table.size, *data.shape[axis + 1 :])
-        merged = out.reshape(flat)
-        if np.may_share_memory(merged, out):
-            yield selection(data, merged, {axis: self.table.reshape(-1)})
-            return
-        lead = (slice(None),) * axis
-        for index in np.ndindex(*self.table.shape[: rank - 1]):
-            yield selection(data, out[(*lead, *index)], {axis: self.table[index]})
+        yield from offer(task, functools.partial(Moves, "gathered slices", copies))
 
 
 @kernels("Roll", since=7)
@@ -320,7 +273,7 @@ def roll(task: Task) -> Iterator[Candidate]:
     total: dict[int, int] = {}
     for axis, n in zip(along, shifts * len(along) if len(shifts) == 1 else shifts, strict=True):
         total[axis] = total.get(axis, 0) + n
-    yield from offer(task, lambda: Select("rotated copy", {a: _rolled(shape[a], n) for a, n in total.items()}))
+    yield from offer(task, lambda: select("rotated copy", {a: _rolled(shape[a], n) for a, n in total.items()}))
 
 
 def _rolled(size: int, shift: int) -> np.ndarray:
@@ -339,9 +292,17 @@ def pad(task: Task) -> Iterator[Candidate]:
     ]
     mode = task.attributes["pad_mode"]
     if mode == "constant":
-        yield from offer(task, functools.partial(ConstantPad, task, pads), 1 + 2 * sum(map(any, pads)))
+        zero = np.zeros((), task.outputs[0].dtype)
+
+        def copies(out: np.ndarray, x: np.ndarray, *others: np.ndarray | None) -> Iterator[Copy]:
+            value = others[2] if len(others) > 2 else None
+            return bordered(x, out, pads, zero if value is None else value.reshape(-1)[:1].reshape(()))
+
+        reads = (0, 3) if task.has_input(3) else (0,)
+        make = functools.partial(Moves, "copy and constant borders", copies, reads)
+        yield from offer(task, make, 1 + 2 * sum(map(any, pads)))
     elif all(min(pair) >= 0 for pair in pads) and math.prod(task.output_shape()) > 0:
-        yield from offer(task, lambda: Select(f"copy and {mode} borders", _borders(task.shape(0), pads, mode)))
+        yield from offer(task, lambda: select(f"copy and {mode} borders", _borders(task.shape(0), pads, mode)))
 
 
 def _borders(shape: Sequence[int], pads: Sequence[tuple[int, int]], mode: Any) -> dict[int, np.ndarray]:
@@ -353,28 +314,10 @@ def _borders(shape: Sequence[int], pads: Sequence[tuple[int, int]], mode: Any) -
     }
 
 
-class ConstantPad(_Moves):
-    """The data with borders of one value, or a part of it where pads are negative."""
-
-    def __init__(self, task: Task, pads: Sequence[tuple[int, int]]) -> None:
-        super().__init__("copy and constant borders", (0, 3) if task.has_input(3) else (0,))
-        self.pads, self.own = pads, len(task.inputs)
-        element = task.outputs[0].element
-        assert element is not None, "it has a type"
-        self.zero = np.zeros((), element.carrier)
-
-    def _copies(self, inputs: Sequence[Any], out: np.ndarray, binding: Binding) -> Iterator[Copy]:
-        value = inputs[3].reshape(-1)[0:1].reshape(()) if self.own > 3 and inputs[3] is not None else self.zero
-        return bordered(inputs[0], out, self.pads, value)
-
-
 # Bytes of a block.
 _BLOCK = 1 << 15
 
-
-@declared_in("movement.c", "gather")
-class CGather(Parameters):
-    """See irexec/native/source/movement.c."""
+CGather = structure("movement.c", "gather")
 
 
 @kernels("Gather", since=1)
@@ -407,7 +350,6 @@ class GatherAtRunTime(NativeKernel):
         self.shared_workspace = task.output_bytes if self.reorders else 0
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         data, indices = inputs[0], binding.in_order(inputs[1])
         strides = merged_strides(data, self.source)
         if strides is None or not is_run(data, self.source[2]):

@@ -16,7 +16,7 @@ import numpy as np
 
 from irexec.backend.calls import Binding, copied, element_strides, loaded
 from irexec.backend.copies import Copy, bordered
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import Parameters, structure
 from irexec.reference.windows import SlidingWindows
 
 # Time of a panel of 1, 2 and 3 vectors relative to its columns, by the size of a vector: narrow tiles read more than
@@ -113,10 +113,7 @@ class Cut:
 
 _Three = c_int64 * 3
 
-
-@declared_in("windows.h", "windows")
-class Windows(Parameters):
-    """See irexec/native/source/windows.h."""
+Windows = structure("windows.h", "windows")
 
 
 def three(values: Sequence[int], fill: int = 1) -> ctypes.Array[c_int64]:
@@ -124,7 +121,7 @@ def three(values: Sequence[int], fill: int = 1) -> ctypes.Array[c_int64]:
     return _Three(*[fill] * (3 - len(values)), *values)
 
 
-def windows_of(x: np.ndarray, windows: SlidingWindows, zeros: np.ndarray, binding: Binding) -> Windows:
+def windows_of(x: np.ndarray, windows: SlidingWindows, zeros: np.ndarray, binding: Binding) -> Parameters:
     """The windows on data (N, C, spatial...) whose channels follow each other in memory.
 
     Args:
@@ -137,7 +134,7 @@ def windows_of(x: np.ndarray, windows: SlidingWindows, zeros: np.ndarray, bindin
     )  # fmt: skip
 
 
-def rows_as_windows(address: int, image: int, row: int, count: int, zeros: int) -> Windows:
+def rows_as_windows(address: int, image: int, row: int, count: int, zeros: int) -> Parameters:
     """Rows of a matrix as windows of one tap."""
     ones = three(())
     return Windows(

@@ -15,11 +15,11 @@ from irexec.backend.copies import channels_last
 from irexec.backend.kernel import Candidate, Task, has_elements
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes
-from irexec.backend.native.panels import Windows, row_block, table_bytes, three, windows_of
+from irexec.backend.native.panels import row_block, table_bytes, three, windows_of
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, U8
 from irexec.native.library import library
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import Parameters, structure
 from irexec.reference.windows import SlidingWindows, lowest, window_populations
 
 # Nanoseconds: of a tap of an output, of an entry of the table, of an output, of a value copied to channels last.
@@ -27,10 +27,7 @@ _TAP, _ENTRY, _OUTPUT, _COPY = 0.04, 2.0, 0.1, 0.35
 # Taps, for which the table of a few pixels stays small.
 _MOST = 1 << 11
 
-
-@declared_in("pooling.c", "pooling")
-class Pooling(Parameters):
-    """See irexec/native/source/pooling.c."""
+Pooling = structure("pooling.c", "pooling")
 
 
 class NativePool(NativeKernel):
@@ -56,7 +53,6 @@ class NativePool(NativeKernel):
         self.workspace, self.shared_workspace = table_bytes(self.row_block, taps), copied
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         image, channel, *spatial = element_strides(outputs[0])
         factors = None if self.factors is None else binding.address(self.factors)
         step = 0 if self.factors is None or self.factors.size == 1 else 1
@@ -66,14 +62,12 @@ class NativePool(NativeKernel):
         )  # fmt: skip
         binding.call("irx_pool", parameters, self.images * -(-self.pixels // self.row_block))
 
-    def _windows(self, x: np.ndarray, binding: Binding) -> Windows:
+    def _windows(self, x: np.ndarray, binding: Binding) -> Parameters:
         x = channels_last(x, binding.shared, binding) if self.copies else binding.with_stride(x, 1)
         return windows_of(x, self.windows, self.padding, binding)
 
 
-@declared_in("integer_depthwise.c", "level_maxima")
-class LevelMaximaParameters(Parameters):
-    """See irexec/native/source/integer_depthwise.c."""
+LevelMaximaParameters = structure("integer_depthwise.c", "level_maxima")
 
 
 class LevelMaxima(NativeKernel):
@@ -87,7 +81,6 @@ class LevelMaxima(NativeKernel):
         self.algorithm = "C, maxima of levels"
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         out, (image, row, _) = binding.written(outputs[0], channel_axes(inputs[0].ndim), innermost=1)
         zeros = np.zeros(self.channels, np.uint8)
         parameters = LevelMaximaParameters(

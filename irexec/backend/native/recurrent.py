@@ -28,7 +28,7 @@ from irexec.backend.native.panels import (
 )
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I32, I64
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import Parameters, structure
 from irexec.schema.family_attributes import (
     CellAttributes,
     GRUCellAttributes,
@@ -51,15 +51,8 @@ _TOGETHER = 32
 # kernel, which takes a step at a time.
 _LARGEST = 32 << 20
 
-
-@declared_in("recurrent.c", "states")
-class States(Parameters):
-    """See irexec/native/source/recurrent.c."""
-
-
-@declared_in("recurrent.c", "recurrence")
-class Recurrence(Parameters):
-    """See irexec/native/source/recurrent.c."""
+States = structure("recurrent.c", "states")
+Recurrence = structure("recurrent.c", "recurrence")
 
 
 @dataclass(frozen=True)
@@ -173,7 +166,6 @@ class NativeRecurrence(NativeKernel):
         return pack(inputs[None]), own, pack(first.reshape(directions, -1, size).swapaxes(1, 2)), last, hidden
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         f = self.form
         weights, bias, first, second, hidden_bias = self.packed
         self._project(inputs[0], weights, bias, binding)
@@ -207,13 +199,13 @@ class NativeRecurrence(NativeKernel):
         )  # fmt: skip
         binding.call("irx_product", parameters, self.cut.rows * self.cut.panels)
 
-    def _written(self, out: np.ndarray | None, binding: Binding) -> States:
+    def _written(self, out: np.ndarray | None, binding: Binding) -> Parameters:
         if out is None:
             return States()
         axes = tuple((axis,) for axis in range(out.ndim))
         return self._of(binding.written(out, axes, innermost=out.ndim - 1)[0], binding)
 
-    def _of(self, x: np.ndarray, binding: Binding) -> States:
+    def _of(self, x: np.ndarray, binding: Binding) -> Parameters:
         """A tensor (B, S), (B, D, S) or (B, D, T, S)."""
         strides = element_strides(x)[:-1]
         return States(binding.address(x), *strides, *[0] * (3 - len(strides)))

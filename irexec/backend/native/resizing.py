@@ -17,10 +17,10 @@ from irexec.backend.kernel import Candidate, Task, has_elements
 from irexec.backend.native.chains import Axes
 from irexec.backend.native.convolution import STEP
 from irexec.backend.native.elementwise import can_follow, followed
-from irexec.backend.native.movement import Select, offer
+from irexec.backend.native.movement import offer, select
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import structure
 from irexec.reference.resize import Taps, float_steps, scales_of
 from irexec.reference.windows import adaptive_windows
 from irexec.schema.shape_rules import normalize_axes
@@ -34,15 +34,8 @@ _LONGEST = 1 << 17
 
 Steps = Sequence[tuple[int, Taps]]
 
-
-@declared_in("resize.c", "table")
-class Table(Parameters):
-    """See irexec/native/source/resize.c."""
-
-
-@declared_in("resize.c", "resize")
-class CResize(Parameters):
-    """See irexec/native/source/resize.c."""
+Table = structure("resize.c", "table")
+CResize = structure("resize.c", "resize")
 
 
 class Resize(NativeKernel):
@@ -65,7 +58,6 @@ class Resize(NativeKernel):
         return math.prod(self.shape[axis] for axis in group)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         x = inputs[0]
         order = tuple(axis for group in self.axes for axis in group)
         strides = merged_strides(x, self.axes)
@@ -114,7 +106,7 @@ def interpolate(task: Task) -> Iterator[Candidate]:
     tables = float_steps(shape, params, axes, sizes, scales_of(shape, axes, sizes) if scales is None else scales)
     steps = [(axis, taps) for axis, taps in tables if not _is_identity(taps)]
     if all(taps.weight is None for _, taps in steps):
-        yield from offer(task, lambda: Select("nearest positions", {axis: taps.index[:, 0] for axis, taps in steps}))
+        yield from offer(task, lambda: select("nearest positions", {axis: taps.index[:, 0] for axis, taps in steps}))
     else:
         yield from _resize(task, steps)
 

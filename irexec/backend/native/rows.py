@@ -20,16 +20,14 @@ from irexec.backend.native.chains import Axes, NativeChain, Operand, fits
 from irexec.backend.native.convolution import STEP, overwritten
 from irexec.backend.registry import Candidates, kernels
 from irexec.dtypes.elements import F32
-from irexec.native.structures import Parameters, declared_in
+from irexec.native.structures import Parameters, structure
 from irexec.schema.shape_rules import mvn_2_axes, normalize_axes, normalize_axis
 
 TILE = 512
 """Floats of a tile; see chain.h."""
 
-
-@declared_in("rows.h", "target")
-class Target(Parameters):
-    """A tensor that a kernel writes; strides in elements."""
+Target = structure("rows.h", "target")
+"""A tensor that a kernel writes; strides in elements."""
 
 
 def block_count(sizes: tuple[int, int, int], block: int, *, by_columns: bool) -> int:
@@ -38,7 +36,7 @@ def block_count(sizes: tuple[int, int, int], block: int, *, by_columns: bool) ->
     return images * -(-(columns if by_columns else rows) // block)
 
 
-def source_of(array: np.ndarray, axes: Axes, binding: Binding) -> Operand:
+def source_of(array: np.ndarray, axes: Axes, binding: Binding) -> Parameters:
     """A tensor that a kernel reads, whose columns follow each other in memory; copied where they do not."""
     strides = merged_strides(array, axes)
     if strides is None or not is_run(array, axes[2]):
@@ -48,7 +46,7 @@ def source_of(array: np.ndarray, axes: Axes, binding: Binding) -> Operand:
     return Operand(binding.address(array), *strides)
 
 
-def target_of(array: np.ndarray, axes: Axes, binding: Binding) -> Target:
+def target_of(array: np.ndarray, axes: Axes, binding: Binding) -> Parameters:
     """The output of a kernel."""
     out, strides = binding.written(array, axes)
     return Target(binding.address(out), *strides)
@@ -112,10 +110,7 @@ _AXES_LIMIT = 1 << 12
 # Nanoseconds of an element, of a set of elements, and of an element of a slab.
 _NORMALIZATION_ELEMENT, _SET, _NORMALIZATION_COLUMN = 0.12, 25.0, 0.25
 
-
-@declared_in("normalization.c", "normalization")
-class Normalization(Parameters):
-    """See irexec/native/source/normalization.c."""
+Normalization = structure("normalization.c", "normalization")
 
 
 @dataclass(frozen=True)
@@ -184,7 +179,6 @@ class NativeNormalization(NativeKernel):
         self.overwrites = _overwritten(task, sets.runs_chain)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         s = self.sets
         scale, shift = (binding.address(binding.in_order(inputs[i])) if self.is_affine else None for i in (1, 2))
         parameters = Normalization(
@@ -259,10 +253,7 @@ _BLOCK, _SLAB = 1 << 13, 1 << 14
 # Nanoseconds of an element and of a row, with vectors of 8 floats or more.
 _ELEMENT, _SOFTMAX_ROW = 0.4, 70.0
 
-
-@declared_in("softmax.c", "softmax")
-class SoftmaxParameters(Parameters):
-    """See irexec/native/source/softmax.c."""
+SoftmaxParameters = structure("softmax.c", "softmax")
 
 
 @dataclass(frozen=True)
@@ -308,7 +299,6 @@ class NativeSoftmax(NativeKernel):
         self.workspace = view.scratch
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         v = self.view
         parameters = SoftmaxParameters(
             source_of(inputs[0], v.axes, binding), target_of(outputs[0], v.axes, binding),
@@ -345,10 +335,7 @@ _REDUCTION_BLOCK = 1 << 15
 # Nanoseconds of an element, of a row and of a column, with vectors of 8 floats or more.
 _REDUCTION_ELEMENT, _ROW, _COLUMN = 0.07, 12.0, 1.0
 
-
-@declared_in("reduction.c", "reduction")
-class ReductionParameters(Parameters):
-    """See irexec/native/source/reduction.c."""
+ReductionParameters = structure("reduction.c", "reduction")
 
 
 @dataclass(frozen=True)
@@ -394,7 +381,6 @@ class NativeReduction(NativeKernel):
         self.overwrites = overwritten(task, self.own) if runs_chain else ()
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         v = self.view
         parameters = ReductionParameters(
             source_of(inputs[0], v.data, binding), target_of(outputs[0], v.result, binding),

@@ -16,10 +16,11 @@ from irexec.backend.copies import Copy, array_at, bind_copies, channels_last
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.convolution import STEP, Product, zeros
 from irexec.backend.native.elementwise import can_follow, followed
-from irexec.backend.native.panels import Cut, Windows, pack, panel_of, product_cost, table_bytes, three, windows_of
+from irexec.backend.native.panels import Cut, pack, panel_of, product_cost, table_bytes, three, windows_of
 from irexec.backend.registry import kernels
 from irexec.backend.transposed import AxisPhase, TransposedGeometry, backprop_geometry
 from irexec.dtypes.elements import F32
+from irexec.native.structures import Parameters
 from irexec.reference.windows import SlidingWindows
 
 # Nanoseconds of a value that is copied, of a phase.
@@ -70,7 +71,6 @@ class NativeTransposed(NativeKernel):
         return pack(np.ascontiguousarray(weights_of(phase, weights)).reshape(g.groups, -1, g.outputs))
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        """See NativeKernel.bind."""
         g, x, address = self.geometry, inputs[0], binding.shared
         x = channels_last(x, address, binding) if self.copies else binding.with_stride(x, 1)
         address += 4 * self.copied
@@ -94,8 +94,8 @@ class NativeTransposed(NativeKernel):
         bind_copies(scattered, binding)
 
     def _product(
-        self, phase: Phase, cut: Cut, windows: Windows, result: np.ndarray, start: int, binding: Binding
-    ) -> Product:
+        self, phase: Phase, cut: Cut, windows: Parameters, result: np.ndarray, start: int, binding: Binding
+    ) -> Parameters:
         g = self.geometry
         channels = g.groups * g.outputs
         weights = binding.address(self.weights) + 4 * start
@@ -111,7 +111,7 @@ def weights_of(phase: Phase, weights: np.ndarray) -> np.ndarray:
     return np.moveaxis(weights[index].reshape(*weights.shape[:3], _taps(phase)), 3, 1)
 
 
-def phase_windows(x: np.ndarray, phase: Phase, zeros: np.ndarray, binding: Binding) -> Windows:
+def phase_windows(x: np.ndarray, phase: Phase, zeros: np.ndarray, binding: Binding) -> Parameters:
     """The windows of a phase on data that is channels last; ``zeros`` is read in the padding."""
     kernel, counts = (tuple(len(axis.taps) for axis in phase), tuple(axis.count for axis in phase))
     one = (1,) * len(phase)
