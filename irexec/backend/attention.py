@@ -206,7 +206,9 @@ def attend_rows(scratch: Scratch, operands: _Operands, block: _Block, out: np.nd
     key, value = (contiguous(scratch, x[(*block.matrices, kept)]) for x in (operands.key, operands.value))
     scores = np.matmul(scaled, key.swapaxes(-1, -2), out=scratch.take((*query.shape[:-1], kept.stop), _F32))
     if operands.causal:
-        _hide_later(scores[..., block.rows.start :])
+        # Row i keeps the columns up to i.
+        later = scores[..., block.rows.start :]
+        _hide(later, np.tri(*later.shape[-2:], dtype=np.bool_))
     elif operands.mask is not None:
         _hide(scores, operands.mask[block.part])
     total = _exponentiate(scores, None if operands.sink is None else operands.sink[block.part])
@@ -385,13 +387,6 @@ def _hide(scores: np.ndarray, mask: np.ndarray) -> None:
         np.copyto(scores, -np.inf, where=~mask)
     else:
         scores += mask
-
-
-def _hide_later(scores: np.ndarray) -> None:
-    """Row i keeps the columns up to i."""
-    size = scores.shape[-1]
-    later = ~np.tri(scores.shape[-2], size, dtype=np.bool_)
-    np.copyto(scores, -np.inf, where=later)
 
 
 def _exponentiate(scores: np.ndarray, sink: np.ndarray | None) -> np.ndarray:

@@ -26,8 +26,7 @@ def _relu(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
 
 @block_function("Clamp", since=1, kinds="fiu")
 def _clamp_1(task: Task) -> BlockOperation | None:
-    dtype = task.dtype(0)
-    assert dtype is not None
+    dtype = task.inputs[0].dtype
     if dtype.kind != "f":
         return from_reference(task)
     with np.errstate(over="ignore"):
@@ -226,15 +225,11 @@ def _prelu_1(task: Task) -> BlockOperation | None:
     """By minimum and maximum: NumPy's functions that choose elements branch for each of them."""
     if task.dtype(0) != task.dtype(1):
         return None
+    slopes = None if task.constants[1] is None else task.constants[1].array()
+    is_between = slopes is not None and np.all((slopes > 0) & (slopes <= 1))
+    function, passes = (_prelu_between_0_and_1, 3) if is_between else (_prelu, 6)
     shapes = (None, _slope_shape(task.shape(0), task.shape(1)))
-    source = task.constants[1]
-    if source is not None:
-        slopes = source.array()
-        if np.all((slopes > 0) & (slopes <= 1)):
-            return BlockOperation(
-                _prelu_between_0_and_1, (0, 1), shapes, temporaries=1, passes=3, formula=Formula("PRelu")
-            )
-    return BlockOperation(_prelu, (0, 1), shapes, temporaries=1, passes=6, formula=Formula("PRelu"))
+    return BlockOperation(function, (0, 1), shapes, temporaries=1, passes=passes, formula=Formula("PRelu"))
 
 
 def _slope_shape(data: tuple[int, ...], slope: tuple[int, ...]) -> tuple[int, ...] | None:
@@ -261,31 +256,17 @@ def _prelu(scratch: Scratch, out: np.ndarray, x: np.ndarray, slope: np.ndarray) 
     np.add(out, below, out=out)
 
 
-@block_function("BatchNormInference", since=5)
-def _batch_norm_inference_5(task: Task) -> BlockOperation | None:
-    return _batch_norm(task, (0, 1, 2, 3, 4))
-
-
 @block_function("BatchNormInference", since=1)
-def _batch_norm_inference_1(task: Task) -> BlockOperation | None:
-    return _batch_norm(task, (2, 0, 1, 3, 4))
-
-
-def _batch_norm(task: Task, reads: tuple[int, ...]) -> BlockOperation:
-    """``reads`` are data, gamma, beta, mean and variance."""
+@block_function("BatchNormInference", since=5)
+def _batch_norm(task: Task) -> BlockOperation | None:
+    # Data, gamma, beta, mean and variance.
+    reads = (0, 1, 2, 3, 4) if task.definition.since == 5 else (2, 0, 1, 3, 4)
     along = (1, -1) + (1,) * (len(task.shape(reads[0])) - 2)
     shapes = tuple(tuple(task.shape(i)[0] if size < 0 else size for size in along) for i in reads[1:])
     epsilon = task.attributes["epsilon"]
 
-    def normalize(
-        scratch: Scratch,
-        out: np.ndarray,
-        x: np.ndarray,
-        gamma: np.ndarray,
-        beta: np.ndarray,
-        mean: np.ndarray,
-        variance: np.ndarray,
-    ) -> None:
+    def normalize(scratch: Scratch, out: np.ndarray, x: np.ndarray, *parameters: np.ndarray) -> None:
+        gamma, beta, mean, variance = parameters
         scale = gamma / np.sqrt(variance + x.dtype.type(epsilon))
         centred = scratch.take(out.shape, out.dtype)
         np.subtract(x, mean, out=centred)

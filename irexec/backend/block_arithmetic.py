@@ -80,8 +80,7 @@ define_binary("FloorMod", 1, by_ufunc(np.mod), kinds="fiu", passes=40)
 @block_function("Divide", since=1, kinds="fiu")
 def _divide_1(task: Task) -> BlockOperation | None:
     """A floating-point division by a power of two is a multiplication."""
-    dtype = task.dtype(0)
-    assert dtype is not None
+    dtype = task.inputs[0].dtype
     if dtype.kind != "f":
         floors = task.attributes.get("m_pythondiv", True) or dtype.kind == "u"
         shapes = aligned_shapes(task, (0, 1))
@@ -249,31 +248,21 @@ def _convert(task: Task) -> BlockOperation | None:
     return BlockOperation(copy, passes=30 if halves else 2)
 
 
-_COMPARISONS: dict[str, np.ufunc] = {
-    "Equal": np.equal,
-    "NotEqual": np.not_equal,
-    "Less": np.less,
-    "LessEqual": np.less_equal,
-    "Greater": np.greater,
-    "GreaterEqual": np.greater_equal,
-}
-_LOGICAL: dict[str, np.ufunc] = {
-    "LogicalAnd": np.logical_and,
-    "LogicalOr": np.logical_or,
-    "LogicalXor": np.logical_xor,
-    "Xor": np.logical_xor,
-}
-_BITWISE: dict[str, np.ufunc] = {"BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor}
-_SHIFTS: dict[str, np.ufunc] = {"BitwiseLeftShift": np.left_shift, "BitwiseRightShift": np.right_shift}
-
-for _ufuncs, _since, _kinds in (
-    (_COMPARISONS, 1, "fiub"),
-    (_LOGICAL, 1, "b"),
-    (_BITWISE, 13, "iub"),
-    (_SHIFTS, 15, "iu"),
-):
-    for _type, _ufunc in _ufuncs.items():
-        define_binary(_type, _since, by_ufunc(_ufunc), kinds=_kinds)
+define_binary("Equal", 1, by_ufunc(np.equal), kinds="fiub")
+define_binary("NotEqual", 1, by_ufunc(np.not_equal), kinds="fiub")
+define_binary("Less", 1, by_ufunc(np.less), kinds="fiub")
+define_binary("LessEqual", 1, by_ufunc(np.less_equal), kinds="fiub")
+define_binary("Greater", 1, by_ufunc(np.greater), kinds="fiub")
+define_binary("GreaterEqual", 1, by_ufunc(np.greater_equal), kinds="fiub")
+define_binary("LogicalAnd", 1, by_ufunc(np.logical_and), kinds="b")
+define_binary("LogicalOr", 1, by_ufunc(np.logical_or), kinds="b")
+define_binary("LogicalXor", 1, by_ufunc(np.logical_xor), kinds="b")
+define_binary("Xor", 1, by_ufunc(np.logical_xor), kinds="b")
+define_binary("BitwiseAnd", 13, by_ufunc(np.bitwise_and), kinds="iub")
+define_binary("BitwiseOr", 13, by_ufunc(np.bitwise_or), kinds="iub")
+define_binary("BitwiseXor", 13, by_ufunc(np.bitwise_xor), kinds="iub")
+define_binary("BitwiseLeftShift", 15, by_ufunc(np.left_shift), kinds="iu")
+define_binary("BitwiseRightShift", 15, by_ufunc(np.right_shift), kinds="iu")
 
 
 @block_function("IsInf", since=10)

@@ -16,16 +16,14 @@ from irexec.backend.chain import BlockFunction, Chain, Instruction
 from irexec.backend.constants import ConstantSource
 from irexec.backend.elementwise_chain import ChainKernel, chain_cost
 from irexec.backend.kernel import Candidate, KernelContext, Order, Task
-from irexec.backend.registry import BlockOperation, block_operation, kernels
+from irexec.backend.registry import BlockOperation, MakeBlock, block_operation, kernels
 from irexec.backend.scratch import Scratch
 from irexec.dtypes.elements import F16, F32, Element, round_to
 from irexec.ir.facts import Fact
 from irexec.schema.shape_rules import alignment, pdpd_start
 
-Make = Callable[[Task], BlockOperation | None]
 
-
-def block_function(type: str, since: int | str, kinds: str = "f") -> Callable[[Make], Make]:
+def block_function(type: str, since: int | str, kinds: str = "f") -> Callable[[MakeBlock], MakeBlock]:
     """Decorator: the function makes the block operation of a version of ``type``.
 
     Where the operation is computed in f32 for f16 (``widen``), the function is asked for f32.
@@ -34,12 +32,13 @@ def block_function(type: str, since: int | str, kinds: str = "f") -> Callable[[M
         kinds: NumPy's letters for the kinds of types that input 0 may have.
     """
 
-    def register(make: Make) -> Make:
+    def register(make: MakeBlock) -> MakeBlock:
         @block_operation(type, since)
         def operation(task: Task) -> BlockOperation | None:
             if not _has_native_types(task) or task.kind not in kinds:
                 return None
-            made = _widened(task, make) if task.definition.widen and _has(task, F16) else make(task)
+            widens = task.definition.widen and any(fact.element is F16 for fact in task.inputs)
+            made = _widened(task, make) if widens else make(task)
             return made and _with_needed_shapes(made, task)
 
         @kernels(type, since)
@@ -55,7 +54,7 @@ def block_function(type: str, since: int | str, kinds: str = "f") -> Callable[[M
 
 
 def block_formula(
-    type: str, since: int | str, kinds: str = "f", *, integers: Make | None = None, **flags: Any
+    type: str, since: int | str, kinds: str = "f", *, integers: MakeBlock | None = None, **flags: Any
 ) -> Callable[[BlockFunction], BlockFunction]:
     """Decorator: the function computes blocks of a version of ``type``.
 
@@ -88,54 +87,42 @@ def _with_needed_shapes(operation: BlockOperation, task: Task) -> BlockOperation
 
 
 def _broadcasts_alike(own: tuple[int, ...], wanted: tuple[int, ...], rank: int) -> bool:
-    def aligned(shape: tuple[int, ...]) -> tuple[int, ...]:
-        return (1,) * (rank - len(shape)) + shape
-
-    return len(own) <= rank and aligned(own) == aligned(wanted)
+    ranked, aligned = ((1,) * (rank - len(shape)) + shape for shape in (own, wanted))
+    return len(own) <= rank and ranked == aligned
 
 
 def _has_native_types(task: Task) -> bool:
-    elements = [fact.element for fact in (*task.inputs, *task.outputs)]
-    present = [element for element in elements if element is not None]
-    return task.inputs[0].element is not None and all(
-        element.native and element.kind != "string" for element in present
-    )
+    elements = [fact.element for fact in (*task.inputs, *task.outputs) if fact.element is not None]
+    return task.inputs[0].element is not None and all(one.native and one.kind != "string" for one in elements)
 
 
-def _has(task: Task, element: Element) -> bool:
-    return any(fact.element is element for fact in task.inputs)
-
-
-def _widened(task: Task, make: Make) -> BlockOperation | None:
+def _widened(task: Task, make: MakeBlock) -> BlockOperation | None:
     """The operation computed in f32 on f16 inputs, with an f16 result; None where only some inputs are f16."""
     if any(fact.element is not None and fact.element.is_float and fact.element is not F16 for fact in task.inputs):
         return None
-    constants = tuple(map(_wide_constant, task.constants))
-    made = make(
-        replace(
-            task, inputs=tuple(map(_wide, task.inputs)), outputs=tuple(map(_wide, task.outputs)), constants=constants
-        )
-    )
-    if made is None:
-        return None
-    function = _through_f32(made.function)
-    return replace(
+    made = make(_in_f32(task, lambda element: element is F16))
+    return made and replace(
         made,
-        function=function,
+        function=_through_f32(made.function),
         in_place=True,
         temporaries=made.temporaries + 1 + len(made.reads),
         passes=made.passes + 40,
     )
 
 
-def _wide(fact: Fact) -> Fact:
-    return Fact(F32, fact.shape) if fact.element is F16 else fact
+def _in_f32(task: Task, is_replaced: Callable[[Element | None], bool]) -> Task:
+    """The task with f32 for some element types."""
 
+    def fact(own: Fact) -> Fact:
+        return Fact(F32, own.shape) if is_replaced(own.element) else own
 
-def _wide_constant(source: ConstantSource | None) -> ConstantSource | None:
-    if source is None or source.element is not F16:
-        return source
-    return ConstantSource(F32, source.shape, lambda: source.array().astype(np.float32))
+    def constant(source: ConstantSource | None) -> ConstantSource | None:
+        if source is None or not is_replaced(source.element):
+            return source
+        return ConstantSource(F32, source.shape, lambda: source.array().astype(np.float32, copy=False))
+
+    facts, outputs = tuple(map(fact, task.inputs)), tuple(map(fact, task.outputs))
+    return replace(task, inputs=facts, outputs=outputs, constants=tuple(map(constant, task.constants)))
 
 
 def _through_f32(function: BlockFunction) -> BlockFunction:
@@ -252,18 +239,4 @@ class BlockKernel(ChainKernel):
 
 def in_carriers(task: Task) -> Task:
     """The task with f32 for floating-point types that NumPy lacks, which travel in it."""
-    facts, outputs = tuple(map(_carried, task.inputs)), tuple(map(_carried, task.outputs))
-    constants = tuple(None if source is None else _carried_constant(source) for source in task.constants)
-    return replace(task, inputs=facts, outputs=outputs, constants=constants)
-
-
-def _is_carried(element: Element | None) -> bool:
-    return element is not None and element.is_float and not element.native
-
-
-def _carried(fact: Fact) -> Fact:
-    return Fact(F32, fact.shape) if _is_carried(fact.element) else fact
-
-
-def _carried_constant(source: ConstantSource) -> ConstantSource:
-    return ConstantSource(F32, source.shape, source.array) if _is_carried(source.element) else source
+    return _in_f32(task, lambda element: element is not None and element.is_float and not element.native)

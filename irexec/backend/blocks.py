@@ -43,22 +43,6 @@ class Tiles:
         return rows, slice(column * self.columns, min(self.inner, (column + 1) * self.columns))
 
 
-def result_block(target: np.ndarray, dtype: np.dtype, axes: int, scratch: Scratch) -> np.ndarray:
-    """``target``, a block of an output, if the type fits and its last ``axes`` axes merge; else an array like it."""
-    if target.dtype == dtype and _is_contiguous(target.shape[-axes:], target.strides[-axes:], dtype.itemsize):
-        return target
-    return scratch.take(target.shape, dtype)
-
-
-def _is_contiguous(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
-    expected = itemsize
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size != 1 and stride != expected:
-            return False
-        expected *= size
-    return True
-
-
 def finish_block(
     result: np.ndarray,
     target: np.ndarray,

@@ -144,11 +144,6 @@ class Binding:
             self.copies.append((array, made))
         return made
 
-    def finish(self) -> None:
-        """Add the call that copies results to the outputs."""
-        if self.results:
-            bind_copies(self.results, self)
-
     def aligned(self, array: np.ndarray | None) -> np.ndarray | None:
         """The array if its address and strides are multiples of its elements' alignment, else a copy."""
         if array is None or array.flags.aligned:
@@ -160,18 +155,17 @@ class Binding:
         """The array if its elements along an axis follow each other in memory, else a copy in which they do."""
         if array.strides[axis] == array.itemsize or array.shape[axis] == 1:
             return array
-        return self.copied(
-            array, [*(other for other in range(array.ndim) if other != axis % array.ndim), axis % array.ndim]
-        )
+        last = axis % array.ndim
+        return self.copied(array, [*(other for other in range(array.ndim) if other != last), last])
 
     def read(
-        self, array: np.ndarray, axes: Sequence[Sequence[int]], innermost: int
+        self, array: np.ndarray, axes: Sequence[Sequence[int]], run: Sequence[int] = ()
     ) -> tuple[np.ndarray, tuple[int, ...]]:
-        """An array whose elements along ``innermost`` follow each other, and the stride of each group of its axes."""
+        """An array and the stride of each group of its axes; a copy where a group has no single stride, or the elements
+        along the axes of ``run`` do not follow each other in memory."""
         strides = merged_strides(array, axes)
-        if strides is None or (array.strides[innermost] != array.itemsize and array.shape[innermost] != 1):
-            order = [axis for axis in grouped_order(array.ndim, axes) if axis != innermost]
-            array = self.copied(array, [*order, innermost])
+        if strides is None or not is_run(array, run):
+            array = self.copied(array, grouped_order(array.ndim, axes))
             strides = merged_strides(array, axes)
             assert strides is not None, "a group of axes is in order"
         return array, strides
@@ -261,7 +255,8 @@ class NativeKernel(Kernel):
         assert context.shared is not None, "a plan gives native kernels both kinds of scratch"
         binding = Binding((first, each), context.shared.address)
         self.bind([binding.aligned(x) for x in inputs], outputs, binding)
-        binding.finish()
+        if binding.results:
+            bind_copies(binding.results, binding)
         binding.kept += (*inputs, *outputs)
         return binding
 
@@ -337,9 +332,7 @@ def crew() -> Crew:
     global _crew
     if _crew is None:
         with _lock:
-            found = library()
-            assert found is not None, "jobs are made with the library"
-            _crew = _crew or Crew(found)
+            _crew = _crew or Crew(loaded())
     return _crew
 
 

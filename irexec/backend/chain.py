@@ -132,7 +132,9 @@ class Chain:
     @functools.cached_property
     def _element_bytes(self) -> int:
         """Bytes of scratch for each element of a block."""
-        own = max(instruction.temporaries * _itemsize(self, instruction) for instruction in self.instructions)
+        # Bounds of the bytes of an element of the functions' own temporary arrays.
+        sizes = (max(4, self.dtype.itemsize, instruction.dtype.itemsize) for instruction in self.instructions)
+        own = max(one.temporaries * size for one, size in zip(self.instructions, sizes, strict=True))
         programs = [self._program(shared, staged) for shared in (-1, 0) for staged in (False, True)]
         return own + max(sum(dtype.itemsize for dtype in program.temporaries) for program in programs)
 
@@ -181,11 +183,6 @@ class Chain:
 
 
 _FEW_PASSES = 2.5
-
-
-def _itemsize(chain: Chain, instruction: Instruction) -> int:
-    """A bound of the bytes of an element of the function's own temporary arrays."""
-    return max(4, chain.dtype.itemsize, instruction.dtype.itemsize)
 
 
 class _Schedule:

@@ -109,8 +109,7 @@ class CompressedSource(ConstantSource):
         """Rows of the result, written to ``out``: f32 (rows, row), C-contiguous."""
         target = np.empty((last - first, self.row), np.float32) if out is None else out
         self._unpack(first, last, target)
-        zero_point = None if self.zero_point is None else self.zero_point[first:last, :, None]
-        self._scale(target.reshape(last - first, self.groups, self.group), slice(first, last), zero_point)
+        self._scale(target.reshape(last - first, self.groups, self.group), slice(first, last))
         return target
 
     def bytes_by_group(self, store: ConstantStore) -> np.ndarray:
@@ -128,7 +127,7 @@ class CompressedSource(ConstantSource):
         """The same as ``rows``, from ``bytes_by_group``."""
         groups = out.reshape(last - first, self.groups, self.group)
         np.copyto(groups, held[:, first:last].swapaxes(0, 1))
-        self._scale(groups, slice(first, last), None)
+        self._scale(groups, slice(first, last), is_centred=True)
         return out
 
     def integers(self, first: int, last: int, out: np.ndarray) -> None:
@@ -169,8 +168,13 @@ class CompressedSource(ConstantSource):
         width = self.row * self.packed.element.bits // 8
         return self.packed.raw[first * width : last * width].reshape(last - first, width)
 
-    def _scale(self, groups: np.ndarray, rows: slice, zero_point: np.ndarray | None) -> None:
-        """Turn integers (rows, groups, group) into results, in place."""
+    def _scale(self, groups: np.ndarray, rows: slice, *, is_centred: bool = False) -> None:
+        """Turn integers (rows, groups, group) into results, in place.
+
+        Args:
+            is_centred: whether the zero points are subtracted already.
+        """
+        zero_point = None if is_centred or self.zero_point is None else self.zero_point[rows, :, None]
         scale = self.scale[rows, :, None]
         if self.in_f16 and not self._is_normal:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -191,8 +195,7 @@ class CompressedSource(ConstantSource):
         if self.row * self.packed.element.bits % 8:
             element, size = self.packed.element, out.size
             out[...] = unpack(element, self.packed.raw[: packed_size(element, size)], size).reshape(out.shape)
-            zero_point = None if self.zero_point is None else self.zero_point[:, :, None]
-            self._scale(out.reshape(self.count, self.groups, self.group), slice(None), zero_point)
+            self._scale(out.reshape(self.count, self.groups, self.group), slice(None))
             return out.reshape(self.shape)
         step = max(1, _BLOCK // max(self.row, 1))
         for first in range(0, self.count, step):

@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.columns import channels_last_matrix
-from irexec.backend.convolution.filter_weights import FilterWeights
+from irexec.backend.convolution.filter_weights import FilterKernel, FilterWeights
 from irexec.backend.convolution.geometry import Geometry, is_channels_last, multiply_groups, split
 from irexec.backend.convolution.output import Output
-from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
+from irexec.backend.kernel import Candidate, KernelContext, Task
 from irexec.backend.products import pixel_product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
@@ -61,7 +60,7 @@ def _float_type(task: Task) -> np.dtype | None:
     return dtype if dtype.kind == "f" else None
 
 
-class Deformable(Kernel):
+class Deformable(FilterKernel):
     """Blocks of positions of the result."""
 
     def __init__(self, task: Task, geometry: Geometry) -> None:
@@ -71,10 +70,9 @@ class Deformable(Kernel):
         self.has_mask = task.has_input(3)
         self.output = Output(task, g.computed)
         shape = (g.groups, g.outputs, g.inputs, *task.shape(2)[2:])
-        self.weights = FilterWeights(task.constants[2], "channels last", channels_last_matrix, shape, g.computed)
-        own = (0, 1, 3) if self.has_mask else (0, 1)
-        self.reads = own if self.weights.is_constant else None
-        self.algorithm, self.splits = "gathered pixels", True
+        weights = FilterWeights(task.constants[2], "channels last", channels_last_matrix, shape, g.computed)
+        super().__init__("gathered pixels", weights, (0, 1, 3) if self.has_mask else (0, 1))
+        self.records = False
         self.corners, self.positions = 2 ** len(g.sizes), _positions(g)
         self.workspace = self._workspace()
 
@@ -85,9 +83,6 @@ class Deformable(Kernel):
         channels = g.groups * g.inputs
         gathered = count * g.points * channels * (self.corners + 2) * g.computed.itemsize
         return gathered + points * (self.corners + 4) * 16 + self.output.workspace(g.groups * g.outputs, count) + 2048
-
-    def pack(self, store: ConstantStore) -> None:
-        self.weights.pack(store)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         g, d = self.geometry, self.deformable
@@ -113,7 +108,8 @@ class Deformable(Kernel):
                 if mask is not None:
                     shares *= mask[image, :, :, part].transpose(2, 1, 0)[..., None]
                 columns = self._sample(scratch, pixels, rows_of_pixels, shares)
-                self._multiply(scratch, packed.array, columns, result)
+                by_group = columns.reshape(-1, g.points, g.groups, g.inputs).transpose(2, 0, 1, 3)
+                multiply_groups(scratch, by_group.reshape(g.groups, -1, g.depth), packed.array, result)
                 scratch.release(mark)
                 out.finish(scratch, result, image, slice(0, g.groups * rows), part)
 
@@ -181,13 +177,3 @@ class Deformable(Kernel):
         np.matmul(shares.reshape(-1, 1, corners), gathered.reshape(-1, corners, channels), out=columns)
         scratch.release(mark)
         return columns.reshape(count, points, groups * channels)
-
-    def _multiply(self, scratch: Scratch, weights: np.ndarray, columns: np.ndarray, result: np.ndarray) -> None:
-        g = self.geometry
-        count = len(columns)
-        if g.groups == 1:
-            multiply_groups(scratch, columns.reshape(1, count, g.depth), weights, result)
-            return
-        by_group = scratch.take((g.groups, count, g.points, g.inputs), columns.dtype)
-        np.copyto(by_group, columns.reshape(count, g.points, g.groups, g.inputs).transpose(2, 0, 1, 3))
-        multiply_groups(scratch, by_group.reshape(g.groups, count, g.depth), weights, result)

@@ -194,15 +194,8 @@ class ChainKernel(Kernel):
         """See Kernel.run; an input may be the very memory of the output if ``overwrites`` names it."""
         out = outputs[0]
         shared = tuple(i for i in self.shared if np.may_share_memory(inputs[i], out))
-        _run(
-            self.chain,
-            out,
-            inputs,
-            shared[0] if len(shared) == 1 else shared or -1,
-            context,
-            self._elements,
-            self._pieces,
-        )
+        own = shared[0] if len(shared) == 1 else shared or -1
+        _run(self.chain, out, inputs, own, context, self._elements, self._pieces)
 
 
 def block_elements(chain: Chain, size: int, threads: int) -> int:
@@ -228,26 +221,22 @@ def _piece_size(chain: Chain, size: int, elements: int) -> int:
 
 
 def workspace_of(chain: Chain) -> int:
-    """Bytes of scratch that ``run_chain_in_place`` needs for a thread."""
+    """Bytes of scratch that ``run_chain`` needs for a thread."""
     return chain.workspace(block_elements(chain, 0, 1)) + (1 << 16)
 
 
-def run_chain_in_place(chain: Chain, array: np.ndarray, operands: Sequence[np.ndarray], context: KernelContext) -> None:
-    """Replace ``array``, the chain's input 0, by the result, which has its type.
-
-    Args:
-        operands: the chain's inputs from 1 on.
-    """
-    elements = block_elements(chain, array.size, len(context.scratches))
-    _run(chain, array, [array, *operands], 0, context, elements, _piece_size(chain, array.size, elements))
-
-
-def run_chain_into(
+def run_chain(
     chain: Chain, out: np.ndarray, array: np.ndarray, operands: Sequence[np.ndarray], context: KernelContext
 ) -> None:
-    """Write the result for ``array``, the chain's input 0, to ``out``, which has another type, such as levels."""
+    """Write the result to ``out``, which is the array itself or has another type, such as levels.
+
+    Args:
+        array: the chain's input 0.
+        operands: the chain's inputs from 1 on.
+    """
     elements = block_elements(chain, out.size, len(context.scratches))
-    _run(chain, out, [array, *operands], -1, context, elements, _piece_size(chain, out.size, elements))
+    pieces = _piece_size(chain, out.size, elements)
+    _run(chain, out, [array, *operands], 0 if out is array else -1, context, elements, pieces)
 
 
 def _run(

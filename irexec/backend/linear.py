@@ -19,7 +19,7 @@ import numpy as np
 
 from irexec.backend.chain import Epilogue, Groups, merged
 from irexec.backend.constants import ConstantSource, ConstantStore
-from irexec.backend.kernel import SHARES, Candidate, Kernel, KernelContext, Order, Task
+from irexec.backend.kernel import SHARES, Candidate, Kernel, KernelContext, Order, Task, chain_keeps_type
 from irexec.backend.products import (
     COPY,
     LONGEST_BLOCK,
@@ -134,6 +134,14 @@ def contiguous(scratch: Scratch, matrix: np.ndarray) -> np.ndarray:
     return copy
 
 
+def multiply_into(scratch: Scratch, left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
+    """Write a product, by way of scratch where BLAS cannot write."""
+    if suits_blas(out):
+        np.matmul(left, right, out=out)
+    else:
+        np.copyto(out, np.matmul(left, right, out=scratch.take(out.shape, out.dtype)))
+
+
 class MatrixWeights:
     """A constant matrix (features, inner).
 
@@ -231,13 +239,10 @@ class LinearKernel(Kernel):
     @classmethod
     def candidate(cls, task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> Candidate:
         """The kernel with its estimate."""
-        dtype = _dtype(task, geometry)
-        cut = Cut.of(geometry, weights, cls.limit, dtype.itemsize)
-        return Candidate(
-            cls.estimate(geometry, weights, cut, dtype.itemsize),
-            partial(cls, task, geometry, weights),
-            runs_chain=task.chain is None or task.chain.result == dtype,
-        )
+        itemsize = task.inputs[geometry.activation].dtype.itemsize
+        cut = Cut.of(geometry, weights, cls.limit, itemsize)
+        cost = cls.estimate(geometry, weights, cut, itemsize)
+        return Candidate(cost, partial(cls, task, geometry, weights), runs_chain=chain_keeps_type(task))
 
     @staticmethod
     @abstractmethod
@@ -245,8 +250,7 @@ class LinearKernel(Kernel):
         """Estimated nanoseconds on one thread."""
 
     def __init__(self, task: Task, geometry: LinearGeometry, weights: MatrixWeights) -> None:
-        dtype = _dtype(task, geometry)
-        chain = task.chain if task.chain is None or task.chain.result == dtype else None
+        dtype, chain = task.inputs[geometry.activation].dtype, task.chain if chain_keeps_type(task) else None
         self.task, self.geometry, self.weights, self.dtype = task, geometry, weights, dtype
         # The chain works on blocks in the order in which they lie in memory.
         self._by_features = geometry.contiguous == 1
@@ -272,8 +276,7 @@ class LinearKernel(Kernel):
         operands = self.epilogue.bind(inputs[len(self.task.inputs) :])
 
         def compute(index: int, scratch: Scratch) -> None:
-            block = self.blocks[index]
-            self.compute(scratch, x, target, block, operands)
+            self.compute(scratch, x, target, self.blocks[index], operands)
 
         context.parallel(len(self.blocks), compute)
         if not np.may_share_memory(target, out):
@@ -342,10 +345,7 @@ class DirectLinear(LinearKernel):
         x = contiguous(scratch, x[block.sheet, block.tokens])
         part = target[block.sheet, block.tokens, block.features]
         weights = self.weights.rows(scratch, block.features)
-        if suits_blas(part):
-            np.matmul(x, weights.T, out=part)
-        else:
-            np.copyto(part, np.matmul(x, weights.T, out=scratch.take(part.shape, part.dtype)))
+        multiply_into(scratch, x, weights.T, part)
         self.finish(scratch, target, block, operands)
 
 
@@ -404,12 +404,6 @@ class NarrowLinear(LinearKernel):
             rest = part[:, tiled:]
             np.copyto(rest, np.matmul(x, weights[tiled:].T, out=scratch.take(rest.shape, rest.dtype)))
         self.finish(scratch, target, block, operands)
-
-
-def _dtype(task: Task, geometry: LinearGeometry) -> np.dtype:
-    dtype = task.dtype(geometry.activation)
-    assert dtype is not None
-    return dtype
 
 
 def _weights_cost(g: LinearGeometry, weights: MatrixWeights, cut: Cut) -> float:

@@ -14,8 +14,8 @@ import numpy as np
 from irexec.backend.chain import Epilogue
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.compressed_kernels import compressed_kernels
-from irexec.backend.kernel import SHARES, Candidate, Kernel, KernelContext, Order, Task
-from irexec.backend.linear import LinearGeometry, MatrixWeights, contiguous, linear_kernels, suits_blas
+from irexec.backend.kernel import SHARES, Candidate, Kernel, KernelContext, Order, Task, chain_keeps_type
+from irexec.backend.linear import LinearGeometry, MatrixWeights, contiguous, linear_kernels, multiply_into, suits_blas
 from irexec.backend.products import COPY, LONGEST_BLOCK, product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
@@ -64,10 +64,9 @@ def _with_constant(task: Task, activation: int) -> list[Candidate]:
 
 def _matrices(task: Task) -> Candidate:
     """Products of two stacks of matrices, with their estimate."""
-    sizes, dtype = MatrixSizes.of(task), task.dtype(0)
-    assert dtype is not None
-    runs_chain = task.chain is None or task.chain.result == dtype
-    return Candidate(sizes.cost(task.input_orders, dtype.itemsize), partial(MatrixProducts, task, sizes), runs_chain)
+    sizes = MatrixSizes.of(task)
+    cost = sizes.cost(task.input_orders, task.inputs[0].dtype.itemsize)
+    return Candidate(cost, partial(MatrixProducts, task, sizes), chain_keeps_type(task))
 
 
 @dataclass(frozen=True)
@@ -110,9 +109,7 @@ class MatrixProducts(Kernel):
 
     def __init__(self, task: Task, sizes: MatrixSizes) -> None:
         self.task = task
-        dtype = task.dtype(0)
-        assert dtype is not None
-        chain = task.chain if task.chain is None or task.chain.result == dtype else None
+        chain = task.chain if chain_keeps_type(task) else None
         self._swapped = task.attributes["transpose_a"], task.attributes["transpose_b"]
         self._vectors, self._leading = sizes.vectors, sizes.leading
         self._rows, self._columns, self._inner = sizes.rows, sizes.columns, sizes.inner
@@ -127,7 +124,7 @@ class MatrixProducts(Kernel):
         operands = math.prod(in_block[:-1]) * self._inner * (in_block[-1] + self._columns)
         super().__init__(
             "matrices by blocks",
-            workspace=(elements + operands) * dtype.itemsize + 256 + self.epilogue.workspace(elements),
+            workspace=(elements + operands) * task.inputs[0].dtype.itemsize + 256 + self.epilogue.workspace(elements),
             splits=len(self.blocks) > 1,
         )
 
@@ -171,19 +168,12 @@ class MatrixProducts(Kernel):
                 and (stacked := _one_matrix(left)) is not None
                 and (rows_of_part := _one_matrix(part)) is not None
             ):
-                _multiply(scratch, stacked, contiguous(scratch, b[(0,) * len(stack)]), rows_of_part)
+                multiply_into(scratch, stacked, contiguous(scratch, b[(0,) * len(stack)]), rows_of_part)
             else:
-                _multiply(scratch, left, contiguous(scratch, b[tuple(stack)]), part)
+                multiply_into(scratch, left, contiguous(scratch, b[tuple(stack)]), part)
             self.epilogue.run(scratch, part, operands, (*stack, rows, slice(0, self._columns)))
 
         context.parallel(len(self.blocks), compute)
-
-
-def _multiply(scratch: Scratch, left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
-    if suits_blas(out):
-        np.matmul(left, right, out=out)
-    else:
-        np.copyto(out, np.matmul(left, right, out=scratch.take(out.shape, out.dtype)))
 
 
 def _stacks(leading: Sequence[int], together: int) -> list[list[slice]]:

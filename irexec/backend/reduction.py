@@ -26,7 +26,7 @@ from irexec.backend.kernel import (
     has_elements,
     working_type,
 )
-from irexec.backend.registry import Candidates, kernels
+from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 from irexec.schema.shape_rules import normalize_axes
 
@@ -41,28 +41,29 @@ _LONG_SUM = 4096
 _UFUNCS = {"ReduceMax": np.fmax, "ReduceMin": np.fmin, "ReduceProd": np.multiply}
 
 
-def _register(type: str, since: int) -> Candidates:
-    @kernels(type, since)
-    def reduce(task: Task) -> Iterator[Candidate]:
-        source = task.constants[1]
-        if working_type(task) is None or source is None or not has_elements(task) or not chain_keeps_type(task):
-            return iter(())
+REDUCTIONS = {
+    "ReduceSum": 1,
+    "ReduceMean": 1,
+    "ReduceMax": 1,
+    "ReduceMin": 1,
+    "ReduceProd": 1,
+    "ReduceL1": 4,
+    "ReduceL2": 4,
+}
+"""The release in which each reduction appeared."""
+
+
+def reduction(task: Task) -> Iterator[Candidate]:
+    """Floating-point types, along constant axes."""
+    source = task.constants[1]
+    if working_type(task) is not None and source is not None and has_elements(task) and chain_keeps_type(task):
         axes = normalize_axes(source.array().ravel().tolist(), len(task.shape(0)), scalar=True)
-        return reduction_over(task, tuple(sorted(set(axes))), type, keep=task.attributes["keep_dims"])
+        keep = task.attributes["keep_dims"]
+        yield from reduction_over(task, tuple(sorted(set(axes))), task.definition.type, keep=keep)
 
-    return reduce
 
-
-for _type, _since in (
-    ("ReduceSum", 1),
-    ("ReduceMean", 1),
-    ("ReduceMax", 1),
-    ("ReduceMin", 1),
-    ("ReduceProd", 1),
-    ("ReduceL1", 4),
-    ("ReduceL2", 4),
-):
-    _register(_type, _since)
+for _type, _since in REDUCTIONS.items():
+    kernels(_type, _since)(reduction)
 
 
 @kernels("AvgPool", since=1)

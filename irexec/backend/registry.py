@@ -63,11 +63,13 @@ class BlockOperation:
     formula: Formula | None = None
 
 
+MakeBlock = Callable[[Task], BlockOperation | None]
+
 _NATIVE = "irexec.backend.native"
 """The package of the C library's kernels."""
 
 _CANDIDATES: dict[tuple[str, int | str], list[Candidates]] = {}
-_BLOCK_OPERATIONS: dict[tuple[str, int | str], Callable[[Task], BlockOperation | None]] = {}
+_BLOCK_OPERATIONS: dict[tuple[str, int | str], MakeBlock] = {}
 
 loader = Loader()
 
@@ -141,16 +143,14 @@ def has_candidates(definition: OpDef, *, native: bool) -> bool:
     return any(native or not function.__module__.startswith(_NATIVE) for function in found)
 
 
-def block_operation(
-    type: str, since: int | str
-) -> Callable[[Callable[[Task], BlockOperation | None]], Callable[[Task], BlockOperation | None]]:
+def block_operation(type: str, since: int | str) -> Callable[[MakeBlock], MakeBlock]:
     """Decorator of a function that returns how an operation runs on a block, or None where it cannot.
 
     Raises:
         ValueError: the version has one already.
     """
 
-    def register(function: Callable[[Task], BlockOperation | None]) -> Callable[[Task], BlockOperation | None]:
+    def register(function: MakeBlock) -> MakeBlock:
         if (type, since) in _BLOCK_OPERATIONS:
             raise ValueError(f"{type} of {since} has two block operations")
         _BLOCK_OPERATIONS[type, since] = function

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-_ALIGNMENT = 64
+ALIGNMENT = 64
 
 Call = Callable[[], object]
 
@@ -52,7 +52,7 @@ class Scratch:
         size = math.prod(shape) * dtype.itemsize
         if start + size > self._buffer.size:
             return np.empty(shape, dtype)
-        self._used = _aligned(start + size)
+        self._used = aligned(start + size)
         return np.ndarray(shape, dtype, self._buffer, start)
 
     def do(self, function: Callable[..., object], *arguments: Any, **options: Any) -> None:
@@ -108,7 +108,7 @@ class Scratch:
 
 def scratch_size(*arrays: tuple[Sequence[int], np.dtype]) -> int:
     """Total bytes of arrays of these shapes and types."""
-    return sum(_aligned(math.prod(shape) * dtype.itemsize) for shape, dtype in arrays)
+    return sum(aligned(math.prod(shape) * dtype.itemsize) for shape, dtype in arrays)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Workspace:
 
     def size(self, threads: int) -> int:
         """Bytes for ``threads`` threads."""
-        return _aligned(self.shared) + threads * _aligned(self.each)
+        return aligned(self.shared) + threads * aligned(self.each)
 
     def cut(self, buffer: np.ndarray, threads: int) -> tuple[Scratch, list[Scratch]]:
         """The shared scratch, and that of each thread, at equal distances, which C kernels rely on.
@@ -133,9 +133,10 @@ class Workspace:
         Args:
             buffer: of ``size`` bytes at least.
         """
-        starts = [_aligned(self.shared) + i * _aligned(self.each) for i in range(threads)]
+        starts = [aligned(self.shared) + i * aligned(self.each) for i in range(threads)]
         return Scratch(buffer[: self.shared]), [Scratch(buffer[start : start + self.each]) for start in starts]
 
 
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
+def aligned(size: int) -> int:
+    """Bytes in whole cache lines."""
+    return -(-size // ALIGNMENT) * ALIGNMENT

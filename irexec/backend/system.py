@@ -48,10 +48,9 @@ def memory_in_use(root: Path = Path("/")) -> int:
 
 
 def _of_the_system(root: Path) -> int:
-    for line in text_of(root / "proc/meminfo").splitlines():
-        name, *values = line.split()
-        if name == "MemAvailable:" and values and values[0].isdigit():
-            return int(values[0]) << 10
+    kilobytes = _field(root / "proc/meminfo", "MemAvailable:")
+    if kilobytes is not None:
+        return kilobytes << 10
     asked = {"win32": windows_available, "darwin": mac_available}.get(sys.platform)
     available = None if asked is None else asked()
     if available is not None:
@@ -72,17 +71,18 @@ def _left(folder: Path) -> int | None:
             continue
         used = text_of(folder / use_file)
         if used.isdigit():
-            return max(0, int(limit) - int(used) + _reclaimable(folder))
+            # Files that the group has cached and can drop count as used.
+            return max(0, int(limit) - int(used) + (_field(folder / "memory.stat", "inactive_file") or 0))
     return None
 
 
-def _reclaimable(folder: Path) -> int:
-    """Bytes of files that the group has cached and can drop; they count as used."""
-    for line in text_of(folder / "memory.stat").splitlines():
-        name, _, value = line.partition(" ")
-        if name == "inactive_file" and value.isdigit():
+def _field(path: Path, name: str) -> int | None:
+    """The number that follows a name at the beginning of a line of a file; None if there is none."""
+    for line in text_of(path).splitlines():
+        first, value, *_ = (*line.split(), "", "")
+        if first == name and value.isdigit():
             return int(value)
-    return 0
+    return None
 
 
 _AVAILABLE_PAGES = ("free", "inactive", "speculative", "purgeable")

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.constants import ConstantStore
-from irexec.backend.convolution.filter_weights import FilterWeights
+from irexec.backend.convolution.filter_weights import FilterKernel, FilterWeights
 from irexec.backend.convolution.geometry import (
     Region,
+    columns_of,
+    filter_shape,
     float_type,
     is_channels_last,
     longest,
@@ -24,11 +25,11 @@ from irexec.backend.convolution.geometry import (
     widened,
 )
 from irexec.backend.convolution.output import Output
-from irexec.backend.kernel import SHARES, Candidate, Kernel, KernelContext, Task
+from irexec.backend.kernel import SHARES, Candidate, KernelContext, Task
 from irexec.backend.products import multiply, panels, pixel_product_cost
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
-from irexec.reference.windows import TransposedWindows, windows
+from irexec.reference.windows import SlidingWindows, TransposedWindows
 from irexec.schema.convolution import BackpropAttributes
 
 
@@ -49,6 +50,9 @@ class AxisPhase:
     first: int
     step: int
     count: int
+
+
+Phase = tuple[AxisPhase, ...]
 
 
 @dataclass(frozen=True)
@@ -96,11 +100,11 @@ class TransposedGeometry:
         return math.prod(phases) + sum(phase * taps for phase, taps in zip(phases, self.kernel, strict=True))
 
     @functools.cached_property
-    def axes(self) -> tuple[tuple[AxisPhase, ...], ...]:
+    def axes(self) -> tuple[Phase, ...]:
         """The phases with values along each axis."""
         return tuple(self._phases_along(axis) for axis in range(len(self.kernel)))
 
-    def _phases_along(self, axis: int) -> tuple[AxisPhase, ...]:
+    def _phases_along(self, axis: int) -> Phase:
         w = self.windows
         stride, dilation, begin, count = w.strides[axis], w.dilations[axis], w.begins[axis], w.counts[axis]
         found = []
@@ -118,18 +122,28 @@ class TransposedGeometry:
         return tuple(found)
 
     @functools.cached_property
-    def phases(self) -> list[tuple[AxisPhase, ...]]:
+    def phases(self) -> list[Phase]:
         """All combinations of the phases along the axes."""
         return list(itertools.product(*self.axes))
 
 
-def backprop_geometry(task: Task, grouped: bool) -> TransposedGeometry:
+def windows_of_phase(phase: Phase) -> SlidingWindows:
+    """The windows of a phase on data that it does not pad."""
+    one = (1,) * len(phase)
+    kernel, steps = tuple(len(axis.taps) for axis in phase), tuple(axis.step for axis in phase)
+    return SlidingWindows(kernel, one, steps, one, one, tuple(axis.count for axis in phase))
+
+
+def positions(phase: Phase, strides: Sequence[int]) -> tuple[slice, ...]:
+    """Where the values of a phase are along the spatial axes of the result."""
+    return tuple(slice(axis.remainder, None, stride) for axis, stride in zip(phase, strides, strict=True))
+
+
+def backprop_geometry(task: Task) -> TransposedGeometry:
     """The geometry of a task of ConvolutionBackpropData or GroupConvolutionBackpropData."""
     wanted = task.output_shape()[2:] if task.has_input(2) else None
-    dtype = task.dtype(0)
-    assert dtype is not None
-    filter = task.shape(1) if grouped else (1, *task.shape(1))
-    return geometry_of(dtype, task.shape(0), filter, wanted, task.attributes["attributes"])
+    dtype = task.inputs[0].dtype
+    return geometry_of(dtype, task.shape(0), filter_shape(task), wanted, task.attributes["attributes"])
 
 
 # Selecting layouts asks for the same geometries again and again.
@@ -152,22 +166,12 @@ _COLUMNS, _WORKSPACE = 1 << 20, 8 << 20
 # Phases and taps that are listed one by one; with more, compiling would take longer than the fast kernels save.
 _UNROLLED = 1 << 14
 
-Phase = tuple[AxisPhase, ...]
-
 
 @kernels("ConvolutionBackpropData", since=1)
-def convolution_backprop_data(task: Task) -> Iterator[Candidate]:
-    """One group."""
-    return _candidates(task, None if float_type(task) is None else backprop_geometry(task, grouped=False))
-
-
 @kernels("GroupConvolutionBackpropData", since=1)
-def group_convolution_backprop_data(task: Task) -> Iterator[Candidate]:
-    """Several groups."""
-    return _candidates(task, None if float_type(task) is None else backprop_geometry(task, grouped=True))
-
-
-def _candidates(task: Task, geometry: TransposedGeometry | None) -> Iterator[Candidate]:
+def convolution_backprop_data(task: Task) -> Iterator[Candidate]:
+    """Any number of groups."""
+    geometry = None if float_type(task) is None else backprop_geometry(task)
     if geometry is None or geometry.unrolled > _UNROLLED:
         return
     data_last, result_last = is_channels_last(task.input_orders[0]), is_channels_last(task.output_orders[0])
@@ -235,7 +239,7 @@ class PhaseBlocks:
         return cost + 5000 * len(g.phases) * len(self.rows) * len(self.channels) * g.images
 
 
-class PhaseColumns(Kernel):
+class PhaseColumns(FilterKernel):
     """The convolution of each phase by columns."""
 
     def __init__(self, task: Task, blocks: PhaseBlocks) -> None:
@@ -243,10 +247,8 @@ class PhaseColumns(Kernel):
         self.channels_last, self.phases = blocks.channels_last, g.phases
         self.rows, self.channels = blocks.rows, blocks.channels
         key = ("phases", self.channels_last, *self._taps())
-        self.weights = FilterWeights(task.constants[1], key, self._matrices, g.weights, g.computed, share=False)
-        algorithm = "phases by columns, channels last" if self.channels_last else "phases by columns"
-        super().__init__(algorithm, splits=True, records=self.weights.is_constant)
-        self.reads = (0,) if self.weights.is_constant else None
+        weights = FilterWeights(task.constants[1], key, self._matrices, g.weights, g.computed, share=False)
+        super().__init__("phases by columns, channels last" if self.channels_last else "phases by columns", weights)
         self.output = Output(task, g.computed)
         self.workspace = blocks.workspace(self.output)
 
@@ -267,9 +269,6 @@ class PhaseColumns(Kernel):
             matrix = picked.transpose(order).reshape(groups, outputs, -1)
             made.append(panels(matrix) if self.channels_last else np.ascontiguousarray(matrix))
         return made
-
-    def pack(self, store: ConstantStore) -> None:
-        self.weights.pack(store)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         g, x = self.geometry, inputs[0]
@@ -307,14 +306,13 @@ class PhaseColumns(Kernel):
         if last <= rows.start:
             return
         lengths = [last - rows.start, *(axis.count for axis in phase[1:])]
-        steps = zip(phase, g.windows.strides, strict=True)
-        target = into[(slice(None), slice(None), *(slice(axis.remainder, None, stride) for axis, stride in steps))]
+        target = into[(slice(None), slice(None), *positions(phase, g.windows.strides))]
         if not all(axis.taps for axis in phase):
             scratch.do(target.fill, 0)
             return
         begins = [phase[0].first + rows.start, *(axis.first for axis in phase[1:])]
-        kernel, steps_of_taps = [len(axis.taps) for axis in phase], [axis.step for axis in phase]
-        columns = columns_of(scratch, image, g, begins, kernel, steps_of_taps, lengths, self.channels_last)
+        area, w = Region(g.sizes, begins, _sizes(phase, lengths[0])), windows_of_phase(phase)
+        columns = columns_of(scratch, image, area, w, lengths, g.groups, g.computed, self.channels_last)
         if self.channels_last:
             values = scratch.take((columns.shape[1], g.groups * g.outputs), g.computed).T
             multiply_groups(scratch, columns, matrix, values)
@@ -325,31 +323,6 @@ class PhaseColumns(Kernel):
             else:
                 scratch.do(np.matmul, matrix, columns, out=values.reshape(g.groups, -1, columns.shape[2]))
         scratch.do(np.copyto, target, values.reshape(target.shape))
-
-
-def columns_of(
-    scratch: Scratch,
-    image: np.ndarray,
-    g: TransposedGeometry,
-    begins: Sequence[int],
-    kernel: Sequence[int],
-    steps: Sequence[int],
-    lengths: Sequence[int],
-    channels_last: bool,
-) -> np.ndarray:
-    """Windows of ``kernel`` taps, as (groups, inputs * taps, pixels) or (groups, pixels, taps * inputs)."""
-    rank, pixels, depth = len(kernel), math.prod(lengths), g.inputs * math.prod(kernel)
-    sizes = [length + step * (taps - 1) for length, step, taps in zip(lengths, steps, kernel, strict=True)]
-    data = Region(g.sizes, begins, sizes).of(scratch, image, g.computed, channels_last)
-    view = windows(data, kernel, (1,) * rank, steps, lengths)
-    if channels_last:
-        columns = scratch.take((g.groups, *lengths, *kernel, g.inputs), g.computed)
-        by_group = view.reshape(g.groups, g.inputs, *view.shape[1:]) if g.groups > 1 else view[None]
-        scratch.do(np.copyto, columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
-        return columns.reshape(g.groups, pixels, depth)
-    columns = scratch.take((len(image), *kernel, *lengths), g.computed)
-    scratch.do(np.copyto, columns, view.transpose(0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank)))
-    return columns.reshape(g.groups, depth, pixels)
 
 
 def _sizes(phase: Phase, rows: int) -> list[int]:

@@ -213,13 +213,9 @@ def _known_vector(value: CompileValue, count: int) -> np.ndarray | None:
     return known.reshape(-1).astype(np.float64)
 
 
-def _divided(c: np.ndarray, side: int) -> Affine | None:
-    return Affine(1 / c, np.zeros_like(c)) if side == 1 else None
-
-
 _ARITHMETIC: dict[str, Callable[[np.ndarray, int], Affine | None]] = {
     "Multiply": lambda c, side: Affine(c, np.zeros_like(c)),
-    "Divide": _divided,
+    "Divide": lambda c, side: Affine(1 / c, np.zeros_like(c)) if side == 1 else None,
     "Add": lambda c, side: Affine(np.ones_like(c), c),
     "Subtract": lambda c, side: Affine(np.ones_like(c), -c) if side == 1 else Affine(-np.ones_like(c), c),
 }

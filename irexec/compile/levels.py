@@ -6,6 +6,7 @@ a sum of integers, exact in 32 bits, which is scaled once.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -146,37 +147,20 @@ def _of_sums(data: Fact, other: Fact) -> Fact:
     return Fact(F32, data.shape)
 
 
-def _floats(type: str, data: Fact, weights: Fact, **arguments: Any) -> Fact:
+def _of_products(type: str, data: Fact, weights: Fact, *others: Fact, **arguments: Any) -> Fact:
     """The result of an operation on floats of these shapes."""
     found: Fact = resolve(type, "opset1").facts((Fact(F32, data.shape), Fact(F32, weights.shape)), arguments)
     return found
 
 
-@CONVOLUTION.shape_rule
-def _of_convolution(data: Fact, filter: Fact, scale: Fact, *, attributes: ConvolutionAttributes) -> Fact:
-    return _floats("Convolution", data, filter, attributes=attributes)
-
-
-@GROUP_CONVOLUTION.shape_rule
-def _of_groups(data: Fact, filter: Fact, scale: Fact, *, attributes: ConvolutionAttributes) -> Fact:
-    return _floats("GroupConvolution", data, filter, attributes=attributes)
-
-
-@BACKPROP.shape_rule
-def _of_backprop(data: Fact, filter: Fact, scale: Fact, *, attributes: BackpropAttributes) -> Fact:
-    return _floats("ConvolutionBackpropData", data, filter, attributes=attributes)
-
-
-@MATMUL.shape_rule
-def _of_matmul(data: Fact, matrix: Fact, scale: Fact, *, transpose_a: bool, transpose_b: bool) -> Fact:
-    return _floats("MatMul", data, matrix, transpose_a=transpose_a, transpose_b=transpose_b)
-
-
-@DYNAMIC_MATMUL.shape_rule
-def _of_dynamic_matmul(
-    data: Fact, matrix: Fact, scale: Fact, zero: Fact, *, transpose_a: bool, transpose_b: bool
-) -> Fact:
-    return _floats("MatMul", data, matrix, transpose_a=transpose_a, transpose_b=transpose_b)
+for _definition, _type in (
+    (CONVOLUTION, "Convolution"),
+    (GROUP_CONVOLUTION, "GroupConvolution"),
+    (BACKPROP, "ConvolutionBackpropData"),
+    (MATMUL, "MatMul"),
+    (DYNAMIC_MATMUL, "MatMul"),
+):
+    _definition.shape_rule(functools.partial(_of_products, _type))
 
 
 @ATTENTION.shape_rule

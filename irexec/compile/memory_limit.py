@@ -15,7 +15,6 @@ from irexec.compile.steps import Plan, Step
 from irexec.compile.storage.planned import in_use
 from irexec.errors import InputError, NodeError, OpError
 from irexec.ir.facts import Fact
-from irexec.ir.graph import Node
 from irexec.messages import amount
 from irexec.reference.limits import ADDRESSABLE, SMALL, check_address
 
@@ -87,13 +86,13 @@ def refuse_too_large(graph: CompileGraph, memory: MemoryLimit) -> None:
         except OpError as error:
             raise NodeError(f"input {error}", node=value.name, reason=str(error)) from error
     for operation in graph.order():
+        facts, size = [value.fact for value in operation.outputs], allocated_by(operation)
         try:
-            check_addresses([value.fact for value in operation.outputs])
+            check_addresses(facts)
+            if size >= SMALL:
+                memory.check_memory(size, results_text(facts))
         except OpError as error:
             raise node_error(operation.node, [], error) from error
-        size = allocated_by(operation)
-        if size >= SMALL:
-            _check(memory, operation.node, size, results_text([value.fact for value in operation.outputs]))
 
 
 def check_arena(plan: Plan, memory: MemoryLimit) -> None:
@@ -124,13 +123,6 @@ def _largest(plan: Plan) -> Step:
         plan.steps,
         key=lambda step: sum(fact.known_nbytes for fact in step.report.facts) + step.workspace.size(plan.threads),
     )
-
-
-def _check(memory: MemoryLimit, node: Node, size: int, what: str) -> None:
-    try:
-        memory.check_memory(size, what)
-    except OpError as error:
-        raise node_error(node, [], error) from error
 
 
 def allocated_by(operation: Operation) -> int:

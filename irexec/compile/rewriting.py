@@ -114,14 +114,6 @@ class Report:
         if (name, reason) not in reasons:
             reasons.append((name, reason))
 
-    @property
-    def reasons(self) -> list[list[tuple[str, str]]]:
-        """Passes and their reasons by unchanged operation, in the order of the first visit."""
-        found = sorted(
-            (each for operations in self.refusals.values() for each in operations.values()), key=lambda each: each[0]
-        )
-        return [reasons for _, reasons in found]
-
     def refusals_of(self, graph: CompileGraph) -> tuple[Refusal, ...]:
         """The refusals of operations whose layers are still computed, by the operations or their replacements."""
         layers = {node for operation in graph for node in operation.origins}
@@ -165,6 +157,13 @@ class Rewriting:
     def refused(self, operation: Operation, reason: str) -> None:
         """Note why the running pass leaves an operation alone."""
         self.report.refuse(operation, self.name, reason)
+
+    def replace(self, graph: CompileGraph, operation: Operation, *values: CompileValue) -> None:
+        """Replace the outputs of an operation, remove it, and count a change of the running pass."""
+        for old, new in zip(operation.outputs, values, strict=False):
+            graph.replace_all_uses_with(old, new)
+        graph.remove(operation)
+        self.applied()
 
     def derived(
         self,
@@ -320,10 +319,12 @@ def _apply(graph: CompileGraph, rewriting: Rewriting, rule: Rule, operation: Ope
     match = next(rule.pattern.match(operation.output, Match()), None)
     if match is None or operation not in match.operations:
         return False
-    if leaks(graph, match, operation):
-        made: CompileValue | str = "a value inside is read elsewhere"
-    else:
-        made = _replacement(rule, Replacement(graph, match, operation, rewriting))
+    made: CompileValue | str = "a value inside is read elsewhere"
+    if not leaks(graph, match, operation):
+        try:
+            made = rule.replace(Replacement(graph, match, operation, rewriting))
+        except OpError as error:
+            made = str(error)
     if isinstance(made, CompileValue) and made.fact.shape != operation.output.fact.shape:
         made = f"the result would be {made.fact}, not {operation.output.fact}"
     if isinstance(made, str):
@@ -335,13 +336,6 @@ def _apply(graph: CompileGraph, rewriting: Rewriting, rule: Rule, operation: Ope
             graph.remove(inside)
     rewriting.applied()
     return True
-
-
-def _replacement(rule: Rule, found: Replacement) -> CompileValue | str:
-    try:
-        return rule.replace(found)
-    except OpError as error:
-        return str(error)
 
 
 def leaks(graph: CompileGraph, match: Match, root: Operation) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.backend.elementwise_chain import chain_candidates, run_chain_in_place, run_chain_into, workspace_of
+from irexec.backend.elementwise_chain import chain_candidates, run_chain, workspace_of
 from irexec.backend.kernel import Candidate, Kernel, KernelContext, KernelOptions, Task
 from irexec.backend.registry import offers
 from irexec.compile.errors import node_error
@@ -166,13 +166,10 @@ class ChainAfter(Kernel):
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         own, operands = inputs[: self._own], inputs[self._own :]
-        if outputs[0].dtype == self._chain.dtype:
-            self._kernel.run(own, outputs, context)
-            run_chain_in_place(self._chain, outputs[0], operands, context)
-            return
-        made = np.empty_like(outputs[0], self._chain.dtype)
+        is_in_place = outputs[0].dtype == self._chain.dtype
+        made = outputs[0] if is_in_place else np.empty_like(outputs[0], self._chain.dtype)
         self._kernel.run(own, [made, *outputs[1:]], context)
-        run_chain_into(self._chain, outputs[0], made, operands, context)
+        run_chain(self._chain, outputs[0], made, operands, context)
 
 
 def reference_call(definition: OpDef, attributes: dict[str, Any], *, widen: bool) -> Callable[..., Any]:

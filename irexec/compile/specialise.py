@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
@@ -19,7 +18,7 @@ from irexec.backend.scratch import Scratch
 from irexec.compile.graph import Operation
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
-from irexec.ir.process import new_lock
+from irexec.ir.process import LastUsed, new_lock
 from irexec.schema.shape_rules import MOVES
 
 KEPT = 16
@@ -60,27 +59,16 @@ class ByShape:
         self._options = options
         moves = operation.definition.type in MOVES and operation.definition.plugin == ""
         self._moves = moves and all(v.constant is None or v.constant.size <= COPIED for v in operation.inputs)
-        self._kernels: OrderedDict[Hashable, _Selected | None] = OrderedDict()
-        self._lock = new_lock()
+        self._kernels = LastUsed[Hashable, _Selected | None](KEPT)
 
     def __call__(self, *arrays: np.ndarray | None) -> Any:
         if self._moves and sum(array.nbytes for array in arrays if array is not None) <= COPIED:
             return self._by_reference(arrays)
-        key = tuple(map(_key, arrays))
-        with self._lock:
-            known = key in self._kernels
-            found = self._kernels.get(key)
-            if known:
-                self._kernels.move_to_end(key)
-        if not known:
-            found = self._find(arrays)
-            with self._lock:
-                self._kernels[key] = found
-                while len(self._kernels) > KEPT:
-                    self._kernels.popitem(last=False)
+        found = self._kernels.get(tuple(map(_key, arrays)), lambda: self._find(arrays))
         if found is None:
             return self._by_reference(arrays)
-        return self._run(found, arrays)
+        reads = range(len(arrays)) if found.kernel.reads is None else found.kernel.reads
+        return found.run([self._array(i, array) if i in reads else None for i, array in enumerate(arrays)])
 
     def _by_reference(self, arrays: Sequence[np.ndarray | None]) -> Any:
         return self._reference(*(self._array(i, array) for i, array in enumerate(arrays)))
@@ -107,11 +95,6 @@ class ByShape:
         kernel = best.construct()
         kernel.pack(self._store)
         return _Selected(kernel, task)
-
-    def _run(self, selected: _Selected, arrays: Sequence[np.ndarray | None]) -> tuple[np.ndarray, ...]:
-        reads = range(len(arrays)) if selected.kernel.reads is None else selected.kernel.reads
-        inputs = [self._array(i, array) if i in reads else None for i, array in enumerate(arrays)]
-        return selected.run(inputs)
 
 
 class _Selected:

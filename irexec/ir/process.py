@@ -1,4 +1,5 @@
-"""The state of this process: locks that nobody holds after a fork, and pauses of the collection of cycles.
+"""The state of this process: locks that nobody holds after a fork, caches that threads share, and pauses of the
+collection of cycles.
 
 Another thread may hold a lock at the moment of a fork. It does not exist in the child, where the lock would be held for
 ever. What such a lock guards may be changed by half in the child: a cache may have an entry more or less.
@@ -12,9 +13,10 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 _locks: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -24,6 +26,44 @@ def new_lock() -> threading.Lock:
     lock = threading.Lock()
     _locks.add(lock)
     return lock
+
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class LastUsed(Generic[Key, Value]):
+    """The values that were used last, by key. A thread that makes one does not stop the others.
+
+    Args:
+        size: maximum number of stored values.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+        self._lock = new_lock()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: Key, make: Callable[[], Value]) -> Value:
+        """The value of a key, made if missing. Threads may make the same value at once; the first one is stored."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+                return self._values[key]
+        fresh = make()
+        with self._lock:
+            value = self._values.setdefault(key, fresh)
+            self._values.move_to_end(key)
+            while self._is_over():
+                self._values.popitem(last=False)
+            return value
+
+    def _is_over(self) -> bool:
+        """Whether more is stored than should be."""
+        return len(self._values) > self._size
 
 
 def new_rlock() -> Any:

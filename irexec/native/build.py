@@ -66,13 +66,7 @@ def build(folder: Path = FOLDER, extra: tuple[str, ...] = (), chosen: Sequence[L
 
 def levels_of(compiler: Sequence[str]) -> tuple[Level, ...]:
     """The levels of the processor that a compiler builds for, which is another one for a cross compiler."""
-    try:
-        done = subprocess.run(
-            [*compiler, "-dumpmachine"], capture_output=True, text=True, errors="replace", check=False
-        )
-    except OSError:
-        return levels()
-    return levels(done.stdout.strip().partition("-")[0] if done.returncode == 0 else "")
+    return levels(_answer(compiler, "-dumpmachine").partition("-")[0])
 
 
 def find_compiler() -> list[str]:
@@ -90,11 +84,16 @@ def find_compiler() -> list[str]:
 
 def _is_clang(compiler: list[str]) -> bool:
     """Whether the compiler is Clang, under whatever name; False if it cannot be run, which building reports."""
+    return "clang" in _answer(compiler, "--version").lower()
+
+
+def _answer(compiler: Sequence[str], option: str) -> str:
+    """The answer of the compiler to an option; "" if it has none or cannot be run."""
     try:
-        done = subprocess.run([*compiler, "--version"], capture_output=True, text=True, errors="replace", check=False)
+        done = subprocess.run([*compiler, option], capture_output=True, text=True, errors="replace", check=False)
     except OSError:
-        return False
-    return "clang" in done.stdout.lower()
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def _for_processor(compiler: Sequence[str], level: Level) -> tuple[str, ...]:

@@ -17,11 +17,11 @@ import numpy as np
 from irexec.backend.calls import Job, NativeKernel
 from irexec.backend.kernel import KernelContext
 from irexec.backend.pool import Pool
+from irexec.backend.scratch import ALIGNMENT
 from irexec.backend.threads import ThreadTrials
 from irexec.compile.errors import too_large
 from irexec.compile.memory_limit import MemoryLimit, arena_error, check_arena
 from irexec.compile.steps import Plan, Step
-from irexec.compile.storage.planned import ALIGNMENT
 from irexec.errors import RunTimeoutError
 from irexec.ir.process import new_lock
 

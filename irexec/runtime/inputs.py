@@ -8,7 +8,6 @@ a run alone, never from earlier runs: kernels of another plan may give other bit
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from irexec.errors import InputError, OpError
 from irexec.ir.dims import Dim, PartialShape, Size, admits, high, is_static, low, shape_text
 from irexec.ir.graph import Graph, Node, Value
 from irexec.ir.order import readers
-from irexec.ir.process import new_lock
+from irexec.ir.process import LastUsed
 from irexec.messages import counted
 from irexec.ops.conversion import converted
 from irexec.records import Shown
@@ -321,23 +320,13 @@ class VaryingSizes:
     ) -> None:
         self._declared, self._knows_most, self._are_free = declared, knows_most, are_free
         self._appended = frozenset(appended)
-        self._free: OrderedDict[Shapes, frozenset[Position]] = OrderedDict()
-        self._lock = new_lock()
+        self._free = LastUsed[Shapes, frozenset[Position]](_REMEMBERED)
 
     def planned(self, shapes: tuple[tuple[int, ...], ...]) -> Shapes:
         """The shapes to plan for."""
         groups = self._groups(shapes)
         pattern = self._pattern(shapes, groups)
-        with self._lock:
-            free = self._free.get(pattern)
-            if free is not None:
-                self._free.move_to_end(pattern)
-        if free is None:
-            free = self._examined(pattern, groups)
-            with self._lock:
-                self._free[pattern] = free
-                if len(self._free) > _REMEMBERED:
-                    self._free.popitem(last=False)
+        free = self._free.get(pattern, lambda: self._examined(pattern, groups))
         return self._without(shapes, free)
 
     def _examined(self, pattern: Shapes, groups: Sequence[frozenset[Position]]) -> frozenset[Position]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -30,7 +29,7 @@ from irexec.ir import graph as ir
 from irexec.ir.facts import Fact
 from irexec.ir.graph import ModelGraph, Value
 from irexec.ir.order import find_value
-from irexec.ir.process import new_lock
+from irexec.ir.process import LastUsed
 from irexec.ir.writable import refuse_damage
 from irexec.native.library import description
 from irexec.reference.limits import limited
@@ -75,10 +74,8 @@ def byte_size(model: ModelGraph) -> int:
     return sum(constant.count for constant in constants if constant.element in (I4, U4))
 
 
-class PlanCache:
+class PlanCache(LastUsed[Hashable, Plan]):
     """Plans by key. A plan that was dropped is made again: nothing but its key decides on it.
-
-    A thread that makes a plan does not stop the others.
 
     Args:
         size: maximum number of stored plans.
@@ -86,38 +83,12 @@ class PlanCache:
     """
 
     def __init__(self, size: int = PLANS, steps: int = STEPS) -> None:
-        self._size, self._most_steps = size, steps
-        self._plans: OrderedDict[Hashable, Plan] = OrderedDict()
-        self._steps = 0
-        self._lock = new_lock()
+        super().__init__(size)
+        self._most_steps = steps
 
-    def __len__(self) -> int:
-        return len(self._plans)
-
-    def get(self, key: Hashable, make: Callable[[], Plan]) -> Plan:
-        """The plan of a key, made if missing.
-
-        Threads may make the same plan at once; the first one is stored.
-        """
-        found = self._find(key)
-        return self._keep(key, make()) if found is None else found
-
-    def _find(self, key: Hashable) -> Plan | None:
-        with self._lock:
-            if key in self._plans:
-                self._plans.move_to_end(key)
-            return self._plans.get(key)
-
-    def _keep(self, key: Hashable, made: Plan) -> Plan:
-        with self._lock:
-            if key not in self._plans:
-                self._plans[key] = made
-                self._steps += len(made.steps)
-            self._plans.move_to_end(key)
-            while len(self._plans) > 1 and (len(self._plans) > self._size or self._steps > self._most_steps):
-                _, dropped = self._plans.popitem(last=False)
-                self._steps -= len(dropped.steps)
-            return self._plans[key]
+    def _is_over(self) -> bool:
+        steps = sum(len(plan.steps) for plan in self._values.values())
+        return len(self._values) > 1 and (super()._is_over() or steps > self._most_steps)
 
 
 Targets = tuple[Value, ...] | None

@@ -9,7 +9,7 @@ import pytest
 
 from irexec.backend import elementwise_chain
 from irexec.backend.chain import Chain, Epilogue, Instruction
-from irexec.backend.elementwise_chain import ChainKernel, run_chain_in_place
+from irexec.backend.elementwise_chain import ChainKernel, run_chain
 from irexec.backend.kernel import KernelContext, Order
 from irexec.backend.pool import Pool
 from irexec.backend.registry import find_block_operation
@@ -158,9 +158,8 @@ def test_in_place_after_a_kernel(shape: tuple[int, ...]) -> None:
     x, bias, residual = (np.asarray(rng.normal(size=size), np.float32) for size in (shape, shape[-1:], shape))
     expected = _expected(x, bias, residual)
     with np.errstate(all="ignore"):
-        run_chain_in_place(
-            bias_residual_gelu(), x, [bias, residual], KernelContext(Pool(2), [Scratch.of_size(0), Scratch.of_size(0)])
-        )
+        context = KernelContext(Pool(2), [Scratch.of_size(0), Scratch.of_size(0)])
+        run_chain(bias_residual_gelu(), x, x, [bias, residual], context)
     np.testing.assert_allclose(x, expected, rtol=4e-6, atol=4e-6)
 
 
@@ -190,11 +189,7 @@ def test_an_epilogue_on_short_rows(width: int) -> None:
 def test_a_thousand_shapes_keep_a_bounded_number_of_layouts() -> None:
     for size in range(1, 1001):
         out = np.empty(size, np.float32)
-        run_chain_in_place(
-            Chain(1, F32, (_instruction("Relu", "opset1", (0,)),)),
-            out,
-            [],
-            KernelContext(Pool(1), [Scratch.of_size(0)]),
-        )
+        chain = Chain(1, F32, (_instruction("Relu", "opset1", (0,)),))
+        run_chain(chain, out, out, [], KernelContext(Pool(1), [Scratch.of_size(0)]))
     info = elementwise_chain._layout.cache_info()
     assert info.currsize <= (info.maxsize or 0) <= 1000

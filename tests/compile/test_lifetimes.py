@@ -13,9 +13,10 @@ import irexec
 from irexec.analysis.builder import Builder
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.backend.kernel import KernelOptions
+from irexec.backend.scratch import ALIGNMENT
 from irexec.compile.plan import Compilation, plan
 from irexec.compile.steps import SlotArray
-from irexec.compile.storage.planned import ALIGNMENT, Buffer, assign_offsets
+from irexec.compile.storage.planned import Buffer, assign_offsets
 from irexec.ir.graph import Value
 
 ROWS, SIZE = 48, 64

@@ -12,7 +12,7 @@ from irexec.analysis.builder import Builder
 from irexec.dtypes.elements import BF16, F16, F32, F64, I8, I32, I64, U4, Element
 from irexec.ir.dims import Dim
 from irexec.ir.graph import Value
-from tests.support.passes import assert_agrees, assert_same_signs, optimized, types
+from tests.support.passes import assert_agrees, assert_same_signs, optimized, refusals, types
 
 Make = Callable[[Builder, Value], Value]
 SHAPE = (2, 3, 4, 1)
@@ -108,7 +108,7 @@ def test_no_ops(make: Make, left: list[str], element: Element, shape: tuple[int 
 def test_what_is_left_has_a_reason() -> None:
     model = model_of(lambda b, x: b.emit("Slice", x, [-1], [-99], [-1], [1]))
     _, rewriting = optimized(model, ["remove no-ops"])
-    assert rewriting.report.reasons == [[("remove no-ops", "it may reverse axes")]]
+    assert refusals(rewriting.report) == [[("remove no-ops", "it may reverse axes")]]
 
 
 def _sum_of_two(type: str, *inputs: object, **attributes: object) -> Make:

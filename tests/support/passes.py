@@ -14,7 +14,7 @@ from irexec.backend.kernel import Kernel, KernelContext, Task
 from irexec.compile.graph import CompileGraph
 from irexec.compile.lower import lower
 from irexec.compile.passes import PASSES, optimize
-from irexec.compile.rewriting import Rewriting
+from irexec.compile.rewriting import Report, Rewriting
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.testing import Case, model_of
 from irexec.testing.kernels import read_by, result_of, run_recorded
@@ -90,7 +90,13 @@ def planned_types(model: irexec.Model, *passes: str) -> list[str]:
 
 def reasons(model: irexec.Model, *passes: str) -> list[str]:
     """Why the passes left operations alone."""
-    return [reason for found in optimized(model, passes)[1].report.reasons for _, reason in found]
+    return [reason for found in refusals(optimized(model, passes)[1].report) for _, reason in found]
+
+
+def refusals(report: Report) -> list[list[tuple[str, str]]]:
+    """Passes and their reasons by unchanged operation, in the order of the first visit."""
+    found = sorted(each for operations in report.refusals.values() for each in operations.values())
+    return [reasons for _, reasons in found]
 
 
 def agrees(model: irexec.Model, tolerance: float, *, sizes: Collection[int] = (1, 7), scale: float = 3) -> None:

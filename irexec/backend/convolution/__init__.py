@@ -19,22 +19,14 @@ _WORKSPACE = 8 << 20
 
 
 @kernels("Convolution", since=1)
+@kernels("GroupConvolution", since=1)
 def convolution(task: Task) -> Iterator[Candidate]:
     """Candidates for float types; known weights are packed."""
-    geometry = Geometry.of(task, grouped=False)
-    return iter(()) if geometry is None else _candidates(task, geometry)
-
-
-@kernels("GroupConvolution", since=1)
-def group_convolution(task: Task) -> Iterator[Candidate]:
-    """Groups of one input channel, and of more than one channel."""
-    yield from depthwise.candidates(task)
-    geometry = Geometry.of(task, grouped=True)
-    if geometry is not None and not (geometry.inputs == geometry.outputs == 1 and geometry.groups > 1):
-        yield from _candidates(task, geometry)
-
-
-def _candidates(task: Task, geometry: Geometry) -> Iterator[Candidate]:
+    if task.definition.type == "GroupConvolution":
+        yield from depthwise.candidates(task)
+    geometry = Geometry.of(task)
+    if geometry is None or (geometry.inputs == geometry.outputs == 1 and geometry.groups > 1):
+        return
     data_last, result_last = is_channels_last(task.input_orders[0]), is_channels_last(task.output_orders[0])
     if geometry.is_pointwise:
         for channels_last in [False] * (not (data_last and result_last)) + [True] * (data_last or result_last):

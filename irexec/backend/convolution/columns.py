@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.constants import ConstantStore
-from irexec.backend.convolution.filter_weights import FilterWeights, some_panels, split_outputs
+from irexec.backend.convolution.filter_weights import FilterKernel, FilterWeights, some_panels, split_outputs
 from irexec.backend.convolution.geometry import (
     Geometry,
     Region,
     Slices,
     blocks_of,
+    columns_of,
     copied_pixels,
     flat_pixels,
     is_channels_last,
@@ -26,10 +26,10 @@ from irexec.backend.convolution.geometry import (
     strided,
 )
 from irexec.backend.convolution.output import Output
-from irexec.backend.kernel import SHARES, Kernel, KernelContext, Task
+from irexec.backend.kernel import SHARES, KernelContext, Task
 from irexec.backend.products import LANES, THIN, multiply, panel_width, panels, pixel_product_cost
 from irexec.backend.scratch import Scratch
-from irexec.reference.windows import SlidingWindows, effective_kernel_size, windows
+from irexec.reference.windows import SlidingWindows, effective_kernel_size
 
 # Bytes of columns that leave room for the result in the second-level cache, and what a block may take at most.
 _COLUMNS = 1 << 20
@@ -44,7 +44,7 @@ _PIXELS, _CHANNELS = 192, 32
 _PIXELS_WORTH = 3_000_000
 
 
-class Columns(Kernel):
+class Columns(FilterKernel):
     """Any kernel, stride, dilation, padding and number of groups.
 
     Args:
@@ -61,11 +61,8 @@ class Columns(Kernel):
         self.output = Output(task, g.computed)
         make = channels_last_matrix if channels_last else _matrix
         shape = (g.groups, g.outputs, g.inputs, *g.windows.kernel)
-        self.weights = FilterWeights(task.constants[1], make.__name__, make, shape, g.computed)
-        self.reads = (0,) if self.weights.is_constant else None
-        self.splits = True
-        self.records = self.weights.is_constant
-        self.algorithm = "columns, channels last" if channels_last else "columns"
+        weights = FilterWeights(task.constants[1], make.__name__, make, shape, g.computed)
+        super().__init__("columns, channels last" if channels_last else "columns", weights)
         by_outputs, self.blocks = _blocks(g)
         panel = panel_width(g.outputs, g.depth) if channels_last else g.outputs
         # Few pixels: threads share the outputs, and each copies all windows; else they share the pixels.
@@ -85,9 +82,6 @@ class Columns(Kernel):
         read = math.prod(_read(g, largest)[1]) * g.windows.strides[-1]
         elements = g.groups * (g.depth * pixels + g.inputs * read)
         return elements * g.computed.itemsize + self.output.workspace(g.groups * g.outputs, pixels) + 256
-
-    def pack(self, store: ConstantStore) -> None:
-        self.weights.pack(store)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         g = self.geometry
@@ -136,38 +130,17 @@ class Columns(Kernel):
         """The windows of a block as (groups, depth, pixels), or (groups, pixels, depth) if channels last."""
         g, w = self.geometry, self.geometry.windows
         lengths = [part.stop - part.start for part in self.blocks[number]]
-        rank, area = len(lengths), self.regions[number]
-        if self.channels_last:
-            return self._channels_last_columns(scratch, image, area, lengths)
+        area = self.regions[number]
+        if not self.in_phases:
+            return columns_of(scratch, image, area, w, lengths, g.groups, g.computed, self.channels_last, self.copies)
         columns = scratch.take((len(image), *w.kernel, *lengths), g.computed)
         mark = scratch.mark()
-        if self.in_phases:
-            phases = area.in_phases(scratch, image, g.computed, w.strides[-1])
-            for tap in range(w.kernel[-1]):
-                view = _phase_windows(phases, w, tap, lengths)
-                scratch.do(np.copyto, columns[(slice(None),) * rank + (tap,)], view)
-        else:
-            data = area.of(scratch, image, g.computed, False, self.copies)
-            points_first = (0, *range(1 + rank, 1 + 2 * rank), *range(1, 1 + rank))
-            scratch.do(
-                np.copyto, columns, windows(data, w.kernel, w.strides, w.dilations, lengths).transpose(points_first)
-            )
+        phases = area.in_phases(scratch, image, g.computed, w.strides[-1])
+        for tap in range(w.kernel[-1]):
+            view = _phase_windows(phases, w, tap, lengths)
+            scratch.do(np.copyto, columns[(slice(None),) * len(lengths) + (tap,)], view)
         scratch.release(mark)
         return columns.reshape(g.groups, g.depth, math.prod(lengths))
-
-    def _channels_last_columns(
-        self, scratch: Scratch, image: np.ndarray, area: Region, lengths: Sequence[int]
-    ) -> np.ndarray:
-        g, w = self.geometry, self.geometry.windows
-        rank, pixels = len(lengths), math.prod(lengths)
-        columns = scratch.take((g.groups, *lengths, *w.kernel, g.inputs), g.computed)
-        mark = scratch.mark()
-        data = area.of(scratch, image, g.computed, True, self.copies)
-        view = windows(data, w.kernel, w.strides, w.dilations, lengths)
-        by_group = view.reshape(g.groups, g.inputs, *view.shape[1:]) if g.groups > 1 else view[None]
-        scratch.do(np.copyto, columns, by_group.transpose(0, *range(2, 2 + 2 * rank), 1))
-        scratch.release(mark)
-        return columns.reshape(g.groups, pixels, g.depth)
 
 
 def _phase_windows(phases: np.ndarray, w: SlidingWindows, tap: int, lengths: Sequence[int]) -> np.ndarray:
@@ -267,7 +240,7 @@ class PointwiseBlocks:
         return g.images * (self._product + g.groups * copied * g.pixels * 0.9) + 10_000 * blocks
 
 
-class Pointwise(Kernel):
+class Pointwise(FilterKernel):
     """A product for each block of pixels, or of output channels.
 
     Args:
@@ -281,21 +254,14 @@ class Pointwise(Kernel):
         self.channels_last = channels_last
         self.output = Output(task, g.computed)
         make = panels if channels_last else np.ascontiguousarray
-        self.weights = FilterWeights(
-            task.constants[1], make.__name__, make, (g.groups, g.outputs, g.inputs), g.computed
-        )
-        self.reads = (0,) if self.weights.is_constant else None
-        self.splits = True
-        self.records = self.weights.is_constant
-        self.algorithm = "1x1 product, channels last" if channels_last else "1x1 product"
+        shape = (g.groups, g.outputs, g.inputs)
+        weights = FilterWeights(task.constants[1], make.__name__, make, shape, g.computed)
+        super().__init__("1x1 product, channels last" if channels_last else "1x1 product", weights)
         self.sizes = PointwiseBlocks(g, channels_last, self.output.channels_last)
         self.blocks = self.sizes.blocks(g.groups * g.outputs, g.groups > 1)
         channels, pixels = longest([block[1] for block in self.blocks]), longest([block[2] for block in self.blocks])
         copied = (g.groups * g.inputs + channels) * pixels * g.computed.itemsize
         self.workspace = self.output.workspace(channels, pixels) + copied + 256
-
-    def pack(self, store: ConstantStore) -> None:
-        self.weights.pack(store)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         g = self.geometry

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from irexec.backend.blocks import finish_block, result_block
+from irexec.backend.blocks import finish_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import sliding_windows
@@ -287,7 +287,8 @@ class DepthwiseProducts(Kernel):
             chunks = groups_of_chunks[number]
             start, stop = chunks[0].start, chunks[-1].stop
             target = out[image, channels, start:stop]
-            result = result_block(target, self._dtype, 2, scratch)
+            is_direct = target.dtype == self._dtype and target[0].flags.c_contiguous
+            result = target if is_direct else scratch.take(target.shape, self._dtype)
             copy = None if direct else self._copied(x[image : image + 1, groups], scratch)
             for i, chunk in enumerate(chunks):
                 mark = scratch.mark()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.constants import ConstantSource, ConstantStore
+from irexec.backend.kernel import Kernel
 from irexec.backend.products import LANES
 
 
@@ -99,6 +100,22 @@ class FilterWeights:
             return Packed(self._make(weights), self._shape[1])
         distinct = np.unique(first)
         return Packed(self._make(weights[:, distinct]), len(distinct), np.searchsorted(distinct, first))
+
+
+class FilterKernel(Kernel):
+    """A kernel with one filter, which a run does not read if it is a constant.
+
+    Args:
+        reads: the inputs beside the filter.
+    """
+
+    def __init__(self, algorithm: str, weights: FilterWeights, reads: tuple[int, ...] = (0,)) -> None:
+        is_constant = weights.is_constant
+        super().__init__(algorithm, reads=reads if is_constant else None, splits=True, records=is_constant)
+        self.weights = weights
+
+    def pack(self, store: ConstantStore) -> None:
+        self.weights.pack(store)
 
 
 # Values of a row that are compared before whole rows are.

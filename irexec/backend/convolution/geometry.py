@@ -13,7 +13,7 @@ import numpy as np
 from irexec.backend.kernel import Order, Task
 from irexec.backend.products import multiply_rows
 from irexec.backend.scratch import Scratch
-from irexec.reference.windows import SlidingWindows
+from irexec.reference.windows import SlidingWindows, windows
 from irexec.schema.convolution import ConvolutionAttributes
 
 Slices = tuple[slice, ...]
@@ -38,13 +38,12 @@ class Geometry:
     windows: SlidingWindows
 
     @staticmethod
-    def of(task: Task, grouped: bool) -> Geometry | None:
+    def of(task: Task) -> Geometry | None:
         """The geometry of a Convolution or GroupConvolution; None for other types than floats and for empty tensors."""
         dtype = float_type(task)
         if dtype is None:
             return None
-        filter = task.shape(1) if grouped else (1, *task.shape(1))
-        return convolution_geometry(dtype, task.shape(0), filter, task.attributes["attributes"])
+        return convolution_geometry(dtype, task.shape(0), filter_shape(task), task.attributes["attributes"])
 
     @functools.cached_property
     def computed(self) -> np.dtype:
@@ -98,6 +97,11 @@ def sliding_windows(
 ) -> SlidingWindows:
     """The windows of a kernel on data of these spatial sizes, computed once."""
     return attributes.windows(sizes, kernel)
+
+
+def filter_shape(task: Task) -> tuple[int, ...]:
+    """The shape of the weights of any convolution, with an axis of groups in front."""
+    return task.shape(1) if "Group" in task.definition.type else (1, *task.shape(1))
 
 
 def float_type(task: Task) -> np.dtype | None:
@@ -158,19 +162,11 @@ def pixels_of(block: Slices, counts: Sequence[int]) -> slice:
     return slice(first, first + math.prod(part.stop - part.start for part in block))
 
 
-def channels_last_order(rank: int) -> Order:
-    """The order of (N, C, spatial...) whose channels are innermost."""
-    return (0, *range(2, rank), 1)
-
-
-_LAST = {rank: channels_last_order(rank) for rank in range(2, 8)}
-
-
 def flat_pixels(x: np.ndarray) -> np.ndarray | None:
     """(N, C, spatial...) as the view (N, C, pixels); None if the spatial axes cannot be merged."""
     if x.flags.c_contiguous:
         return x.reshape(x.shape[0], x.shape[1], -1)
-    last = x.transpose(_LAST[x.ndim]) if x.ndim in _LAST else x
+    last = x.transpose(0, *range(2, x.ndim), 1)
     if last.flags.c_contiguous:
         return last.reshape(x.shape[0], -1, x.shape[1]).swapaxes(1, 2)
     stride, expected = x.itemsize, None
@@ -189,15 +185,6 @@ def flat_pixels(x: np.ndarray) -> np.ndarray | None:
 def strided(x: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> np.ndarray:
     """A view of a C-contiguous array from ``offset`` bytes on; NumPy's as_strided takes several microseconds."""
     return np.ndarray(shape, x.dtype, x, offset, strides)
-
-
-def is_matrix(x: np.ndarray) -> bool:
-    """True if BLAS reads the two-dimensional array without a copy."""
-    (rows, columns), (down, across), item = x.shape, x.strides, x.itemsize
-    return (across == item and down >= columns * item) or (down == item and across >= rows * item)
-
-
-Index = tuple[slice, ...]
 
 
 class Region:
@@ -262,11 +249,43 @@ class Region:
         return buffer
 
 
-def _beyond(axis: int, inside: slice, size: int) -> list[Index]:
+def _beyond(axis: int, inside: slice, size: int) -> list[Slices]:
     """The sizes of the region before and after the image, along an axis."""
     before = (slice(None),) * axis
     parts = (slice(0, inside.start), slice(inside.stop, size))
     return [(*before, part) for part in parts if part.start < part.stop]
+
+
+def columns_of(
+    scratch: Scratch,
+    image: np.ndarray,
+    area: Region,
+    w: SlidingWindows,
+    lengths: Sequence[int],
+    groups: int,
+    dtype: np.dtype,
+    channels_last: bool,
+    copies: bool = False,
+) -> np.ndarray:
+    """Some windows on a region of an image, as (groups, inputs * taps, pixels), or (groups, pixels, taps * inputs) if
+    ``channels_last``.
+
+    Args:
+        lengths: numbers of windows along each axis.
+        copies: as for ``Region.of``.
+    """
+    rank, inputs = len(lengths), len(image) // groups
+    inner, outer = range(2 + rank, 2 + 2 * rank), range(2, 2 + rank)
+    shape = (*lengths, *w.kernel, inputs) if channels_last else (inputs, *w.kernel, *lengths)
+    columns = scratch.take((groups, *shape), dtype)
+    mark = scratch.mark()
+    view = windows(area.of(scratch, image, dtype, channels_last, copies), w.kernel, w.strides, w.dilations, lengths)
+    by_group = view.reshape(groups, inputs, *view.shape[1:])
+    order = (0, *outer, *inner, 1) if channels_last else (0, 1, *inner, *outer)
+    scratch.do(np.copyto, columns, by_group.transpose(order))
+    scratch.release(mark)
+    pixels, depth = math.prod(lengths), inputs * math.prod(w.kernel)
+    return columns.reshape((groups, pixels, depth) if channels_last else (groups, depth, pixels))
 
 
 def copied_pixels(scratch: Scratch, data: np.ndarray, dtype: np.dtype, channels_last: bool) -> np.ndarray:

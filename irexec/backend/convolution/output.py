@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from irexec.backend.chain import Epilogue, has_short_rows, merged, run_block
-from irexec.backend.convolution.geometry import flat_pixels, is_channels_last, is_matrix
+from irexec.backend.convolution.geometry import flat_pixels, is_channels_last
 from irexec.backend.kernel import KernelContext, Task
+from irexec.backend.linear import suits_blas
 from irexec.backend.scratch import Scratch
 
 # Elements on which a chain runs at once: its temporary arrays stay in cache too.
@@ -59,7 +60,7 @@ class Output:
         given = inputs[self.first_operand :]
         operands = [self._operand(x, shape) for x, shape in zip(given, self._ranked, strict=False)]
         bound = BoundOutput(self, out, context.views(given, operands), spread)
-        if bound.is_copied:
+        if bound.copy is not None:
             context.not_repeatable()
         return bound
 
@@ -84,17 +85,12 @@ class BoundOutput:
     ) -> None:
         self._output, self._out, self._operands, self._spread = output, out, operands, spread
         flat = flat_pixels(out)
-        self._copy: np.ndarray | None = None
+        self.copy: np.ndarray | None = None
         if flat is None:
-            self._copy = np.empty(out.shape, out.dtype)
-            flat = self._copy.reshape(*out.shape[:2], -1)
+            self.copy = np.empty(out.shape, out.dtype)
+            flat = self.copy.reshape(*out.shape[:2], -1)
         self._flat = flat
-        self._direct = output.is_same and spread is None and is_matrix(self._flat[0])
-
-    @property
-    def is_copied(self) -> bool:
-        """Whether ``end`` has something to do."""
-        return self._copy is not None
+        self._direct = output.is_same and spread is None and suits_blas(self._flat[0])
 
     def block(self, scratch: Scratch, image: int, channels: slice, pixels: slice) -> np.ndarray:
         """The array to write the block to; ``finish`` gets it back."""
@@ -173,8 +169,8 @@ class BoundOutput:
 
     def end(self) -> None:
         """After the last block."""
-        if self._copy is not None:
-            np.copyto(self._out, self._copy)
+        if self.copy is not None:
+            np.copyto(self._out, self.copy)
 
 
 def _part(operand: np.ndarray, image: int, outer: slice, inner: slice) -> np.ndarray:

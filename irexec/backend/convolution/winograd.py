@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from irexec.backend.constants import ConstantStore
-from irexec.backend.convolution.filter_weights import FilterWeights, some_panels, split_outputs
+from irexec.backend.convolution.filter_weights import FilterKernel, FilterWeights, some_panels, split_outputs
 from irexec.backend.convolution.geometry import Geometry, Region, longest, split, strided
 from irexec.backend.convolution.output import Output
-from irexec.backend.kernel import SHARES, Kernel, KernelContext, Task
+from irexec.backend.kernel import SHARES, KernelContext, Task
 from irexec.backend.products import HAS_SMALL_PRODUCTS, multiply_rows, panel_width
 from irexec.backend.scratch import Scratch
 
@@ -131,7 +130,7 @@ def _speed(channels: int) -> tuple[float, float]:
     return 85 * channels / (channels + 25), 1 + 32 / channels
 
 
-class Winograd(Kernel):
+class Winograd(FilterKernel):
     """3 x 3 with stride and dilation 1 and one group, for known weights of float32."""
 
     def __init__(self, task: Task, tiling: Tiling) -> None:
@@ -140,11 +139,9 @@ class Winograd(Kernel):
         self.points, self.down, self.across, self.rows = tiling.points, tiling.down, tiling.across, tiling.rows
         self.output = Output(task, g.computed)
         make = functools.partial(transform_weights, tile)
-        self.weights = FilterWeights(
-            task.constants[1], ("winograd", tile), make, (1, g.outputs, g.inputs, 3, 3), g.computed
-        )
-        self.reads, self.splits, self.records = (0,), True, True
-        self.algorithm = f"Winograd F({tile}x{tile}, 3x3)"
+        shape = (1, g.outputs, g.inputs, 3, 3)
+        weights = FilterWeights(task.constants[1], ("winograd", tile), make, shape, g.computed)
+        super().__init__(f"Winograd F({tile}x{tile}, 3x3)", weights)
         self.channels = split_outputs(g.outputs, panel_width(g.outputs, g.inputs), tiling.parts)
         self.workspace = tiling.workspace + self.output.workspace(g.outputs, tiling.block_pixels)
 
@@ -156,9 +153,6 @@ class Winograd(Kernel):
         width = self.across * m + 2
         sizes = ((part.start, part.stop - part.start) for part in self.rows)
         return [Region(g.sizes, (first * m - top, -left), (down * m + 2, width)) for first, down in sizes]
-
-    def pack(self, store: ConstantStore) -> None:
-        self.weights.pack(store)
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
         g, x = self.geometry, inputs[0]

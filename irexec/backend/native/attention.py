@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from irexec.backend.attention import AttentionSizes
-from irexec.backend.calls import Binding, NativeKernel, element_strides, is_available, loaded, merged_strides
+from irexec.backend.calls import Binding, NativeKernel, element_strides, is_available, loaded
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.native.convolution import STEP
 from irexec.backend.native.elementwise import can_follow, followed
@@ -113,11 +113,7 @@ class NativeAttention(NativeKernel):
         if array is None:
             return Matrices()
         whole = np.broadcast_to(array, (*self.sizes.leading, *sizes))
-        strides = merged_strides(whole, self._axes())
-        if strides is None:
-            whole = binding.copied(whole)
-            strides = merged_strides(whole, self._axes())
-            assert strides is not None, "it is in order"
+        whole, strides = binding.read(whole, self._axes())
         return Matrices(binding.address(whole), *strides)
 
 
@@ -181,15 +177,14 @@ class NativeCachedAttention(NativeKernel):
             (Matrices * 2)(), self.key_heads, self.rows, (self.width, self.values),
         )  # fmt: skip
         outer, inner, rows = self.batch, self.key_heads if self.merges else self.heads, self.rows
+        names = "row_block", "group", "column_block", "key_panel", "value_panel"
         parameters = AttentionParameters(
             query=self._by_head(query, binding), out=self._by_head(out, binding), scale=binding.address(scale),
             outer=outer, inner=inner, shared=1 if self.merges else self.shared,
             rows=self.shared if self.merges else rows, width=self.width, values=self.values,
             mask_kind=self.mask_kind, causal=int(self.attributes["causal"]),
+            **dict(zip(names, self.blocks.sizes, strict=True)),
         )  # fmt: skip
-        names = "row_block", "group", "column_block", "key_panel", "value_panel"
-        for name, size in zip(names, self.blocks.sizes, strict=True):
-            setattr(parameters, name, size)
         binding.call("irx_append", appended, 2 * self.batch * self.key_heads)
         binding.call("irx_attention", parameters, self.matrices * self.blocks.row_parts)
         held: list[Any] = []

@@ -165,11 +165,7 @@ class NativeChain:
 
     def _operand(self, array: np.ndarray, binding: Binding) -> Parameters:
         ranked = array.reshape((1,) * (len(self._shape) - array.ndim) + array.shape)
-        strides = merged_strides(ranked, self._axes)
-        if strides is None:
-            ranked = binding.copied(ranked, grouped_order(ranked.ndim, self._axes))
-            strides = merged_strides(ranked, self._axes)
-            assert strides is not None, "an operand is broadcast along a part of the rows"
+        ranked, strides = binding.read(ranked, self._axes)
         return Operand(binding.address(ranked), *strides)
 
 
@@ -179,7 +175,8 @@ def fits(task: Task, axes: Axes) -> bool:
     chain = task.chain
     if chain is None:
         return True
-    return _translates(chain) and all(_is_regular(fact, task.output_shape(), axes) for fact in task.operands)
+    is_translated = chain.dtype == np.float32 and is_of_floats(chain) and program_of(chain) is not None
+    return is_translated and all(_is_regular(fact, task.output_shape(), axes) for fact in task.operands)
 
 
 def _is_regular(fact: Fact, shape: tuple[int, ...], axes: Axes) -> bool:
@@ -189,10 +186,6 @@ def _is_regular(fact: Fact, shape: tuple[int, ...], axes: Axes) -> bool:
         return False
     ranked = (1,) * (len(shape) - len(own)) + own
     return all(len({ranked[axis] == 1 for axis in group if shape[axis] != 1}) <= 1 for group in axes)
-
-
-def _translates(chain: Chain) -> bool:
-    return chain.dtype == np.float32 and is_of_floats(chain) and program_of(chain) is not None
 
 
 def is_of_floats(chain: Chain) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -58,7 +59,28 @@ def channel_axes(rank: int) -> Axes:
     return (0,), tuple(range(2, rank)), (1,)
 
 
-class NativeConvolution(NativeKernel):
+class _Convolution(NativeKernel):
+    """A convolution with a constant filter, packed as ``key`` says."""
+
+    def __init__(self, task: Task, geometry: Geometry, key: Hashable, *, takes_addend: bool = False) -> None:
+        shape = task.output_shape()
+        self.geometry, self.key, self.axes = geometry, key, channel_axes(len(shape))
+        self.source, self.own, self.reads = task.constants[1], len(task.inputs), (0,)
+        self.chain = NativeChain(
+            task.chain, task.operands, shape, self.axes, takes_bias=True, takes_addend=takes_addend
+        )
+        self.overwrites = overwritten(task, self.own)
+
+    def pack(self, store: ConstantStore) -> None:
+        assert self.source is not None, "weights are constants"
+        self.weights: np.ndarray = store.get([self.source], self.key, self._packed)
+
+    @abstractmethod
+    def _packed(self, filter: np.ndarray) -> np.ndarray:
+        """The filter as the calls read it."""
+
+
+class NativeConvolution(_Convolution):
     """A convolution of data that is channels last, or is copied so.
 
     Args:
@@ -67,12 +89,8 @@ class NativeConvolution(NativeKernel):
     """
 
     def __init__(self, task: Task, geometry: Geometry, copies: bool) -> None:
-        g = self.geometry = geometry
-        self.copies = copies
-        shape = task.output_shape()
-        self.axes = channel_axes(len(shape))
-        self.chain = NativeChain(task.chain, task.operands, shape, self.axes, takes_bias=True, takes_addend=True)
-        self.source, self.own = task.constants[1], len(task.inputs)
+        g, self.copies, self.panel = geometry, copies, panel_of(geometry.outputs)
+        super().__init__(task, g, ("native", g.groups, g.outputs, self.panel), takes_addend=True)
         self.windows, self.depth = g.windows, g.inputs
         if copies:
             self.padded_shape = tuple(
@@ -85,23 +103,15 @@ class NativeConvolution(NativeKernel):
             if self.merges:
                 self.depth = g.inputs * g.windows.kernel[-1]
         taps = g.depth // self.depth
-        self.panel = panel_of(g.outputs)
         self.cut = Cut.of(g.images * g.groups, g.pixels, taps, self.depth, g.outputs, task.threads)
-        self.overwrites = overwritten(task, self.own)
-        self.reads = (0,)
         self.algorithm = "C, direct convolution" if g.points > 1 else "C, 1x1 product"
         copied = 4 * g.images * g.groups * g.inputs * math.prod(self.padded_shape) if copies else 0
         self.workspace, self.shared_workspace = table_bytes(self.cut.block_rows(g.pixels), taps), copied
 
-    def pack(self, store: ConstantStore) -> None:
-        assert self.source is not None, "weights are constants"
+    def _packed(self, filter: np.ndarray) -> np.ndarray:
         g = self.geometry
-
-        def make(filter: np.ndarray) -> np.ndarray:
-            weights = filter.reshape(g.groups, g.outputs, g.inputs, g.points)
-            return pack(weights.transpose(0, 3, 2, 1).reshape(g.groups, g.depth, g.outputs))
-
-        self.weights = store.get([self.source], ("native", g.groups, g.outputs, self.panel), make)
+        weights = filter.reshape(g.groups, g.outputs, g.inputs, g.points)
+        return pack(weights.transpose(0, 3, 2, 1).reshape(g.groups, g.depth, g.outputs))
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         g, operands = self.geometry, inputs[self.own :]
@@ -140,25 +150,20 @@ def overwritten(task: Task, own: int) -> tuple[int, ...]:
     )
 
 
+def _geometry(task: Task) -> Geometry | None:
+    """The geometry for constant weights, f32, up to three spatial axes and a chain on tiles; None for anything else."""
+    if not is_available(task) or task.constants[1] is None or not fits(task, channel_axes(len(task.output_shape()))):
+        return None
+    g = Geometry.of(task)
+    return g if g is not None and g.dtype == np.float32 and len(g.sizes) <= 3 else None
+
+
 @kernels("Convolution", since=1)
-def convolution(task: Task) -> Iterator[Candidate]:
-    """Constant weights, f32, up to three spatial axes."""
-    return _candidates(task, grouped=False)
-
-
 @kernels("GroupConvolution", since=1)
-def group_convolution(task: Task) -> Iterator[Candidate]:
-    """Groups of more than one channel."""
-    return _candidates(task, grouped=True)
-
-
-def _candidates(task: Task, grouped: bool) -> Iterator[Candidate]:
-    if not is_available(task) or task.constants[1] is None:
-        return
-    g = Geometry.of(task, grouped)
-    if g is None or g.dtype != np.float32 or len(g.sizes) > 3 or (g.groups > 1 and g.inputs == g.outputs == 1):
-        return
-    if not fits(task, channel_axes(len(task.output_shape()))):
+def convolution(task: Task) -> Iterator[Candidate]:
+    """One group, or groups of more than one channel."""
+    g = _geometry(task)
+    if g is None or (g.groups > 1 and g.inputs == g.outputs == 1):
         return
     product = g.images * g.groups * product_cost(g.pixels, g.depth, g.outputs)
     product += g.images * g.pixels * g.points * 3 + STEP
@@ -221,32 +226,21 @@ class Tiles:
         return products + tiles * self.transforms + 3 * STEP * len(self.parts) + held
 
 
-class NativeWinograd(NativeKernel):
+class NativeWinograd(_Convolution):
     """A convolution of channels last of one group, with strides and dilations of 1."""
 
     def __init__(self, task: Task, tiles: Tiles) -> None:
-        g = self.geometry = tiles.geometry
-        self.tiles, self.source, self.own = tiles, task.constants[1], len(task.inputs)
-        self.axes = channel_axes(4)
-        self.chain = NativeChain(task.chain, task.operands, task.output_shape(), self.axes, takes_bias=True)
-        self.panel, self.threads = panel_of(g.outputs), task.threads
+        g, self.tiles, self.threads = tiles.geometry, tiles, task.threads
+        self.panel = panel_of(g.outputs)
+        super().__init__(task, g, ("native winograd", tiles.tile, self.panel))
         self.cut = Cut.of(tiles.points, tiles.largest, 1, g.inputs, g.outputs, task.threads)
-        self.overwrites = overwritten(task, self.own)
-        self.reads = (0,)
         self.algorithm = f"C, Winograd F({tiles.tile}x{tiles.tile}, 3x3)"
         self.workspace = table_bytes(self.cut.block_rows(tiles.largest), 1)
         self.shared_workspace = 4 * tiles.points * tiles.largest * (g.inputs + g.outputs)
 
-    def pack(self, store: ConstantStore) -> None:
-        assert self.source is not None, "weights are constants"
-        g, tile = self.geometry, self.tiles.tile
-
-        def make(filter: np.ndarray) -> np.ndarray:
-            return pack(winograd.transformed(tile, filter.reshape(g.outputs, g.inputs, 3, 3)))
-
-        self.weights = store.get([self.source], ("native winograd", tile, self.panel), make)
-        f32 = np.dtype(np.float32)
-        self.spread, self.gather = (winograd.matrix(tile, which, f32) for which in ("input", "output"))
+    def _packed(self, filter: np.ndarray) -> np.ndarray:
+        g = self.geometry
+        return pack(winograd.transformed(self.tiles.tile, filter.reshape(g.outputs, g.inputs, 3, 3)))
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         g, t, operands = self.geometry, self.tiles, inputs[self.own :]
@@ -259,7 +253,7 @@ class NativeWinograd(NativeKernel):
             blocks = blocks_for(count * t.transforms / 2, self.threads)
             before, later = (
                 _Tiling(t.tile, t.down, t.across, first, count, min(blocks, count), binding.address(matrix))
-                for matrix in (self.spread, self.gather)
+                for matrix in (winograd.matrix(t.tile, which, self.weights.dtype) for which in ("input", "output"))
             )
             spreading = _Spreading(
                 before, binding.address(x), image, row, pixel, *g.sizes, *g.windows.pads_begin, g.inputs,
@@ -289,13 +283,9 @@ class NativeWinograd(NativeKernel):
 
 @kernels("Convolution", since=1)
 def winograd_convolution(task: Task) -> Iterator[Candidate]:
-    """Constant weights, f32, two spatial axes, channels last."""
-    if not is_available(task) or task.constants[1] is None:
-        return
-    g = Geometry.of(task, grouped=False)
-    if g is None or g.dtype != np.float32 or not is_channels_last(task.input_orders[0]):
-        return
-    if not fits(task, channel_axes(len(task.output_shape()))):
+    """Two spatial axes, channels last."""
+    g = _geometry(task)
+    if g is None or not is_channels_last(task.input_orders[0]):
         return
     reordered = 0.0 if is_channels_last(task.output_orders[0]) else 0.4 * g.images * g.outputs * g.pixels
     for tile in winograd.TILES:
@@ -307,33 +297,23 @@ def winograd_convolution(task: Task) -> Iterator[Candidate]:
 Depthwise = structure("depthwise.c", "depthwise")
 
 
-class NativeDepthwise(NativeKernel):
+class NativeDepthwise(_Convolution):
     """One kernel for each channel, of data and result that are channels last."""
 
     def __init__(self, task: Task, geometry: Geometry) -> None:
-        g = self.geometry = geometry
-        shape = task.output_shape()
-        self.axes = channel_axes(len(shape))
-        self.chain = NativeChain(task.chain, task.operands, shape, self.axes, takes_bias=True)
-        self.source, self.own = task.constants[1], len(task.inputs)
+        g = geometry
+        super().__init__(task, g, ("native depthwise", g.groups))
         self.row_parts, self.channel_parts = parts_of(g, task.threads)
-        self.overwrites = overwritten(task, self.own)
-        self.reads = (0,)
         self.algorithm = "C, depthwise"
         *rows, taps = g.windows.kernel
         # Two pointers for each row of the kernel, and as many as its pixels have taps, at strides of up to 2.
         self.workspace = 8 * math.prod(rows) * (2 + max(_PIXELS * taps, 2 * (_PIXELS - 1) + taps))
 
-    def pack(self, store: ConstantStore) -> None:
-        assert self.source is not None, "weights are constants"
+    def _packed(self, filter: np.ndarray) -> np.ndarray:
         g = self.geometry
-
-        def make(filter: np.ndarray) -> np.ndarray:
-            made = np.zeros((g.points, padded(g.groups)), np.float32)
-            made[:, : g.groups] = filter.reshape(g.groups, g.points).T
-            return made
-
-        self.weights = store.get([self.source], ("native depthwise", g.groups), make)
+        whole = np.zeros((g.points, padded(g.groups)), np.float32)
+        whole[:, : g.groups] = filter.reshape(g.groups, g.points).T
+        return whole
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         g, operands = self.geometry, inputs[self.own :]
@@ -380,13 +360,10 @@ def _nanoseconds(geometry: Geometry) -> float:
 
 @kernels("GroupConvolution", since=1)
 def depthwise(task: Task) -> Iterator[Candidate]:
-    """Constant weights of one input and one output channel in each group, f32, up to three spatial axes."""
-    if not is_available(task) or task.constants[1] is None:
-        return
-    g = Geometry.of(task, grouped=True)
-    if g is None or g.dtype != np.float32 or len(g.sizes) > 3 or not g.inputs == g.outputs == 1:
+    """One input and one output channel in each group, channels last."""
+    g = _geometry(task)
+    if g is None or not g.inputs == g.outputs == 1:
         return
     is_last = is_channels_last(task.input_orders[0]) and is_channels_last(task.output_orders[0])
-    if not (is_last or g.pixels == 1) or not fits(task, channel_axes(len(task.output_shape()))):
-        return
-    yield Candidate(STEP + _nanoseconds(g), functools.partial(NativeDepthwise, task, g))
+    if is_last or g.pixels == 1:
+        yield Candidate(STEP + _nanoseconds(g), functools.partial(NativeDepthwise, task, g))

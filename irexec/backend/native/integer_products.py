@@ -20,6 +20,7 @@ from irexec.backend.copies import array_at, bind_copies, bordered
 from irexec.backend.kernel import Task
 from irexec.backend.native.chains import Axes, NativeChain
 from irexec.backend.native.panels import Cut, padded, panel_of, table_bytes
+from irexec.backend.scratch import aligned
 from irexec.dtypes.elements import U8
 from irexec.ir.facts import Fact
 from irexec.native.structures import Parameters, structure
@@ -210,17 +211,8 @@ class IntegerKernel(NativeKernel):
 
     def pack(self, store: ConstantStore) -> None:
         assert self.weights_source is not None and self.scale_source is not None, "weights are constants"
-        key = (
-            "integer panels",
-            self.groups,
-            self.columns,
-            self.depth,
-            self.taps,
-            unit(),
-            self.step,
-            self.grid.zero,
-            *self._key(),
-        )
+        sizes = self.groups, self.columns, self.depth, self.taps
+        key = "integer panels", *sizes, unit(), self.step, self.grid.zero, *self._key()
         self.weights, self.start = store.get([self.weights_source], key, self._packed)
         self.scale = store.array(self.scale_source)
 
@@ -276,7 +268,7 @@ class IntegerKernel(NativeKernel):
             )
         addend, addend_strides, addend_zero, addend_factor = None, (0, 0), 0.0, 0.0
         if a.addend is not None:
-            found, (image, row, _) = binding.read(operands[a.addend[0]], self.axes, self.axes[2][-1])
+            found, (image, row, _) = binding.read(operands[a.addend[0]], self.axes, self.axes[2][-1:])
             addend_strides = image, row
             grid = a.addend[1]
             addend, addend_zero = binding.address(found), grid.zero
@@ -357,10 +349,6 @@ def _padded(values: np.ndarray) -> np.ndarray:
     made = np.zeros(values.size + 16, np.float32)
     made[: values.size] = values
     return made
-
-
-def aligned(size: int) -> int:
-    return -(-size // 64) * 64
 
 
 @functools.cache

@@ -12,13 +12,13 @@ import numpy as np
 
 from irexec.backend.calls import Binding, NativeKernel, element_strides, loaded
 from irexec.backend.constants import ConstantStore
-from irexec.backend.convolution.geometry import Geometry, convolution_geometry, is_channels_last
+from irexec.backend.convolution.geometry import Geometry, convolution_geometry, filter_shape, is_channels_last
 from irexec.backend.copies import Copy, array_at, bind_copies, bordered
 from irexec.backend.kernel import Candidate, Task
 from irexec.backend.linear import LinearGeometry
 from irexec.backend.native.chains import NativeChain, fits
 from irexec.backend.native.convolution import STEP, channel_axes
-from irexec.backend.native.integer_products import IntegerKernel, aligned, packed_words, unit, zero_levels
+from irexec.backend.native.integer_products import IntegerKernel, packed_words, unit, zero_levels
 from irexec.backend.native.matmul import activations
 from irexec.backend.native.panels import (
     Cut,
@@ -32,7 +32,8 @@ from irexec.backend.native.panels import (
 )
 from irexec.backend.native.transposed import phase_windows, weights_of
 from irexec.backend.registry import kernels
-from irexec.backend.transposed import AxisPhase, TransposedGeometry, geometry_of
+from irexec.backend.scratch import aligned
+from irexec.backend.transposed import Phase, TransposedGeometry, geometry_of, positions
 from irexec.dtypes.elements import F32, U8
 from irexec.native.library import library
 from irexec.native.structures import structure
@@ -169,18 +170,6 @@ def _is_available(task: Task) -> bool:
     return task.outputs[0].element in (F32, U8)
 
 
-@kernels("IntegerConvolution", since="irexec")
-def convolution(task: Task) -> Iterator[Candidate]:
-    """Up to three spatial axes."""
-    return _convolutions(task, grouped=False)
-
-
-@kernels("IntegerGroupConvolution", since="irexec")
-def group_convolution(task: Task) -> Iterator[Candidate]:
-    """Groups of any number of channels."""
-    return _convolutions(task, grouped=True)
-
-
 IntegerDepthwiseParameters = structure("integer_depthwise.c", "integer_depthwise")
 
 
@@ -253,7 +242,7 @@ def _depthwise_cost(s: Geometry) -> float:
 class _Phase(IntegerKernel):
     """The product of one phase of a transposed convolution; see backend.transposed.geometry."""
 
-    def __init__(self, task: Task, geometry: TransposedGeometry, axes: tuple[AxisPhase, ...], channels: int) -> None:
+    def __init__(self, task: Task, geometry: TransposedGeometry, axes: Phase, channels: int) -> None:
         g = self.geometry = geometry
         self.phase, self.channels = axes, channels
         taps, pixels = math.prod(len(axis.taps) for axis in axes), math.prod(axis.count for axis in axes)
@@ -302,10 +291,7 @@ class IntegerTransposed(NativeKernel):
         x = self.phases[0].channels_last(x, copy, [(0, 0)] * len(g.sizes), binding.shared + self.copied, binding)
         address, out = binding.shared + self.copied + self.widened, np.moveaxis(outputs[0], 1, -1)
         for phase in self.phases:
-            positions = (
-                slice(axis.remainder, None, stride) for axis, stride in zip(phase.phase, g.windows.strides, strict=True)
-            )
-            target = out[(slice(None), *positions)]
+            target = out[(slice(None), *positions(phase.phase, g.windows.strides))]
             result = array_at(address, target.shape, target.dtype)
             address += aligned(result.nbytes)
             phase.bind([x, *inputs[1:]], [np.moveaxis(result, -1, 1)], binding)
@@ -333,15 +319,18 @@ def convolution_backprop_data(task: Task) -> Iterator[Candidate]:
     yield Candidate(cost, functools.partial(IntegerTransposed, task, g, copies))
 
 
-def _convolutions(task: Task, grouped: bool) -> Iterator[Candidate]:
+@kernels("IntegerConvolution", since="irexec")
+@kernels("IntegerGroupConvolution", since="irexec")
+def convolution(task: Task) -> Iterator[Candidate]:
+    """Up to three spatial axes, groups of any number of channels."""
     axes = channel_axes(len(task.output_shape()))
     if not _is_available(task) or len(task.shape(0)) > 5 or not fits(task, axes):
         return
-    filter = task.shape(1) if grouped else (1, *task.shape(1))
-    s = convolution_geometry(np.dtype(np.uint8), task.shape(0), filter, task.attributes["attributes"])
+    s = convolution_geometry(np.dtype(np.uint8), task.shape(0), filter_shape(task), task.attributes["attributes"])
     is_last = is_channels_last(task.input_orders[0]) or math.prod(s.sizes) == 1
     is_out = is_channels_last(task.output_orders[0]) or s.pixels == 1
-    if grouped and s.inputs == s.outputs == 1 and is_last and is_out and s.windows.kernel[-1] <= _WIDEST:
+    is_depthwise = task.definition.type == "IntegerGroupConvolution" and s.inputs == s.outputs == 1
+    if is_depthwise and is_last and is_out and s.windows.kernel[-1] <= _WIDEST:
         yield Candidate(_depthwise_cost(s), functools.partial(IntegerDepthwise, task, s))
         return
     cost = _cost(s.images * s.groups, s.pixels, -(-s.inputs // 4) * 4 * s.points, s.outputs)

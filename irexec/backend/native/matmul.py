@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.calls import Binding, NativeKernel, element_strides, is_available, loaded, merged_strides
+from irexec.backend.calls import Binding, NativeKernel, element_strides, is_available, loaded
 from irexec.backend.constants import ConstantStore
 from irexec.backend.copies import Copy, array_at, bind_copies
 from irexec.backend.kernel import Candidate, Task
@@ -46,6 +46,7 @@ class _Matrices(NativeKernel):
         self.panel = panel_of(self.columns)
         self.cut = Cut.of(self.images, self.rows, 1, self.depth, self.columns, task.threads)
         self.overwrites = overwritten(task, self.own)
+        self.workspace = table_bytes(self.cut.block_rows(self.rows), 1)
 
     def _multiply(
         self, rows: tuple[int, int, int], weights: tuple[int, int], inputs: Sequence[Any], out: Any, binding: Binding
@@ -80,7 +81,6 @@ class NativeLinear(_Matrices):
         self.reads = (g.activation,)
         self.algorithm = "C, product with packed weights"
         self.copies = not _has_rows(task, g)
-        self.workspace = table_bytes(self.cut.block_rows(self.rows), 1)
         self.shared_workspace = 4 * g.sheets * g.tokens * g.inner if self.copies else 0
 
     def pack(self, store: ConstantStore) -> None:
@@ -119,7 +119,6 @@ class NativeFeatures(_Matrices):
         self.source = task.constants[1 - g.activation]
         self.reads = (g.activation,)
         self.algorithm = "C, product with weights as they lie"
-        self.workspace = table_bytes(self.cut.block_rows(self.rows), 1)
         self.shared_workspace = self.images * padded(self.columns) * self.depth * 4
 
     def pack(self, store: ConstantStore) -> None:
@@ -171,7 +170,6 @@ class NativeMatrices(_Matrices):
         # One right matrix for all is packed once.
         self.packed = 1 if math.prod(task.shape(1)[:-2]) == 1 else self.images
         self.algorithm = "C, product of matrices"
-        self.workspace = table_bytes(self.cut.block_rows(self.rows), 1)
         self.shared_workspace = self.packed * padded(self.columns) * self.depth * 4
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
@@ -194,11 +192,7 @@ class NativeMatrices(_Matrices):
     def _strides(self, x: np.ndarray, binding: Binding) -> tuple[int, int, int, int]:
         """The address, and the strides of images, rows and columns."""
         last = x.ndim - 2
-        strides = merged_strides(x, (tuple(range(last)), (last,), (last + 1,)))
-        if strides is None:
-            x = binding.copied(x)
-            strides = merged_strides(x, (tuple(range(last)), (last,), (last + 1,)))
-            assert strides is not None, "it is in order"
+        x, strides = binding.read(x, (tuple(range(last)), (last,), (last + 1,)))
         image, row, column = strides
         return binding.address(x), image, row, column
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.calls import Binding, NativeKernel, is_run, merged_strides
+from irexec.backend.calls import Binding, NativeKernel
 from irexec.backend.compressed import CompressedSource
 from irexec.backend.copies import Copy, array_at, bind_copies, bordered
 from irexec.backend.kernel import Candidate, Task, has_elements, is_row_major
@@ -351,11 +351,7 @@ class GatherAtRunTime(NativeKernel):
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         data, indices = inputs[0], binding.in_order(inputs[1])
-        strides = merged_strides(data, self.source)
-        if strides is None or not is_run(data, self.source[2]):
-            data = binding.in_order(data)
-            strides = merged_strides(data, self.source)
-            assert strides is not None, "the copy is in order"
+        data, strides = binding.read(data, self.source, self.source[2])
         out = array_at(binding.shared, outputs[0].shape, data.dtype) if self.reorders else outputs[0]
         out, written = binding.written(out, self.target, innermost=self.target[2][-1] if self.target[2] else None)
         sizes = [math.prod(data.shape[axis] for axis in group) for group in self.source]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.calls import Binding, NativeKernel, is_available, is_run, merged_strides
+from irexec.backend.calls import Binding, NativeKernel, is_available
 from irexec.backend.kernel import Candidate, Task, has_elements
 from irexec.backend.native.chains import Axes
 from irexec.backend.native.convolution import STEP
@@ -58,13 +58,7 @@ class Resize(NativeKernel):
         return math.prod(self.shape[axis] for axis in group)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
-        x = inputs[0]
-        order = tuple(axis for group in self.axes for axis in group)
-        strides = merged_strides(x, self.axes)
-        if strides is None or not is_run(x, self.axes[3]):
-            x = binding.in_order(x, order)
-            strides = merged_strides(x, self.axes)
-            assert strides is not None, "the copy is in order"
+        x, strides = binding.read(inputs[0], self.axes, self.axes[3])
         out, written = binding.written(outputs[0], self.axes, innermost=self.axes[3][-1] if self.axes[3] else None)
         down, across = (
             Table(binding.address(index), binding.address(weights), index.shape[1]) for index, weights in self.tables

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.calls import Binding, NativeKernel, is_available, is_run, loaded, merged_strides
+from irexec.backend.calls import Binding, NativeKernel, is_available, loaded
 from irexec.backend.chain import Groups
 from irexec.backend.kernel import Candidate, Order, Task
 from irexec.backend.native.chains import Axes, NativeChain, Operand, fits
 from irexec.backend.native.convolution import STEP, overwritten
-from irexec.backend.registry import Candidates, kernels
+from irexec.backend.reduction import REDUCTIONS
+from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32
 from irexec.native.structures import Parameters, structure
 from irexec.schema.shape_rules import mvn_2_axes, normalize_axes, normalize_axis
@@ -38,11 +39,7 @@ def block_count(sizes: tuple[int, int, int], block: int, *, by_columns: bool) ->
 
 def source_of(array: np.ndarray, axes: Axes, binding: Binding) -> Parameters:
     """A tensor that a kernel reads, whose columns follow each other in memory; copied where they do not."""
-    strides = merged_strides(array, axes)
-    if strides is None or not is_run(array, axes[2]):
-        array = binding.copied(array, [axis for group in axes for axis in group])
-        strides = merged_strides(array, axes)
-        assert strides is not None, "a group of axes is in order"
+    array, strides = binding.read(array, axes, axes[2])
     return Operand(binding.address(array), *strides)
 
 
@@ -390,20 +387,16 @@ class NativeReduction(NativeKernel):
         binding.call("irx_reduce_columns" if v.by_columns else "irx_reduce_rows", parameters, blocks)
 
 
-def _register(type: str) -> Candidates:
-    @kernels(type, 4 if type in ("ReduceL1", "ReduceL2") else 1)
-    def reduce(task: Task) -> Iterator[Candidate]:
-        source = task.constants[1]
-        if not _is_f32(task) or source is None:
-            return
+def reduction(task: Task) -> Iterator[Candidate]:
+    """f32, along constant axes."""
+    source = task.constants[1]
+    if _is_f32(task) and source is not None:
         axes = normalize_axes(source.array().ravel().tolist(), len(task.shape(0)), scalar=True)
-        yield from reduction_over(task, axes, type, keep=task.attributes["keep_dims"])
-
-    return reduce
+        yield from reduction_over(task, axes, task.definition.type, keep=task.attributes["keep_dims"])
 
 
 for _type in KINDS:
-    _register(_type)
+    kernels(_type, REDUCTIONS[_type])(reduction)
 
 
 def reduction_over(task: Task, axes: Collection[int], kind: str, *, keep: bool) -> Iterator[Candidate]:

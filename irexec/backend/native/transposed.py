@@ -18,17 +18,14 @@ from irexec.backend.native.convolution import STEP, Product, zeros
 from irexec.backend.native.elementwise import can_follow, followed
 from irexec.backend.native.panels import Cut, pack, panel_of, product_cost, table_bytes, three, windows_of
 from irexec.backend.registry import kernels
-from irexec.backend.transposed import AxisPhase, TransposedGeometry, backprop_geometry
+from irexec.backend.transposed import Phase, TransposedGeometry, backprop_geometry, positions, windows_of_phase
 from irexec.dtypes.elements import F32
 from irexec.native.structures import Parameters
-from irexec.reference.windows import SlidingWindows
 
 # Nanoseconds of a value that is copied, of a phase.
 _COPY, _PHASE = 0.35, 800
 # Phases and taps of a kernel, each of which is a call or an entry of a table.
 _UNROLLED = 1 << 9
-
-Phase = tuple[AxisPhase, ...]
 
 
 class NativeTransposed(NativeKernel):
@@ -76,10 +73,7 @@ class NativeTransposed(NativeKernel):
         address += 4 * self.copied
         out, scattered, start = np.moveaxis(outputs[0], 1, -1), [], 0
         for phase, cut in zip(self.phases, self.cuts, strict=True):
-            index = tuple(
-                slice(axis.remainder, None, stride) for axis, stride in zip(phase, g.windows.strides, strict=True)
-            )
-            target = out[(slice(None), *index)]
+            target = out[(slice(None), *positions(phase, g.windows.strides))]
             if not _taps(phase):
                 scattered.append(Copy(np.broadcast_to(zeros(1), target.shape), target))
                 continue
@@ -113,10 +107,7 @@ def weights_of(phase: Phase, weights: np.ndarray) -> np.ndarray:
 
 def phase_windows(x: np.ndarray, phase: Phase, zeros: np.ndarray, binding: Binding) -> Parameters:
     """The windows of a phase on data that is channels last; ``zeros`` is read in the padding."""
-    kernel, counts = (tuple(len(axis.taps) for axis in phase), tuple(axis.count for axis in phase))
-    one = (1,) * len(phase)
-    windows = SlidingWindows(kernel, one, tuple(axis.step for axis in phase), one, one, counts)
-    made = windows_of(x, windows, zeros, binding)
+    made = windows_of(x, windows_of_phase(phase), zeros, binding)
     # The first pixel may lie before the data or inside of it.
     made.pads = three([-axis.first for axis in phase], 0)
     return made
@@ -131,23 +122,14 @@ def _pixels(phase: Phase) -> int:
 
 
 @kernels("ConvolutionBackpropData", since=1)
+@kernels("GroupConvolutionBackpropData", since=1)
 def convolution_backprop_data(task: Task) -> Iterator[Candidate]:
     """Constant weights, f32, up to three spatial axes."""
-    return _candidates(task, grouped=False)
-
-
-@kernels("GroupConvolutionBackpropData", since=1)
-def group_convolution_backprop_data(task: Task) -> Iterator[Candidate]:
-    """The same in groups."""
-    return _candidates(task, grouped=True)
-
-
-def _candidates(task: Task, grouped: bool) -> Iterator[Candidate]:
     if not is_available(task) or task.constants[1] is None or task.inputs[0].element is not F32:
         return
     if 0 in (*task.shape(0), *task.shape(1), *task.output_shape()) or len(task.shape(0)) > 5 or not can_follow(task):
         return
-    g = backprop_geometry(task, grouped)
+    g = backprop_geometry(task)
     if g.unrolled > _UNROLLED:
         return
     cost = STEP + _COPY * math.prod(task.output_shape())

@@ -79,13 +79,9 @@ class _Levels:
             if not isinstance(grid, Grid) or grid != (operation.attributes.get("grid") or _grid_of(operation)):
                 continue
             if operation.type == "Quantize":
-                self.graph.replace_all_uses_with(operation.output, self.levels(value, grid))
+                self.rewriting.replace(self.graph, operation, self.levels(value, grid))
             elif grid.is_single and grid.ranges[:2] == grid.ranges[2:]:
-                self.graph.replace_all_uses_with(operation.output, value)
-            else:
-                continue
-            self.graph.remove(operation)
-            self.rewriting.applied()
+                self.rewriting.replace(self.graph, operation, value)
 
     def rewrite(self, product: Operation) -> str | None:
         """Compute a product in integers; the reason if that is not possible, None if it is or nothing is quantised."""
@@ -110,9 +106,7 @@ class _Levels:
         assert product.definition is not None, "products have definitions"
         attributes = product.definition.ungrouped(product.attributes) | grid_attributes(grid)
         new = created(self.graph, definition, [made, *found], attributes, [product])
-        self.graph.replace_all_uses_with(product.output, new.output)
-        self.graph.remove(product)
-        self.rewriting.applied()
+        self.rewriting.replace(self.graph, product, new.output)
         return None
 
     def rewrite_attention(self, attention: Operation) -> None:
@@ -131,9 +125,7 @@ class _Levels:
         }
         made = [self.levels(value, grid) for value, grid in zip(attention.inputs, (query, key), strict=False)]
         new = created(self.graph, ATTENTION, [*made, *attention.inputs[2:]], attributes, [attention])
-        self.graph.replace_all_uses_with(attention.output, new.output)
-        self.graph.remove(attention)
-        self.rewriting.applied()
+        self.rewriting.replace(self.graph, attention, new.output)
 
     def _are_depthwise(self, value: CompileValue) -> bool:
         """Whether all readers of a value are convolutions of each channel by itself."""

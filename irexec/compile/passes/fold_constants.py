@@ -25,30 +25,19 @@ def fold_constants(graph: CompileGraph, rewriting: Rewriting) -> None:
 def fold(graph: CompileGraph, operation: Operation, rewriting: Rewriting) -> None:
     """Replace the outputs of an operation of constants, unless it has other inputs or these are far smaller."""
     folded = _from_facts(operation, rewriting) or _from_inputs(operation, rewriting)
-    if folded is None:
-        return
-    for old, new in zip(operation.outputs, folded, strict=True):
-        graph.replace_all_uses_with(old, new)
-    graph.remove(operation)
-    rewriting.applied()
+    if folded is not None:
+        rewriting.replace(graph, operation, *folded)
 
 
 def _from_facts(operation: Operation, rewriting: Rewriting) -> list[CompileValue] | None:
     """Constants where shape inference found the values, such as those of a ShapeOf."""
-    if (
-        operation.definition is None
-        or not operation.definition.deterministic
-        or operation.definition.stateful
-        or not operation.outputs
-    ):
+    definition = operation.definition
+    if definition is None or not definition.deterministic or definition.stateful or not operation.outputs:
         return None
-    values = []
-    for output in operation.outputs:
-        known, element = output.known, output.fact.element
-        if known is None or element is None:
-            return None
-        values.append(rewriting.literal(known, element))
-    return values
+    known = [(value.known, value.fact.element) for value in operation.outputs]
+    if any(array is None or element is None for array, element in known):
+        return None
+    return [rewriting.literal(array, element) for array, element in known if array is not None and element is not None]
 
 
 def _from_inputs(operation: Operation, rewriting: Rewriting) -> list[CompileValue] | None:

@@ -10,15 +10,12 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from irexec.backend.chain import Chain, Instruction
 from irexec.backend.registry import BlockOperation, find_block_operation, is_element_wise
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.levels import PRODUCTS
 from irexec.compile.rewriting import Rewriting
-from irexec.compile.select import is_static, takes_chain, task_of
-from irexec.ir.facts import Fact
+from irexec.compile.select import is_native, is_static, takes_chain, task_of
 
 LONGEST = 48
 """Operations of one chain, at most."""
@@ -121,11 +118,8 @@ class _Fusion:
     def _obstacle(self, operation: Operation, value: CompileValue, growth: _Growth) -> str | None:
         """Why an operation cannot join a chain after ``value``; None if it can."""
         if operation not in self.blocks:
-            return (
-                "it is in another chain"
-                if operation.definition is None
-                else "it cannot run on blocks for these types and shapes"
-            )
+            is_chain = operation.definition is None
+            return "it is in another chain" if is_chain else "it cannot run on blocks for these types and shapes"
         if operation.output.fact.shape != value.fact.shape:
             return "it broadcasts to another shape"
         if any(other in growth.open and other.fact.element is not value.fact.element for other in operation.inputs):
@@ -155,9 +149,7 @@ class _Fusion:
             fused = Operation(
                 root.definition, root.attributes, inputs, outputs, root.node, origins, len(own), chain, rank=last.rank
             )
-        self._replace(chained if alone else [root, *members], fused, last)
-
-    def _replace(self, old: list[Operation], fused: Operation, last: Operation) -> None:
+        old = [root, *members]
         position = max(self.number[operation] for operation in old)
         if len(old) > 1:
             self.rewriting.applied(len(old) - 1)
@@ -174,8 +166,8 @@ class _Fusion:
         """The operands of a chain and the chain itself; ``product`` is its input 0, or None for the first operand."""
         operands: dict[tuple[CompileValue, tuple[int, ...] | None], CompileValue] = {}
         inside = {operation.output: i for i, operation in enumerate(members)}
-        for operation, block in ((operation, self.blocks[operation]) for operation in members):
-            for value, shape in _arguments(operation, block):
+        for operation in members:
+            for value, shape in _arguments(operation, self.blocks[operation]):
                 if value not in inside and value is not product:
                     operands.setdefault((value, shape), self._shaped(value, shape))
         first = 0 if product is None else 1
@@ -191,20 +183,11 @@ class _Fusion:
         for operation in members:
             block = self.blocks[operation]
             sources = tuple(register(*argument) for argument in _arguments(operation, block))
-            instructions.append(
-                Instruction(
-                    operation.type,
-                    block.function,
-                    sources,
-                    _dtype(operation.output.fact),
-                    block.in_place,
-                    block.temporaries,
-                    block.passes,
-                    block.formula,
-                )
-            )
+            costs = block.in_place, block.temporaries, block.passes
+            dtype = operation.output.fact.dtype
+            instructions.append(Instruction(operation.type, block.function, sources, dtype, *costs, block.formula))
         first_fact = product.fact if product is not None else next(iter(operands.values())).fact
-        return list(operands.values()), Chain(count, _dtype(first_fact), tuple(instructions))
+        return list(operands.values()), Chain(count, first_fact.dtype, tuple(instructions))
 
     def _shaped(self, value: CompileValue, shape: tuple[int, ...] | None) -> CompileValue:
         """The operand in the shape that NumPy broadcasts rightly; a constant where that is not its own."""
@@ -234,29 +217,14 @@ def _arguments(operation: Operation, block: BlockOperation) -> Iterator[tuple[Co
         yield operation.inputs[index], block.shapes[i] if block.shapes else None
 
 
-def _dtype(fact: Fact) -> np.dtype:
-    if fact.element is None:
-        raise AssertionError("a chain is made of values of known type")
-    return np.dtype(fact.element.carrier)
-
-
 def _block(operation: Operation) -> BlockOperation | None:
     """How the operation runs on blocks; None if it does not."""
     if operation.definition is None or operation.chain is not None or operation.bodies or len(operation.outputs) != 1:
         return None
-    if not is_static(operation):
-        return None
-    if not all(
-        value.fact.element is not None and value.fact.element.native for value in (*operation.inputs, operation.output)
-    ):
+    if not is_static(operation) or not is_native(operation):
         return None
     block = find_block_operation(task_of(operation))
     if block is None or not block.shapes:
         return block
-    reshaped = [shape for shape in block.shapes if shape is not None]
-    constant = all(
-        operation.inputs[index].constant is not None
-        for index, shape in zip(block.reads, block.shapes, strict=True)
-        if shape is not None
-    )
-    return block if constant or not reshaped else None
+    reshaped = [i for i, shape in zip(block.reads, block.shapes, strict=True) if shape is not None]
+    return block if all(operation.inputs[i].constant is not None for i in reshaped) else None

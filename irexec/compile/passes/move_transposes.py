@@ -152,9 +152,7 @@ def _merge(graph: CompileGraph, rewriting: Rewriting, operation: Operation) -> N
     becomes_reshape = operation.type == "Transpose" and move.order is None
     if both is None and not becomes_reshape and not move.changes_nothing:
         return
-    graph.replace_all_uses_with(operation.output, emit_move(graph, rewriting, move, source, origins))
-    graph.remove(operation)
-    rewriting.applied()
+    rewriting.replace(graph, operation, emit_move(graph, rewriting, move, source, origins))
 
 
 def _merge_into_matmul(graph: CompileGraph, rewriting: Rewriting, operation: Operation) -> None:
@@ -237,9 +235,7 @@ def _sink(graph: CompileGraph, rewriting: Rewriting, operation: Operation, value
         inputs.append(before)
     attributes = operation.definition.ungrouped(operation.attributes)
     computed = created(graph, operation.definition, inputs, attributes, [operation])
-    graph.replace_all_uses_with(operation.output, emit_move(graph, rewriting, move, computed.output, [moving]))
-    graph.remove(operation)
-    rewriting.applied()
+    rewriting.replace(graph, operation, emit_move(graph, rewriting, move, computed.output, [moving]))
     return None
 
 

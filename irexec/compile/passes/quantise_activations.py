@@ -214,6 +214,4 @@ def _rewrite(graph: CompileGraph, rewriting: Rewriting, product: Operation, weig
         "group": rewriting.dynamic_quantization,
     }
     made = created(graph, DYNAMIC_MATMUL, inputs, attributes, [product])
-    graph.replace_all_uses_with(product.output, made.output)
-    graph.remove(product)
-    rewriting.applied()
+    rewriting.replace(graph, product, made.output)

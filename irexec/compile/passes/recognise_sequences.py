@@ -7,6 +7,7 @@ cost.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,9 +88,9 @@ class _Wired:
         states = [self._state(k) for k in range(self.states)]
         if cut is None or direction is None or None in states:
             return "its input is not sliced step by step, or its states are not fed back"
-        results = [self._result(i, cut) for i in range(len(self.operation.outputs))]
-        attributes = sequence_of(self.cell.attributes["attributes"], direction)
         x = self.operation.inputs[index]
+        results = [self._result(i, cut, x.fact.shape or ()) for i in range(len(self.operation.outputs))]
+        attributes = sequence_of(self.cell.attributes["attributes"], direction)
         if None in results or attributes is None or x.fact.element not in (F32, F64) or x.fact.rank != 3:
             return "its outputs are not those of a sequence"
         inputs = self.operation.inputs
@@ -118,8 +119,8 @@ class _Wired:
             return None
         return source[0] if self._before_reshapes(self.body.graph.targets[back]) is self.cell.outputs[k] else None
 
-    def _result(self, index: int, x: Slice) -> int | None:
-        """The index of the result of the sequence that an output is."""
+    def _result(self, index: int, x: Slice, sizes: Sequence[object]) -> int | None:
+        """The index of the result of the sequence that an output is, for the sizes of the input that ``x`` cuts."""
         result, cut = self.wiring.outputs[index]
         value = self._before_reshapes(self.body.graph.targets[result])
         if value not in self.cell.outputs:
@@ -128,12 +129,8 @@ class _Wired:
         if cut is None:
             return k + 1
         shape, size = self.operation.outputs[index].fact.shape, self.cell.inputs[2 + self.states].fact.shape
-        whole = (*(self._x_shape()[:2]), (size or (0, 0))[1])
+        whole = (*sizes[:2], (size or (0, 0))[1])
         return 0 if k == 0 and cut.axis == x.axis and _direction(cut) == _direction(x) and shape == whole else None
-
-    def _x_shape(self) -> tuple[Any, ...]:
-        index, _ = self._source(self._before_reshapes(self.cell.inputs[0]))
-        return self.operation.inputs[index].fact.shape or ()
 
 
 def _direction(cut: Slice) -> Direction | None:

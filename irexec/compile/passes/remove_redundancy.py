@@ -29,9 +29,7 @@ def remove_no_ops(graph: CompileGraph, rewriting: Rewriting) -> None:
         data = _sized_alike(graph, operation) if operation.type == "ShapeOf" else None
         if data is not None and operation.definition is not None:
             sizes = created(graph, operation.definition, [data], operation.attributes, [operation])
-            graph.replace_all_uses_with(operation.output, sizes.output)
-            graph.remove(operation)
-            rewriting.applied()
+            rewriting.replace(graph, operation, sizes.output)
             continue
         rule = _RULES.get(operation.type)
         if rule is None or operation.chain is not None:
@@ -40,9 +38,7 @@ def remove_no_ops(graph: CompileGraph, rewriting: Rewriting) -> None:
         if isinstance(source, str):
             rewriting.refused(operation, source)
         elif source is not None:
-            graph.replace_all_uses_with(operation.output, source)
-            graph.remove(operation)
-            rewriting.applied()
+            rewriting.replace(graph, operation, source)
 
 
 def _sized_alike(graph: CompileGraph, shape_of: Operation) -> CompileValue | None:
@@ -82,10 +78,6 @@ def _if_shape_is_kept(operation: Operation) -> Source:
 
 def _same_shape(a: CompileValue, b: CompileValue) -> bool:
     return a.fact.is_static and a.fact.shape == b.fact.shape
-
-
-def _concat(operation: Operation) -> Source:
-    return _data(operation) if len(operation.inputs) == 1 else None
 
 
 def _broadcast(operation: Operation) -> Source:
@@ -236,7 +228,7 @@ _RULES: dict[str, Callable[[Operation], Source]] = {
     "Identity": _data,
     **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Tile", "Split", "VariadicSplit"), _if_shape_is_kept),
     **dict.fromkeys(IDEMPOTENT, _idempotent),
-    "Concat": _concat,
+    "Concat": lambda operation: _data(operation) if len(operation.inputs) == 1 else None,
     "Broadcast": _broadcast,
     "Slice": _slice,
     "StridedSlice": _slice,
@@ -263,10 +255,7 @@ def merge_duplicates(graph: CompileGraph, rewriting: Rewriting) -> None:
             continue
         kept = first.setdefault(_key(operation), operation)
         if kept is not operation:
-            for old, new in zip(operation.outputs, kept.outputs, strict=True):
-                graph.replace_all_uses_with(old, new)
-            graph.remove(operation)
-            rewriting.applied()
+            rewriting.replace(graph, operation, *kept.outputs)
 
 
 def _obstacle(operation: Operation) -> str | None:

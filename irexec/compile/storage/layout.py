@@ -30,11 +30,8 @@ def place_parts(
         if value in storage.buffers
     )
     for i, planned in enumerate(operations):
-        whole = (
-            storage.buffers.get(planned.operation.output)
-            if planned.kernel is not None and planned.kernel.joins
-            else None
-        )
+        joins = planned.kernel is not None and planned.kernel.joins
+        whole = storage.buffers.get(planned.operation.output) if joins else None
         if whole is not None and is_outermost(planned.operation):
             storage.in_position[planned] = _place_in(i, planned.operation, whole, storage, probes, producers)
 
@@ -148,7 +145,7 @@ def lay_out(
         staged = [value for value in staged if value not in lost]
         _find_owners(graph, operations, storage, staged)
         outliving = _outliving(graph, operations, storage)
-    last = _last_reads(graph, operations, storage)
+    last = _last_reads(operations, storage)
     if stage:
         for value in (*(returned - lost), *_small_targets(operations, storage, outliving, stage)):
             outliving.discard(value)
@@ -258,7 +255,7 @@ def _stored(operations: Sequence[PlannedOperation], storage: Storage) -> set[Own
     }
 
 
-def _last_reads(graph: CompileGraph, operations: Sequence[PlannedOperation], storage: Storage) -> dict[Owner, int]:
+def _last_reads(operations: Sequence[PlannedOperation], storage: Storage) -> dict[Owner, int]:
     """Index of the last operation that may read the memory of each owner."""
     last: dict[Owner, int] = {}
     for i, planned in enumerate(operations):

@@ -13,12 +13,12 @@ from itertools import accumulate
 from typing import Literal
 
 from irexec.backend.kernel import Kernel
+from irexec.backend.scratch import aligned
 from irexec.compile.graph import CompileValue, Operation
 from irexec.compile.storage.views import View
 from irexec.ir.order import grouped
 from irexec.records import Record
 
-ALIGNMENT = 64
 EXTERNAL = "external"
 """Owner of memory that a run must neither return nor write to: inputs, constants and state."""
 
@@ -85,8 +85,8 @@ def assign_offsets(buffers: Sequence[Buffer]) -> int:
     ):
         while ends and ends[0].last < buffer.first:
             done = ends.pop(0)
-            gaps.free(done.offset, _aligned(done.size))
-        buffer.offset = gaps.take(_aligned(buffer.size))
+            gaps.free(done.offset, aligned(max(done.size, 1)))
+        buffer.offset = gaps.take(aligned(max(buffer.size, 1)))
         bisect.insort(ends, buffer, key=lambda other: other.last)
     for buffer in buffers:
         buffer.offset = _offset(buffer)
@@ -95,10 +95,6 @@ def assign_offsets(buffers: Sequence[Buffer]) -> int:
 
 def _offset(buffer: Buffer) -> int:
     return buffer.offset if buffer.parent is None else _offset(buffer.parent) + buffer.inside
-
-
-def _aligned(size: int) -> int:
-    return -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
 
 
 class _Gaps:

@@ -148,7 +148,7 @@ NATIVE = (
     Mutation(
         "a result that was written elsewhere is not copied to the output",
         "irexec/backend/calls.py",
-        "            bind_copies(self.results, self)\n",
+        "            bind_copies(binding.results, binding)\n",
         "            pass\n",
         ("tests/backend/test_native_products.py",),
     ),

@@ -70,16 +70,16 @@ RUNNING = (
     ),
     Mutation(
         "the plan that was used last is dropped",
-        "irexec/runtime/program.py",
-        "self._plans.popitem(last=False)",
-        "self._plans.popitem(last=True)",
+        "irexec/ir/process.py",
+        "self._values.popitem(last=False)",
+        "self._values.popitem(last=True)",
         ("tests/runtime/test_inputs.py",),
     ),
     Mutation(
-        "the steps of a plan that was dropped stay counted",
+        "plans are kept however many steps they have",
         "irexec/runtime/program.py",
-        "                self._steps -= len(dropped.steps)\n",
-        "",
+        " or steps > self._most_steps)",
+        ")",
         ("tests/runtime/test_inputs.py",),
     ),
     Mutation(
