@@ -27,6 +27,8 @@ from irexec.tokenizers.packed import (
     Packed,
     StringFacts,
     converted,
+    converted_facts,
+    converted_with_flags,
     pack,
     ragged_string_facts,
     raw_bytes,
@@ -51,9 +53,8 @@ def bytes_to_chars(
 ) -> tuple[np.ndarray, ...]:
     """Each byte as a printable character: the alphabet of GPT-2. Strings that ``skips`` marks stay as they are."""
     alphabet = _alphabet()
-    results = converted(begins, ends, chars, skips, lambda string: b"".join([alphabet[byte] for byte in string]))
-    flags = () if skips is None else (skips.copy(),)
-    return ragged_begins.copy(), ragged_ends.copy(), *results, *flags
+    results = converted_with_flags(begins, ends, chars, skips, lambda string: b"".join([alphabet[b] for b in string]))
+    return ragged_begins.copy(), ragged_ends.copy(), *results
 
 
 @bytes_to_chars.shape_rule
@@ -121,9 +122,7 @@ def of_byte_token(token: bytes) -> bytes:
     return bytes([int(digits, 16)]) if is_byte else b"\xff"
 
 
-@byte_fallback.shape_rule
-def _byte_fallback_facts(begins: Fact, ends: Fact, chars: Fact) -> StringFacts:
-    return string_facts(meet_shapes(begins.shape, ends.shape))
+byte_fallback.shape_rule(converted_facts)
 
 
 @operation("UTF8Validate", domain="extension")
@@ -175,10 +174,7 @@ def _is_shortest(character: bytes) -> bool:
     return code >= (0, 0x80, 0x800, 0x10000)[length - 1]
 
 
-@utf8_validate.shape_rule
-def _utf8_validate_facts(begins: Fact, ends: Fact, chars: Fact) -> StringFacts:
-    return string_facts(meet_shapes(begins.shape, ends.shape))
-
+utf8_validate.shape_rule(converted_facts)
 
 Ids = Annotated[Offsets, Rank(2)]
 

@@ -18,7 +18,7 @@ import struct
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import IO, Any
+from typing import Any
 
 HEADER = struct.Struct("<cqq")
 """Kind of the answer, number of its integers of 64 bits, number of its bytes."""
@@ -135,14 +135,9 @@ def main() -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             name, arguments = pickle.load(requests)
-            _send(answers, *answered(service, name, arguments))
-
-
-def _send(answers: IO[bytes], kind: bytes, integers: array.array, data: bytes) -> None:
-    answers.write(HEADER.pack(kind, len(integers), len(data)))
-    answers.write(integers)
-    answers.write(data)
-    answers.flush()
+            kind, integers, data = answered(service, name, arguments)
+            answers.writelines((HEADER.pack(kind, len(integers), len(data)), integers, data))
+            answers.flush()
 
 
 if __name__ == "__main__":

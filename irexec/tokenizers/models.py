@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated
 
@@ -122,15 +121,6 @@ class Lattice:
             path[end] = candidate
 
 
-@dataclass(frozen=True)
-class MergerOptions:
-    """The attributes of BPETokenizer that have an effect."""
-
-    unknown: bytes = b""
-    end_suffix: bytes = b""
-    byte_fallback: bool = False
-
-
 class Merger:
     """A vocabulary with its merges.
 
@@ -146,11 +136,12 @@ class Merger:
         tokens: Sequence[bytes],
         merges: Sequence[tuple[bytes, bytes]],
         added: Mapping[bytes, int],
-        options: MergerOptions,
+        unknown: bytes,
+        end_suffix: bytes,
+        byte_fallback: bool,
     ) -> None:
         ids = {**added, **{token: i for i, token in enumerate(tokens)}}
-        self.options = options
-        self.unknown = ids.get(options.unknown, -1)
+        self.unknown, self._end_suffix, self._byte_fallback = ids.get(unknown, -1), end_suffix, byte_fallback
         try:
             self.merges = {
                 (ids[left], ids[right]): (rank, ids[left + right]) for rank, (left, right) in enumerate(merges)
@@ -162,11 +153,11 @@ class Merger:
         self.tokenize = functools.lru_cache(maxsize=KEPT)(self._ids)
 
     def _ids(self, word: bytes) -> list[int]:
-        return self._merged(self.base.divided(word + self.options.end_suffix, self._of_byte))
+        return self._merged(self.base.divided(word + self._end_suffix, self._of_byte))
 
     def _of_byte(self, byte: int) -> list[int]:
         """The id in place of a byte that begins no token, if there is one."""
-        own = self.base.ids.get(b"<0x%02X>" % byte, -1) if self.options.byte_fallback else -1
+        own = self.base.ids.get(b"<0x%02X>" % byte, -1) if self._byte_fallback else -1
         token = own if own >= 0 else self.unknown
         return [token] if token >= 0 else []
 
@@ -349,14 +340,14 @@ def bpe_tokenizer(
     after each word. Bytes without a token become tokens such as "<0x0A>" with ``byte_fallback``, else ``unk_token``,
     else nothing. Like OpenVINO, it ignores ``suffix_indicator`` and ``fuse_unk``.
     """
-    options = MergerOptions(unk_token.encode(), end_suffix.encode(), byte_fallback)
     arrays = (vocab_begins, vocab_ends, vocab_chars, *merges_and_added)
-    merger = _merger(tuple(array.tobytes() for array in arrays), options)
+    texts = tuple(array.tobytes() for array in arrays)
+    merger = _merger(texts, unk_token.encode(), end_suffix.encode(), byte_fallback)
     return _tokenized((ragged_begins, ragged_ends), (begins, ends, chars), merger.tokenize)
 
 
 @functools.lru_cache(maxsize=8)
-def _merger(arrays: tuple[bytes, ...], options: MergerOptions) -> Merger:
+def _merger(arrays: tuple[bytes, ...], unknown: bytes, end_suffix: bytes, byte_fallback: bool) -> Merger:
     tokens = _tokens(*arrays[:3])
     number = len(arrays) - len(arrays) % 3
     merges = [_tokens(*arrays[at : at + 3]) for at in range(3, number - (3 if len(arrays) % 3 else 0), 3)]
@@ -370,7 +361,7 @@ def _merger(arrays: tuple[bytes, ...], options: MergerOptions) -> Merger:
     check(
         len(merges[0]) == len(merges[1]), f"there are {len(merges[0])} left and {len(merges[1])} right parts of merges"
     )
-    return Merger(tokens, list(zip(*merges, strict=True)), added, options)
+    return Merger(tokens, list(zip(*merges, strict=True)), added, unknown, end_suffix, byte_fallback)
 
 
 @bpe_tokenizer.shape_rule

@@ -10,11 +10,19 @@ import numpy as np
 
 from irexec.dtypes.elements import BOOLEAN, U8
 from irexec.errors import check
-from irexec.ir.dims import meet_shapes
 from irexec.ir.facts import Fact
 from irexec.plugins import operation
 from irexec.schema.opdef import Tensor
-from irexec.tokenizers.packed import Bytes, Flags, Offsets, converted, raw_bytes, string_facts, text
+from irexec.tokenizers.packed import (
+    Bytes,
+    Flags,
+    Offsets,
+    converted,
+    converted_facts,
+    converted_with_flags,
+    raw_bytes,
+    text,
+)
 from irexec.tokenizers.patterns import Pattern, compile_pattern, expand
 from irexec.tokenizers.unicode_forms import Spaces, form_rules, normalized, precompiled
 
@@ -40,7 +48,7 @@ def regex_normalization(
     raw = bytes(search)
     pattern, new = compile_pattern(_REPLACED.get(raw, raw)), _with_dollars(text(bytes(replacement)))
     replace = functools.partial(_replaced, pattern=pattern, replacement=new, everywhere=global_replace)
-    return *converted(begins, ends, chars, skips[0] if skips else None, replace), *(flags.copy() for flags in skips)
+    return converted_with_flags(begins, ends, chars, skips[0] if skips else None, replace)
 
 
 @regex_normalization.shape_rule
@@ -60,7 +68,7 @@ def check_text(fact: Fact, name: str) -> None:
 
 def _facts(begins: Fact, ends: Fact, chars: Fact, skips: Fact | None = None) -> tuple[Fact, ...]:
     """The shape rule of all normalizations: strings of the same shape, and skips."""
-    strings = string_facts(meet_shapes(begins.shape, ends.shape))
+    strings = converted_facts(begins, ends, chars)
     if skips is None:
         return strings
     check(skips.element in (None, BOOLEAN), f"skips has element type {skips.element}, expected boolean")
@@ -121,10 +129,8 @@ def chars_map_normalization(
     skips, charsmaps = _skips_and_charsmap(skips_and_charsmap, normalization_form)
     rules = form_rules(normalization_form, case_fold) if normalization_form else precompiled(bytes(charsmaps[0]))
     spaces = Spaces(add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces)
-    results = converted(
-        begins, ends, chars, skips[0] if skips else None, lambda string: normalized(string, rules, spaces)
-    )
-    return *results, *(flags.copy() for flags in skips)
+    normalize = functools.partial(normalized, rules=rules, spaces=spaces)
+    return converted_with_flags(begins, ends, chars, skips[0] if skips else None, normalize)
 
 
 @chars_map_normalization.shape_rule
@@ -188,6 +194,5 @@ def _case_fold_facts(*inputs: Fact, encoding: str, lower: bool) -> tuple[Fact, .
 def _by_rules(
     begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, skips: np.ndarray | None, form: str, fold: bool
 ) -> tuple[np.ndarray, ...]:
-    rules = form_rules(form, fold)
-    results = converted(begins, ends, chars, skips, lambda string: normalized(string, rules, Spaces()))
-    return *results, *(() if skips is None else (skips.copy(),))
+    normalize = functools.partial(normalized, rules=form_rules(form, fold), spaces=Spaces())
+    return converted_with_flags(begins, ends, chars, skips, normalize)

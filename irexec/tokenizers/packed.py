@@ -88,6 +88,18 @@ def converted(
     return pack(strings, begins.shape)
 
 
+def converted_with_flags(
+    begins: np.ndarray, ends: np.ndarray, chars: np.ndarray, skips: np.ndarray | None, convert: Callable[[bytes], bytes]
+) -> tuple[np.ndarray, ...]:
+    """The strings of ``converted``, and a copy of ``skips`` if there are any."""
+    return *converted(begins, ends, chars, skips, convert), *(() if skips is None else (skips.copy(),))
+
+
+def converted_facts(begins: Fact, ends: Fact, chars: Fact) -> StringFacts:
+    """The shape rule of operations that convert each string."""
+    return string_facts(meet_shapes(begins.shape, ends.shape))
+
+
 def rows(ragged_begins: np.ndarray, ragged_ends: np.ndarray, size: int) -> list[range]:
     """The indices of each row of a ragged tensor.
 

@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 from irexec.errors import OpError
 from irexec.messages import cut
@@ -154,25 +154,11 @@ class Pattern:
         return spans[0] if spans else None
 
 
-class Match(Protocol):
-    """A match, of which Python's ``re`` has the methods."""
-
-    @property
-    def string(self) -> str:
-        """The text that was searched."""
-
-    def start(self, group: int = 0, /) -> int:
-        """Begin of a group; -1 if it took no part in the match."""
-
-    def end(self, group: int = 0, /) -> int:
-        """End of a group."""
-
-    def span(self, group: int = 0, /) -> tuple[int, int]:
-        """Both."""
-
-
 class _Spans(NamedTuple):
-    """A match that another process has found: its groups begin at ``first`` of the spans of all matches."""
+    """A match that another process has found: its groups begin at ``first`` of the spans of all matches.
+
+    The methods are those of ``re.Match``.
+    """
 
     string: str
     spans: list[int]
@@ -187,6 +173,8 @@ class _Spans(NamedTuple):
     def span(self, group: int = 0, /) -> tuple[int, int]:
         return self.start(group), self.end(group)
 
+
+Match: TypeAlias = re.Match[str] | _Spans
 
 SECONDS = 60
 """Limit of the time of one search. OpenVINO's matcher ends after ten million steps, and takes that for no match."""
@@ -341,12 +329,11 @@ class _Translation:
         negated = self._peek() == "^"
         self.at += negated
         items: list[Ranges] = []
-        first = True
-        while first or self._peek() != "]":
+        # A bracket that is the first character does not close the class.
+        while not items or self._peek() != "]":
             if not self._peek():
                 raise self._error("has a class that is not closed")
             items.append(self._item())
-            first = False
         self.at += 1
         ranges = union(items)
         return complement(ranges) if negated else ranges
@@ -443,15 +430,8 @@ def _written(ranges: Ranges) -> str:
     """A set of code points in Python's form."""
     if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
         return re.escape(chr(ranges[0][0]))
-    return "[" + "".join(_range_text(*part) for part in ranges) + "]" if ranges else r"(?!)"
-
-
-def _range_text(first: int, last: int) -> str:
-    return _character(first) if first == last else f"{_character(first)}-{_character(last)}"
-
-
-def _character(code: int) -> str:
-    return f"\\U{code:08x}"
+    parts = (f"\\U{first:08x}" if first == last else f"\\U{first:08x}-\\U{last:08x}" for first, last in ranges)
+    return f"[{''.join(parts)}]" if ranges else r"(?!)"
 
 
 @functools.cache
@@ -481,16 +461,13 @@ def expand(pattern: Pattern, match: Match, replacement: str) -> str | None:
 @functools.lru_cache(maxsize=256)
 def _replacement_parts(replacement: str) -> tuple[tuple[str, str | None], ...]:
     """Texts, each with the number of the group after it."""
-    return tuple(_split_replacement(replacement))
-
-
-def _split_replacement(replacement: str) -> Iterator[tuple[str, str | None]]:
+    parts: list[tuple[str, str | None]] = []
     end = 0
     for found in re.finditer(r"\$(?:\$|(\d{1,2})|\{(\d{1,2})\})", replacement):
         text = replacement[end : found.start()]
         digits = found[1] or found[2]
-        yield (text, digits) if digits else (text + "$", None)
+        parts.append((text, digits) if digits else (text + "$", None))
         end = found.end()
     if "$" in replacement[end:]:
         raise OpError(f"the replacement {replacement!r} has a dollar sign without the number of a group")
-    yield replacement[end:], None
+    return *parts, (replacement[end:], None)

@@ -83,20 +83,12 @@ def _of_split(inputs: Sequence[Tensor]) -> tuple[Tensor | None, Tensor, Sequence
 
 
 @regex_split.shape_rule
-def _regex_split_facts(
-    ragged_begins: Fact,
-    ragged_ends: Fact,
-    begins: Fact,
-    ends: Fact,
-    chars: Fact,
-    *skips_and_pattern: Fact,
-    max_splits: int,
-) -> tuple[Fact, ...]:
-    check(len(skips_and_pattern) in (1, 2, 4), f"has {5 + len(skips_and_pattern)} inputs, expected 6, 7 or 9")
+def _regex_split_facts(*inputs: Fact, max_splits: int) -> tuple[Fact, ...]:
+    has_skips = len(inputs) == 7
+    check(len(inputs) in (6, 7, 9), f"has {len(inputs)} inputs, expected 6, 7 or 9")
     check(max_splits == -1 or max_splits > 0, f"max_splits is {max_splits}, expected -1 or more than 0")
-    check_text(skips_and_pattern[len(skips_and_pattern) == 2], "the pattern")
-    outputs = _split_facts(ragged_begins, ragged_ends, begins, ends, chars)
-    return outputs if len(skips_and_pattern) == 2 else outputs[:5]
+    check_text(inputs[6 if has_skips else 5], "the pattern")
+    return _split_facts(*inputs[:5])[: 6 if has_skips else 5]
 
 
 def _split_facts(ragged_begins: Fact, ragged_ends: Fact, begins: Fact, ends: Fact, chars: Fact) -> tuple[Fact, ...]:
@@ -202,12 +194,10 @@ def special_tokens_split(
 
 
 @special_tokens_split.shape_rule
-def _special_tokens_split_facts(
-    ragged_begins: Fact, ragged_ends: Fact, begins: Fact, ends: Fact, chars: Fact, *skips_and_pattern: Fact
-) -> tuple[Fact, ...]:
-    check(len(skips_and_pattern) in (1, 2), f"has {5 + len(skips_and_pattern)} inputs, expected 6 or 7")
-    check_text(skips_and_pattern[-1], "the pattern")
-    return _split_facts(ragged_begins, ragged_ends, begins, ends, chars)
+def _special_tokens_split_facts(*inputs: Fact) -> tuple[Fact, ...]:
+    check(len(inputs) in (6, 7), f"has {len(inputs)} inputs, expected 6 or 7")
+    check_text(inputs[-1], "the pattern")
+    return _split_facts(*inputs[:5])
 
 
 def _special(string: bytes, pattern: Pattern) -> Iterator[Piece]:
@@ -243,9 +233,8 @@ def equal_str(
 
 
 @equal_str.shape_rule
-def _equal_str_facts(
-    begins: Fact, ends: Fact, chars: Fact, other_begins: Fact, other_ends: Fact, other_chars: Fact
-) -> Fact:
+def _equal_str_facts(*inputs: Fact) -> Fact:
+    begins, ends, _, other_begins, other_ends, _ = inputs
     shapes = meet_shapes(begins.shape, ends.shape), meet_shapes(other_begins.shape, other_ends.shape)
     sizes = [ANY if shape is None else count(shape) for shape in shapes]
     if any(size == 0 for size in sizes):
@@ -392,16 +381,8 @@ def vocab_encoder(
 
 
 @vocab_encoder.shape_rule
-def _vocab_encoder_facts(
-    begins: Fact,
-    ends: Fact,
-    chars: Fact,
-    vocab_begins: Fact,
-    vocab_ends: Fact,
-    vocab_chars: Fact,
-    values: Fact,
-    default: Fact,
-) -> Fact:
+def _vocab_encoder_facts(*inputs: Fact) -> Fact:
+    begins, ends, _, vocab_begins, vocab_ends, _, values, default = inputs
     shape = meet_shapes(begins.shape, ends.shape)
     meet_shapes(meet_shapes(vocab_begins.shape, vocab_ends.shape), values.shape)
     return Fact(unify_elements(values, default), (ANY,) if shape is None else shape)

@@ -269,11 +269,6 @@ def form_rules(form: str, case_fold: bool) -> Rules:
     return _form(name, case_fold)
 
 
-@functools.cache
-def _form(name: str, case_fold: bool) -> _Form:
-    return _Form(name, case_fold)
-
-
 @dataclass
 class _Form:
     """The rules of one form.
@@ -318,9 +313,7 @@ class _Form:
 
     def _sequence(self, sequence: str) -> str | None:
         composed = _composed(self.form, sequence)
-        if composed is None:
-            return None
-        if self._by_shorter(sequence, fold=False) == composed:
+        if composed is None or self._by_shorter(sequence, fold=False) == composed:
             return None
         folded = _folded(composed) if self.case_fold else composed
         return None if self._by_shorter(sequence, fold=self.case_fold) == folded else folded
@@ -337,6 +330,9 @@ class _Form:
             parts.append(sequence[at] if found is None else found)
             at += length
         return "".join(parts)
+
+
+_form = functools.cache(_Form)
 
 
 def _composed(form: str, sequence: str) -> str | None:
