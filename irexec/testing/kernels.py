@@ -57,9 +57,10 @@ def task_of(
     )  # fmt: skip
 
 
-def run_recorded(
-    kernel: Kernel, threads: int, inputs: Sequence[np.ndarray | None], outputs: Sequence[np.ndarray | None]
-) -> None:
+Arrays = Sequence[np.ndarray | None]
+
+
+def run_recorded(kernel: Kernel, threads: int, inputs: Arrays, outputs: Arrays) -> None:
     """Run a packed kernel as a plan on an arena does: calls that were recorded on other values are repeated on the
     inputs."""
     context = KernelContext.of(kernel, threads, fixed=True)
@@ -72,9 +73,6 @@ def run_recorded(
             if output is not None:
                 output[...] = np.nan if output.dtype.kind == "f" else 77
         context.run(kernel, arrays, outputs)
-
-
-Arrays = Sequence[np.ndarray | None]
 
 
 def in_order(x: np.ndarray, order: Order) -> np.ndarray:
@@ -275,20 +273,14 @@ def read_by(kernel: Kernel, task: Task, arrays: Arrays) -> list[np.ndarray | Non
     return [x if kernel.reads is None or i in kernel.reads or i >= own else None for i, x in enumerate(arrays)]
 
 
-def _run(
-    kernel: Kernel, task: Task, context: KernelContext, arrays: Arrays, expected: Sequence[np.ndarray | None]
-) -> None:
+def _run(kernel: Kernel, task: Task, context: KernelContext, arrays: Arrays, expected: Arrays) -> None:
     before = [None if x is None else x.copy() for x in arrays]
     outputs = result_of(kernel, task, context, arrays)
-    for result, values in zip(outputs, expected, strict=True):
-        if result is not None and values is not None:
-            _compare(result, values, task, kernel)
+    _compare(outputs, expected, task, kernel)
     if kernel.records:
         with np.errstate(all="ignore"):
             run_recorded(kernel, task.threads, read_by(kernel, task, before), outputs)
-        for result, values in zip(outputs, expected, strict=True):
-            if result is not None and values is not None:
-                _compare(result, values, task, kernel)
+        _compare(outputs, expected, task, kernel)
     for i, (x, y) in enumerate(zip(arrays, before, strict=True)):
         assert (
             x is None or y is None or i in kernel.overwrites or np.array_equal(x, y, equal_nan=x.dtype.kind == "f")
@@ -297,24 +289,24 @@ def _run(
 
 def _output(fact: Any, order: Order | None) -> np.ndarray:
     dtype = np.dtype(fact.element.carrier)
-    shape = tuple(fact.shape)
-    if order is None:
-        return np.full(shape, np.nan if dtype.kind == "f" else 77, dtype)
-    return np.full([shape[axis] for axis in order], np.nan if dtype.kind == "f" else 77, dtype).transpose(
-        np.argsort(order)
-    )
+    shape = fact.shape if order is None else [fact.shape[axis] for axis in order]
+    output = np.full(shape, np.nan if dtype.kind == "f" else 77, dtype)
+    return output if order is None else output.transpose(np.argsort(order))
 
 
-def _compare(result: np.ndarray, expected: np.ndarray, task: Task, kernel: Kernel) -> None:
-    expected = np.asarray(expected)
-    assert result.dtype == expected.dtype and result.shape == expected.shape
+def _compare(outputs: Arrays, expected: Arrays, task: Task, kernel: Kernel) -> None:
     message = f"{kernel.algorithm}, {task.definition.type} of {[fact.shape for fact in task.inputs]}, {task.attributes}"
-    if result.dtype.kind != "f":
-        np.testing.assert_array_equal(result, expected, err_msg=message)
-        return
-    finite = expected[np.isfinite(expected)].astype(np.float64)
-    tolerance = max(task.definition.tolerance, 2e-3 if result.dtype == np.float16 else 2e-6)
-    floor = tolerance * max(1.0, float(np.abs(finite).max(initial=0)))
-    np.testing.assert_allclose(
-        result.astype(np.float64), expected.astype(np.float64), rtol=tolerance, atol=floor, err_msg=message
-    )
+    for result, values in zip(outputs, expected, strict=True):
+        if result is None or values is None:
+            continue
+        values = np.asarray(values)
+        assert result.dtype == values.dtype and result.shape == values.shape
+        if result.dtype.kind != "f":
+            np.testing.assert_array_equal(result, values, err_msg=message)
+            continue
+        finite = values[np.isfinite(values)].astype(np.float64)
+        tolerance = max(task.definition.tolerance, 2e-3 if result.dtype == np.float16 else 2e-6)
+        floor = tolerance * max(1.0, float(np.abs(finite).max(initial=0)))
+        np.testing.assert_allclose(
+            result.astype(np.float64), values.astype(np.float64), rtol=tolerance, atol=floor, err_msg=message
+        )

@@ -95,12 +95,8 @@ def _proposals(
 @RANDOM_CASES.row(("DetectionOutput", 1), ("DetectionOutput", 8))
 def detection_output(gen: CaseGenerator) -> Case:
     images, boxes, classes = gen.size(1, 3), gen.size(1, 6), gen.size(1, 4)
-    kind, share, one_class, encoded = (
-        gen.pick("f32", "f32", "f32", "f16", "bf16"),
-        gen.chance(),
-        gen.chance(0.3),
-        gen.chance(),
-    )
+    kind, share = gen.pick("f32", "f32", "f32", "f16", "bf16"), gen.chance()
+    one_class, encoded = gen.chance(0.3), gen.chance()
     sizes = (gen.size(2, 30), gen.size(2, 30)) if gen.chance() else None
     scores = gen.rng.permutation(images * boxes * classes).reshape(images, -1) / (images * boxes * classes)
     inputs = [
@@ -344,11 +340,7 @@ def _boxes(gen: CaseGenerator, images: int, kind: str, scale: float, largest: fl
 def roi_pooling(gen: CaseGenerator) -> Case:
     kind, method, scale = gen.pick(*_ROI_KINDS), gen.pick(None, "max", "bilinear"), gen.pick(1.0, 0.5, 0.25)
     data = _features(gen, kind, gen.size(1, 4))
-    rois = (
-        _boxes(gen, data.array.shape[0], kind, scale, 9)
-        if method != "bilinear"
-        else _boxes(gen, data.array.shape[0], kind, 1, 0.6)
-    )
+    rois = _boxes(gen, data.array.shape[0], kind, *((1, 0.6) if method == "bilinear" else (scale, 9)))
     return gen.model(data, rois, pooled_h=gen.size(1, 4), pooled_w=gen.size(1, 4), spatial_scale=scale, method=method)
 
 

@@ -100,23 +100,11 @@ def select(gen: CaseGenerator) -> Case:
         shapes = [gen.aligned(whole, axis), whole, gen.aligned(whole, axis)]
     else:
         shapes = [gen.shrunk(whole), gen.shrunk(whole), gen.shrunk(whole)]
-    condition, then, otherwise = shapes
-    return gen.model(
-        gen.tensor(condition, "boolean"),
-        gen.tensor(then, kind),
-        gen.tensor(otherwise, kind),
-        **{"auto_broadcast": mode, AXIS: axis},
-    )
+    inputs = [gen.tensor(shape, each) for shape, each in zip(shapes, ("boolean", kind, kind), strict=True)]
+    return gen.model(*inputs, **{"auto_broadcast": mode, AXIS: axis})
 
 
-_EVERYWHERE = {
-    "Abs": 1,
-    "Ceiling": 1,
-    "Floor": 1,
-    "Negative": 1,
-    "Relu": 1,
-    "Sign": 1,
-}
+_EVERYWHERE = ("Abs", "Ceiling", "Floor", "Negative", "Relu", "Sign")
 # Functions whose results of integers are rounded.
 _ROUNDED = {
     "Atan": 1,
@@ -145,7 +133,7 @@ _BETWEEN = {
 }
 
 
-@RANDOM_CASES.row(*_EVERYWHERE.items())
+@RANDOM_CASES.row(*((type, 1) for type in _EVERYWHERE))
 def of_numbers(gen: CaseGenerator) -> Case:
     return gen.model(gen.special(gen.shape(), NUMBERS))
 
@@ -210,11 +198,8 @@ def swish(gen: CaseGenerator) -> Case:
 def two_constants(gen: CaseGenerator) -> Case:
     data = gen.special(gen.shape(), _WIDE if gen.type == "HardSigmoid" else FLOATS)
     kind = data.element.name
-    first, second = gen.pick(
-        *((1, 0), (0, 1), (2, -1 if kind[0] == "i" else 1))
-        if kind in INTEGERS
-        else ((0.2, 0.5), (1.5, 1.25), (1.0, 0.25))
-    )
+    integers, floats = ((1, 0), (0, 1), (2, -1 if kind[0] == "i" else 1)), ((0.2, 0.5), (1.5, 1.25), (1.0, 0.25))
+    first, second = gen.pick(*(integers if kind in INTEGERS else floats))
     one = gen.chance(0.2) and gen.type == "Selu"
     return gen.model(data, typed(kind, [first] if one else first), typed(kind, [second] if one else second))
 
@@ -223,12 +208,9 @@ def two_constants(gen: CaseGenerator) -> Case:
 def prelu(gen: CaseGenerator) -> Case:
     data = gen.special(gen.shape(1, 4, 0), _WIDE)
     shape = list(data.array.shape)
-    slopes = [
-        [1],
-        gen.shrunk(shape),
-        shape[-1:],
-        *([shape[1:2], [1, shape[1], *[1] * (len(shape) - 2)]] if len(shape) > 1 else []),
-    ]
+    slopes = [[1], gen.shrunk(shape), shape[-1:]]
+    if len(shape) > 1:
+        slopes += [shape[1:2], [1, shape[1], *[1] * (len(shape) - 2)]]
     return gen.model(data, gen.tensor(gen.pick(*slopes), data.element.name))
 
 

@@ -200,11 +200,9 @@ def convert(gen: CaseGenerator) -> Case:
     maximum = min(_WHOLE.get(source, 100), _WHOLE.get(target, 100))
     signed = target[0] not in "u" and "e8m0" not in source + target
     data = gen.tensor(gen.shape(), source, -maximum if signed else 0.02, maximum)
-    return gen.model(
-        data,
-        *([gen.tensor(gen.shape(), target, 0, 1)] if gen.type == "ConvertLike" else []),
-        **({} if gen.type == "ConvertLike" else {"destination_type": target}),
-    )
+    if gen.type == "ConvertLike":
+        return gen.model(data, gen.tensor(gen.shape(), target, 0, 1))
+    return gen.model(data, destination_type=target)
 
 
 @RANDOM_CASES.row(("EmbeddingBagOffsetsSum", 3), ("EmbeddingBagOffsets", 15))
@@ -217,11 +215,8 @@ def embedding_bag_offsets(gen: CaseGenerator) -> Case:
     offsets = gen.ints([0, *sorted(gen.sizes(bags - 1, 0, count - 1))], kind)
     reduction = gen.pick(None, "sum", "mean") if gen.since == 15 else None
     default = gen.ints(gen.size(-1, table.array.shape[0] - 1), kind) if gen.chance() else None
-    weights = (
-        gen.tensor([count], table.element.name)
-        if default is not None and reduction != "mean" and gen.chance()
-        else None
-    )
+    has_weights = default is not None and reduction != "mean" and gen.chance()
+    weights = gen.tensor([count], table.element.name) if has_weights else None
     return gen.model(table, indices, offsets, default, weights, reduction=reduction)
 
 

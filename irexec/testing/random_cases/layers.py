@@ -353,10 +353,6 @@ def sequence(gen: CaseGenerator) -> Case:
     states = [gen.tensor([batch, ways, size], kind, -1, 1) for _ in range(2 if family == "LSTM" else 1)]
     lengths = gen.ints(np.full(batch, steps) if gen.chance() else gen.sizes(batch, 1, steps))
     weights = _weights(gen, family, size, inputs, reset, [ways], kind)
-    attributes = {
-        "hidden_size": size,
-        "direction": direction,
-        "linear_before_reset": reset,
-        **_activations(gen, family),
-    }
+    attributes = {"hidden_size": size, "direction": direction, "linear_before_reset": reset}
+    attributes |= _activations(gen, family)
     return gen.model(gen.tensor([batch, steps, inputs], kind, -1, 1), *states, lengths, *weights, **attributes)

@@ -88,24 +88,15 @@ def grouped(gen: CaseGenerator) -> Case:
     return gen.model(gen.tensor([rows, inner], kind), matrices, gen.ints(ends))
 
 
-_NUMBERS = {
-    "ReduceL1": 4,
-    "ReduceL2": 4,
-    "ReduceMax": 1,
-    "ReduceMean": 1,
-    "ReduceMin": 1,
-    "ReduceProd": 1,
-    "ReduceSum": 1,
-}
-_LOGICAL = {"ReduceLogicalAnd": 1, "ReduceLogicalOr": 1}
+_REDUCED = ("Max", "Mean", "Min", "Prod", "Sum", "LogicalAnd", "LogicalOr")
 
 
-@RANDOM_CASES.row(*_NUMBERS.items(), *_LOGICAL.items())
+@RANDOM_CASES.row(("ReduceL1", 4), ("ReduceL2", 4), *((f"Reduce{kind}", 1) for kind in _REDUCED))
 def reduce(gen: CaseGenerator) -> Case:
     shape = gen.shape(1)
     axes = gen.axes(len(shape), 0)
     given = gen.ints(axes[0] if len(axes) == 1 and gen.chance() else axes)
-    data = gen.tensor(shape, "boolean" if gen.type in _LOGICAL else NUMBERS, -3, 3)
+    data = gen.tensor(shape, "boolean" if "Logical" in gen.type else NUMBERS, -3, 3)
     return gen.model(data, given, keep_dims=gen.pick(None, True, False))
 
 
