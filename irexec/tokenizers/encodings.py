@@ -315,17 +315,14 @@ def sentencepiece_stream_detokenizer(model: Bytes, ids: Ids) -> Packed:
     processor = _processor(model.tobytes())
     rows = [_known(processor, row) for row in ids]
     tokens = sorted({token for row in rows for token in row})
-    pieces = dict(zip(tokens, map(_piece, _split(*_ask(processor, "pieces", tokens))), strict=True))
+    pairs = zip(tokens, _split(*_ask(processor, "pieces", tokens)), strict=True)
+    pieces = {token: of_byte_token(piece) if piece.startswith(b"<0x") else piece for token, piece in pairs}
     return pack([b"".join(pieces[token] for token in row) for row in rows], ids.shape[:1])
 
 
 def _split(lengths: np.ndarray, data: bytes) -> list[bytes]:
     ends = np.cumsum(lengths).tolist()
     return [data[start:end] for start, end in pairwise([0, *ends])]
-
-
-def _piece(piece: bytes) -> bytes:
-    return of_byte_token(piece) if piece.startswith(b"<0x") else piece
 
 
 def _known(processor: Isolated, row: np.ndarray) -> list[int]:

@@ -350,13 +350,9 @@ def truncate(*inputs: Tensor, m_num_inputs: int = 0) -> tuple[np.ndarray, ...]:
 def _truncate_facts(*inputs: Fact) -> tuple[Fact, ...]:
     check(len(inputs) in (6, 9), f"has {len(inputs)} inputs, expected 6 or 9")
     ragged = _ragged_inputs(inputs[:-3])
-    for name, fact, element, rank in zip(
-        ("max_length", "side", "mode"), inputs[-3:], ("i32", "u8", "u8"), (0, 1, 1), strict=True
-    ):
-        check(
-            fact.element is None or fact.element.name == element,
-            f"{name} has element type {fact.element}, expected {element}",
-        )
+    expected = (("max_length", I32, 0), ("side", U8, 1), ("mode", U8, 1))
+    for fact, (name, element, rank) in zip(inputs[-3:], expected, strict=True):
+        check(fact.element in (None, element), f"{name} has element type {fact.element}, expected {element}")
         check(fact.rank in (None, rank), f"{name} has rank {fact.rank}, expected {rank}")
     facts: list[Fact] = []
     for begins, ends, values in ragged:

@@ -6,7 +6,7 @@ Source of the hash: farmhashna::Hash64 of google/farmhash.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Annotated, Literal
 
@@ -70,7 +70,9 @@ def regex_split(
     def split(string: bytes) -> Sequence[Piece]:
         if string in kept:
             return [(0, len(string), False)]
-        return _limited(_split(string, pattern, mode, invert), max_splits, len(string))
+        # The part at index ``max_splits`` reaches to the end of the string.
+        parts = enumerate(_split(string, pattern, mode, invert))
+        return [(begin, len(string) if i == max_splits else end, False) for i, (begin, end) in parts]
 
     results = _in_rows(ragged_begins, ragged_ends, begins, ends, chars, skips, split)
     return results[: 5 if skips is None else 6]
@@ -130,11 +132,6 @@ def _parts(string: bytes, pattern: Pattern) -> Iterator[tuple[int, int, bool]]:
         yield begin, offset, True
     if offset < len(string):
         yield offset, len(string), False
-
-
-def _limited(parts: Iterable[tuple[int, int]], maximum: int, size: int) -> list[Piece]:
-    """The parts; that at index ``maximum`` reaches to the end of the string."""
-    return [(begin, size if i == maximum else end, False) for i, (begin, end) in enumerate(parts)]
 
 
 def _in_rows(
