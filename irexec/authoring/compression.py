@@ -128,23 +128,21 @@ def refused(graph: Graph) -> list[Node]:
 
 def _to_f16(editing: Editing, keep: Collection[Node]) -> int:
     """Store constants as f16; their number."""
-    kept = {value.node for node in keep for value in node.inputs if value is not None}
-    found = [node for node in _f32_constants(editing) if node not in kept and _fits_f16(node.constant)]
+    kept = {value.node for node in keep for value in node.inputs if value is not None} | _sources_of_shapes(editing)
+    found = [node for node in editing.model.nodes if node not in kept and _fits_f16(node.constant)]
     for node in found:
-        constant, original = _constant(node), node.outputs[0]
-        values = np.clip(constant_value(constant), -_LARGEST_F16, _LARGEST_F16).astype(np.float16)
-        name = node.name
-        stored = editing.add.raw_constant(packed(values, F16), f"{name}_compressed")
-        made = editing.add.emit("Convert", stored, destination_type=F32, name=f"{name}/decompressed")
+        values = np.clip(constant_value(_constant(node)), -_LARGEST_F16, _LARGEST_F16).astype(np.float16)
+        stored = editing.add.raw_constant(packed(values, F16), f"{node.name}_compressed")
+        made = editing.add.emit("Convert", stored, destination_type=F32, name=f"{node.name}/decompressed")
         mark_layer(made.node, "decompression")
-        _replace(editing, original, made, node)
+        _replace(editing, node.outputs[0], made, node)
     return len(found)
 
 
 def _fits_f16(constant: Constant | None) -> bool:
-    """Whether OpenVINO stores a constant as f16: a single element with a relative error of at most 1e-4; others unless
-    three quarters of the elements are out of range or have one above 1e-3."""
-    if constant is None or not constant.is_readable or constant.count == 0:
+    """Whether OpenVINO stores a constant of f32 as f16: a single element with a relative error of at most 1e-4; others
+    unless three quarters of the elements are out of range or have one above 1e-3."""
+    if constant is None or constant.element is not F32 or not constant.is_readable or constant.count == 0:
         return False
     values = constant_value(constant).ravel().astype(np.float64)
     with np.errstate(all="ignore"):
@@ -152,16 +150,6 @@ def _fits_f16(constant: Constant | None) -> bool:
         relative = np.where(values == 0, 0, np.abs(stored - values) / np.abs(values))
     wrong = (np.abs(values) > _LARGEST_F16) | (relative > (1e-4 if values.size == 1 else 1e-3))
     return bool(np.count_nonzero(wrong) < 0.75 * values.size)
-
-
-def _f32_constants(editing: Editing) -> list[Node]:
-    """Constants of f32 that are not part of the computation of shapes."""
-    shape_inputs = _sources_of_shapes(editing)
-    return [
-        node
-        for node in editing.model.nodes
-        if node.constant is not None and node.constant.element is F32 and node not in shape_inputs
-    ]
 
 
 def _sources_of_shapes(editing: Editing) -> set[Node]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -125,12 +124,12 @@ def rename(editing: Editing, old: str, new: str) -> None:
         change = _by_wildcards(old, new)
     else:
         raise InputError(f"there is no layer or tensor {old!r}{similar(old, all_names(model))}")
-    changes = [_Renaming.of(graph, change) for graph in graphs(model)]
+    changes = [_Renaming(graph, change) for graph in graphs(model)]
     if not any(one.changes for one in changes):
         raise InputError(f"no name of a layer or tensor is changed by {old!r} = {new!r}")
     for one in changes:
         one.check()
-        one.apply(change)
+        one.apply()
 
 
 def _by_expression(old: str, new: str) -> Renamed:
@@ -159,27 +158,19 @@ def _by_wildcards(old: str, new: str) -> Renamed:
     return change
 
 
-@dataclass
 class _Renaming:
     """The new names of one graph: layers first, then tensors."""
 
-    graph: Graph
-    layers: list[tuple[str, str]]
-    tensors: list[tuple[str, str]]
-
-    @staticmethod
-    def of(graph: Graph, change: Renamed) -> _Renaming:
-        layers = [(node.name, change(node.name)) for node in graph.nodes]
+    def __init__(self, graph: Graph, change: Renamed) -> None:
+        self.graph, self._change = graph, change
         names = [name for node in graph.nodes for value in node.outputs for name in value.names]
-        return _Renaming(graph, layers, [(name, change(name)) for name in names])
-
-    @property
-    def changes(self) -> bool:
-        return any(old != new for old, new in (*self.layers, *self.tensors))
+        self._layers = [(node.name, change(node.name)) for node in graph.nodes]
+        self._tensors = [(name, change(name)) for name in names]
+        self.changes = any(old != new for old, new in (*self._layers, *self._tensors))
 
     def check(self) -> None:
         """Raise InputError where two layers, or two tensors, would come to have the same name, or one no name."""
-        for kind, pairs in (("layer", self.layers), ("tensor", self.tensors)):
+        for kind, pairs in (("layer", self._layers), ("tensor", self._tensors)):
             # A file may have used a name twice before.
             owners: dict[str, str] = {}
             for old, new in dict(pairs).items():
@@ -197,12 +188,12 @@ class _Renaming:
             reason = f"a tensor of layer {owner.name!r} ({owner.type}) has that name; rename that first: {new}={new}_1"
         return f"{kind} {one!r} cannot be called {new!r}: {reason}"
 
-    def apply(self, change: Renamed) -> None:
+    def apply(self) -> None:
         for node in self.graph.nodes:
-            node.name = change(node.name)
+            node.name = self._change(node.name)
             names = output_names(node) if node.type == "Result" else None
-            if names is not None and (changed := list(map(change, names))) != names:
+            if names is not None and (changed := list(map(self._change, names))) != names:
                 set_output_names(node, changed)
             for value in node.outputs:
                 if value.names:
-                    value.names = list(map(change, value.names))
+                    value.names = list(map(self._change, value.names))

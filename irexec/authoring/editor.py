@@ -345,8 +345,6 @@ class Editor:
             InputError: the model has none of 8 bits with one range.
             NodeError, UnsupportedError: a layer cannot be inferred or is not known.
         """
-        from irexec.authoring import optimizing
-
         with self._editing.step("fake-quantize") as notes:
             notes.append(optimizing.fake_quantize(self._editing))
 
@@ -367,9 +365,6 @@ class Editor:
         Raises:
             NodeError, UnsupportedError: a layer cannot be inferred or is not known.
         """
-        # Not before: no other step needs the compiler.
-        from irexec.authoring import optimizing
-
         with self._editing.step("optimize"):
             optimizing.optimize(self._editing)
 

@@ -137,10 +137,8 @@ def _signature(definition: OpDef) -> inspect.Signature:
 
 
 def _input(spec: InputSpec) -> inspect.Parameter:
-    if spec.variadic:
-        return inspect.Parameter(spec.name, inspect.Parameter.VAR_POSITIONAL, annotation=_Source("Operand"))
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    if spec.optional:
+    kind = inspect.Parameter.VAR_POSITIONAL if spec.variadic else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    if spec.optional and not spec.variadic:
         return inspect.Parameter(spec.name, kind, default=None, annotation=_Source("Operand | None"))
     return inspect.Parameter(spec.name, kind, annotation=_Source("Operand"))
 

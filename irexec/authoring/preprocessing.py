@@ -26,19 +26,7 @@ _LAYOUTS = {"NHWC": "NCHW", "NCHW": "NHWC", "HWC": "CHW", "CHW": "HWC"}
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
-    """Preprocessing of one input, computed in the order of the attributes.
-
-    Attributes:
-        element: the element type in which the input is given; None is the one that it has.
-        size: height and width in which images are given, where they are resized; None for a size is any.
-        resize: how images are resized to the size that the model has; None if they are not.
-        reverse_channels: whether the channels are in reverse order, such as BGR for a model of RGB.
-        mean: the number to subtract, or one for each channel in the order of the model.
-        scale: the divisor after the mean, as ``mean``.
-        layout: the layout in which the input is given, such as "NHWC"; None is that of the model.
-        model_layout: the layout of the model; None is the one that the model declares, or else NCHW or NHWC, whichever
-            has 1, 3 or 4 channels.
-    """
+    """Preprocessing of one input, computed in the order of the attributes: arguments of Editor.embed_preprocessing."""
 
     element: ElementLike | None = None
     size: tuple[int | None, int | None] = (None, None)

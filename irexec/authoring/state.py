@@ -5,7 +5,7 @@ restore it exactly.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from irexec.analysis.model import with_blocking_constant
@@ -102,41 +102,30 @@ _NODE = tuple(each.name for each in fields(Node) if each.name != "typed")
 _INPUT, _VALUE = (tuple(each.name for each in fields(kind)) for kind in (Input, Value))
 
 
-@dataclass(frozen=True, slots=True)
 class _Fields:
     """The fields of an object; contents of lists and dictionaries are kept beside the object that contains them."""
 
-    owner: Any
-    values: tuple[tuple[str, Any], ...]
-    contents: tuple[tuple[Any, Any], ...]
+    __slots__ = ("_contents", "_owner", "_values")
 
-    @staticmethod
-    def of(owner: Any, names: tuple[str, ...]) -> _Fields:
-        values = tuple([(name, getattr(owner, name)) for name in names])
-        return _Fields(owner, values, tuple([(v, v.copy()) for _, v in values if isinstance(v, list | dict)]))
+    def __init__(self, owner: Any, names: tuple[str, ...]) -> None:
+        self._owner = owner
+        self._values = tuple([(name, getattr(owner, name)) for name in names])
+        self._contents = tuple([(v, v.copy()) for _, v in self._values if isinstance(v, list | dict)])
 
     def restore(self) -> None:
-        for container, content in self.contents:
+        for container, content in self._contents:
             container.clear()
             container.extend(content) if isinstance(container, list) else container.update(content)
-        for name, value in self.values:
-            setattr(self.owner, name, value)
+        for name, value in self._values:
+            setattr(self._owner, name, value)
 
 
-@dataclass(frozen=True, slots=True)
-class _NodeState:
-    """A node: its fields, and what shape inference depends on."""
-
-    parts: tuple[_Fields, ...]
-    key: tuple[Any, ...]
-
-    @staticmethod
-    def of(node: Node) -> _NodeState:
-        parts = [_Fields.of(node, _NODE)]
-        parts += [_Fields.of(port, _INPUT) for port in node.ports]
-        parts += [_Fields.of(value, _VALUE) for value in node.outputs]
-        parts += [_Fields.of(body, ("graph", "port_maps", "back_edges")) for body in node.bodies.values()]
-        return _NodeState(tuple(parts), content_of(node))
+def _fields_of(node: Node) -> list[_Fields]:
+    """The fields of a node, and those of its ports and bodies."""
+    parts = [_Fields(node, _NODE)]
+    parts += [_Fields(port, _INPUT) for port in node.ports]
+    parts += [_Fields(value, _VALUE) for value in node.outputs]
+    return parts + [_Fields(body, ("graph", "port_maps", "back_edges")) for body in node.bodies.values()]
 
 
 def content_of(node: Node) -> tuple[Any, ...]:
@@ -163,24 +152,24 @@ class Snapshot:
     """
 
     def __init__(self, model: ModelGraph) -> None:
-        self._graphs = [_Fields.of(graph, tuple(vars(graph))) for graph in graphs(model)]
-        self._nodes = {node: _NodeState.of(node) for node in model.walk()}
+        self._fields = [_Fields(graph, tuple(vars(graph))) for graph in graphs(model)]
+        self._contents: dict[Node, tuple[Any, ...]] = {}
+        for node in model.walk():
+            self._fields += _fields_of(node)
+            self._contents[node] = content_of(node)
 
     def restore(self) -> None:
         """Take the model back."""
-        for graph in self._graphs:
-            graph.restore()
-        for state in self._nodes.values():
-            for part in state.parts:
-                part.restore()
+        for each in self._fields:
+            each.restore()
 
     def __contains__(self, node: Node) -> bool:
-        return node in self._nodes
+        return node in self._contents
 
     def changed(self, model: ModelGraph) -> set[Node]:
         """Layers outside of bodies whose facts may have changed since, other than by their inputs; new ones too."""
         return {node for node in model.nodes if any(map(self._has_changed, with_bodies(node)))}
 
     def _has_changed(self, node: Node) -> bool:
-        state = self._nodes.get(node)
-        return state is None or state.key != content_of(node)
+        # No content is None.
+        return self._contents.get(node) != content_of(node)

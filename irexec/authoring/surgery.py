@@ -35,10 +35,9 @@ def cut_from(editing: Editing, tensors: Sequence[str]) -> None:
     _drop_unneeded(editing, before)
     alive = set(editing.model.nodes)
     for value, parameter in zip(values, made, strict=True):
-        if value.node in alive:
-            # The layer is needed by something else, and keeps its name.
-            continue
-        parameter.node.name = value.node.name if len(value.node.outputs) == 1 else parameter.node.name
+        # A layer that something else needs keeps its name.
+        if value.node not in alive and len(value.node.outputs) == 1:
+            parameter.node.name = value.node.name
 
 
 def _parameter(editing: Editing, value: Value) -> Value:
@@ -336,8 +335,7 @@ def graft(editing: Editing, other: Model, sources: Mapping[str, Value]) -> list[
     Variables whose names the model has already get others.
     """
     tensors = {name: Tensor(value, editing.facts[value]) for name, value in sources.items()}
-    taken = Names(node.attributes[VARIABLE] for node in editing.model.walk() if VARIABLE in node.attributes)
-    outputs, assigned = copied(other, tensors, variables=taken)
+    outputs, assigned = copied(other, tensors, variables=Names(_variables(editing.model)))
     values = [tensor.value for tensor in outputs.values()]
     _adopt(editing, [*values, *(tensor.value for tensor in assigned)])
     return values

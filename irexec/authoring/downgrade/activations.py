@@ -113,23 +113,12 @@ def _is_inf(layer: Layer) -> Any:
 
 
 @rewrites("BitwiseAnd", 13)
-def _bitwise_and(layer: Layer) -> Any:
-    return _logical(layer, "logical_and")
-
-
 @rewrites("BitwiseOr", 13)
-def _bitwise_or(layer: Layer) -> Any:
-    return _logical(layer, "logical_or")
-
-
 @rewrites("BitwiseXor", 13)
-def _bitwise_xor(layer: Layer) -> Any:
-    return _logical(layer, "logical_xor")
-
-
-def _logical(layer: Layer, name: str) -> Any:
+def _bitwise(layer: Layer) -> Any:
     layer.refuse_unless(layer.element().kind == "boolean", "no older operation works on the bits of integers")
-    return getattr(ONE, name)(*layer.inputs, **layer.attributes)
+    logical = getattr(ONE, layer.definition.type.lower().replace("bitwise", "logical_"))
+    return logical(*layer.inputs, **layer.attributes)
 
 
 @rewrites("BitwiseNot", 13)
@@ -162,28 +151,18 @@ def _convert_promote_types(layer: Layer) -> Any:
     return tuple(made)
 
 
-@rewrites("MVN", 6)
-def _mvn_6(layer: Layer) -> Any:
-    x, axes = layer.inputs
-    centred = ONE.subtract(x, ONE.reduce_mean(x, axes, keep_dims=True))
+@rewrites("MVN", 2, 6)
+def _mvn(layer: Layer) -> Any:
+    x, *lists = layer.inputs
+    axes: list[Any] = lists or [list(mvn_2_axes(layer.rank(), layer["across_channels"], layer["reduction_axes"]))]
+    centred = ONE.subtract(x, ONE.reduce_mean(x, *axes, keep_dims=True))
     if not layer["normalize_variance"]:
         return centred
-    variance = ONE.reduce_mean(ONE.multiply(centred, centred), axes, keep_dims=True)
+    variance = ONE.reduce_mean(ONE.multiply(centred, centred), *axes, keep_dims=True)
     epsilon = layer.number(layer["eps"])
-    if layer["eps_mode"] == "inside_sqrt":
+    if layer.attributes.get("eps_mode", "inside_sqrt") == "inside_sqrt":
         return ONE.divide(centred, ONE.sqrt(ONE.add(variance, epsilon)))
     return ONE.divide(centred, ONE.add(ONE.sqrt(variance), epsilon))
-
-
-@rewrites("MVN", 2)
-def _mvn_2(layer: Layer) -> Any:
-    axes = list(mvn_2_axes(layer.rank(), layer["across_channels"], layer["reduction_axes"]))
-    (x,) = layer.inputs
-    centred = ONE.subtract(x, ONE.reduce_mean(x, axes, keep_dims=True))
-    if not layer["normalize_variance"]:
-        return centred
-    variance = ONE.reduce_mean(ONE.multiply(centred, centred), axes, keep_dims=True)
-    return ONE.divide(centred, ONE.sqrt(ONE.add(variance, layer.number(layer["eps"]))))
 
 
 @rewrites("BatchNormInference", 5)

@@ -1,16 +1,11 @@
 """Layers that older plugins compute wrongly, in forms that every plugin computes right.
 
 Source: the releases 2021.4.2, 2022.3.2, 2023.3.0 and 2024.6.0 themselves (tests.release_sweep).
-
-Source: the release 2021.4.2 itself (tests.release_sweep).
-
-Source: the releases 2021.4.2 and 2022.3.2 themselves (tests.release_sweep).
 """
 
 from __future__ import annotations
 
 import itertools
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -120,7 +115,7 @@ def _picked(layer: Layer, index: int, entries: list[int | None]) -> Tensor:
         values = layer.known(index, "bounds")
         return constant(np.array([whole if i is None else values[i] for i in entries]), element)
     pieces = []
-    for is_whole, run in groupby(entries, lambda i: i is None):
+    for is_whole, run in itertools.groupby(entries, lambda i: i is None):
         picked = [whole if i is None else i for i in run]
         found = constant(picked, element if is_whole else "i64")
         pieces.append(found if is_whole else ONE.gather(layer.inputs[index], found, constant(0, "i64")))
@@ -233,11 +228,9 @@ def _through_a_few_bits(layer: Layer) -> Any:
         return None
     x = Tensor(source, Fact(source.fact.element, layer.inputs[0].shape))
     wrapped = _wrapped(ONE.convert(x, destination_type="i32"), element)
-    return (
-        ONE.not_equal(wrapped, constant(0, "i32"))
-        if target.kind == "boolean"
-        else ONE.convert(wrapped, destination_type=target)
-    )
+    if target.kind == "boolean":
+        return ONE.not_equal(wrapped, constant(0, "i32"))
+    return ONE.convert(wrapped, destination_type=target)
 
 
 @respells(_UNTIL, "Convert", "ConvertLike")
@@ -282,8 +275,7 @@ def _concat(layer: Layer) -> Any:
     is_lost = is_constant(first) and not all(map(is_constant, others))
     if not is_lost or layer.axis(layer["axis"]) != 1 or layer.sizes()[0] != 1:
         return None
-    axis = [0]
-    return ONE.unsqueeze(ONE.concat(*(ONE.squeeze(x, axis) for x in layer.inputs), axis=0), axis)
+    return ONE.unsqueeze(ONE.concat(*(ONE.squeeze(x, [0]) for x in layer.inputs), axis=0), [0])
 
 
 @respells(Release(2023, 0), "Split", "VariadicSplit")
@@ -309,10 +301,9 @@ def _region_yolo(layer: Layer) -> Any:
     axis, end_axis = layer.axis(layer["axis"]), layer.axis(layer["end_axis"])
     if not layer["do_softmax"] or (end_axis >= axis and (axis, end_axis) == (layer["axis"], layer["end_axis"])):
         return None
-    (output,) = layer.outputs
-    rank = layer.rank()
-    found = layer.same(1, axis=rank - 1, end_axis=rank - 1)
-    return ONE.reshape(found, constant(np.array(output.shape), "i64"), special_zero=False)
+    last = layer.rank() - 1
+    shape = constant(np.array(layer.outputs[0].shape), "i64")
+    return ONE.reshape(layer.same(1, axis=last, end_axis=last), shape, special_zero=False)
 
 
 @respells(DYNAMIC_SHAPES, "BinaryConvolution")

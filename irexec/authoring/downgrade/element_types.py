@@ -82,28 +82,9 @@ def _computed(node: Node) -> np.ndarray | None:
     return known[0] - known[1] if node.type == "Subtract" else known[0] * known[1]
 
 
-@respells(BF16_EVERYWHERE, "Convert", *sorted(BF16_NOT_COMPUTED), follows=True)
-def _on_any_processor(layer: Layer) -> Any:
-    return _in_f32(layer)
-
-
+# Decorators apply from the bottom up.
 @respells(NOT_ASKED, *_IN_A_REFERENCE, follows=True)
-def _by_a_reference(layer: Layer) -> Any:
-    return _in_f32(layer)
-
-
-@respells(NOT_ASKED, "FakeQuantize", "MVN", "NormalizeL2", *_REDUCTIONS, follows=True)
-def _by_computed_lists(layer: Layer) -> Any:
-    """With axes or ranges that are not constants the plugin takes its reference implementation."""
-    return None if all(is_constant(x.value) for x in layer.inputs[1:]) else _in_f32(layer)
-
-
-@respells(NOT_ASKED, "MaxPool", follows=True)
-def _with_indices(layer: Layer) -> Any:
-    """Indices come from the reference implementation; a window in the padding gives infinity without them."""
-    return _in_f32(layer) if 1 in layer.read or _may_miss_the_data(layer) else None
-
-
+@respells(BF16_EVERYWHERE, "Convert", *sorted(BF16_NOT_COMPUTED), follows=True)
 def _in_f32(layer: Layer) -> Any:
     """The results are rounded to bf16, as those of the layer are."""
     if all(tensor.element is not BF16 for tensor in layer.inputs):
@@ -121,6 +102,18 @@ def _in_f32(layer: Layer) -> Any:
         ONE.convert(x, destination_type="bf16") if x.element is not output.element else x
         for x, output in zip(given, layer.outputs, strict=True)
     )
+
+
+@respells(NOT_ASKED, "FakeQuantize", "MVN", "NormalizeL2", *_REDUCTIONS, follows=True)
+def _by_computed_lists(layer: Layer) -> Any:
+    """With axes or ranges that are not constants the plugin takes its reference implementation."""
+    return None if all(is_constant(x.value) for x in layer.inputs[1:]) else _in_f32(layer)
+
+
+@respells(NOT_ASKED, "MaxPool", follows=True)
+def _with_indices(layer: Layer) -> Any:
+    """Indices come from the reference implementation; a window in the padding gives infinity without them."""
+    return _in_f32(layer) if 1 in layer.read or _may_miss_the_data(layer) else None
 
 
 def _may_miss_the_data(layer: Layer) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,12 +49,6 @@ def _gather_8(layer: Layer) -> Any:
     return layer.same(7, data, ONE.select(ONE.less(inside, zero), limit, inside), axis)
 
 
-@rewrites("Gather", 7)
-def _gather_7(layer: Layer) -> Any:
-    layer.refuse_unless(layer["batch_dims"] == 0, "Gather-1 has no batch_dims")
-    return layer.same(1, leave=["batch_dims"])
-
-
 @rewrites("GatherND", 8)
 def _gather_nd_8(layer: Layer) -> Any:
     """GatherND-5 merges the batch axes, so that they are split again."""
@@ -66,18 +61,6 @@ def _gather_nd_8(layer: Layer) -> Any:
     )
     sizes = [size if isinstance(size, int) else -1 for size in shape or ()]
     return ONE.reshape(layer.same(5), sizes, special_zero=False)
-
-
-@rewrites("ScatterElementsUpdate", 12)
-def _scatter_elements_update_12(layer: Layer) -> Any:
-    layer.refuse_unless(layer["reduction"] == "none", f"no older version has the reduction {layer['reduction']}")
-    return layer.same(3, leave=["reduction", "use_init_val"])
-
-
-@rewrites("ScatterNDUpdate", 15)
-def _scatter_nd_update_15(layer: Layer) -> Any:
-    layer.refuse_unless(layer["reduction"] == "none", f"no older version has the reduction {layer['reduction']}")
-    return layer.same(4, leave=["reduction"])
 
 
 @rewrites("TopK", 11)
@@ -114,12 +97,6 @@ def _top_k_3(layer: Layer) -> Any:
     element = layer["index_element_type"]
     values, indices = layer.same(1, leave=["index_element_type"])
     return values, indices if element == "i32" else ONE.convert(indices, destination_type=element)
-
-
-@rewrites("Broadcast", 3)
-def _broadcast_3(layer: Layer) -> Any:
-    layer.refuse_unless(layer["mode"] != "bidirectional", "Broadcast-1 has no mode bidirectional")
-    return layer.same(1)
 
 
 @rewrites("Squeeze", 15)
@@ -233,12 +210,6 @@ def _max_pool_8(layer: Layer) -> Any:
     return layer.same(1, leave=["dilations", "index_element_type", "axis"])
 
 
-@rewrites("AvgPool", 16)
-def _avg_pool_16(layer: Layer) -> Any:
-    layer.refuse_unless(all(size == 1 for size in layer["dilations"] or ()), "AvgPool-14 has no dilations")
-    return layer.same(14, leave=["dilations"])
-
-
 @rewrites("AvgPool", 14)
 def _avg_pool_14(layer: Layer) -> Any:
     """Without any padding, points beyond the data do not count."""
@@ -269,25 +240,12 @@ def _scaled_sizes(layer: Layer) -> Any:
     return constant([1] * int(count), "i64")
 
 
-@rewrites("ROIAlign", 9)
-def _roi_align_9(layer: Layer) -> Any:
-    layer.refuse_unless(
-        layer["aligned_mode"] == "asymmetric", f"ROIAlign-3 has no aligned_mode {layer['aligned_mode']}"
-    )
-    return layer.same(3, leave=["aligned_mode"])
-
-
 @rewrites("DeformableConvolution", 8)
 def _deformable_convolution_8(layer: Layer) -> Any:
     layer.refuse_unless(len(layer.inputs) == 3, "DeformableConvolution-1 has no mask")
     padded = layer["bilinear_interpolation_pad"]
     layer.refuse_unless(not padded, "DeformableConvolution-1 has no bilinear_interpolation_pad")
     return layer.same(1, leave=["bilinear_interpolation_pad"])
-
-
-@rewrites("NonMaxSuppression", 9)
-def _nms_9(layer: Layer) -> Any:
-    return layer.same(5)
 
 
 @rewrites("NonMaxSuppression", 5)
@@ -309,26 +267,34 @@ def _detection_output_8(layer: Layer) -> Any:
     return layer.same(1, num_classes=int(str(classes)) // (int(str(proposals)) // values))
 
 
-@rewrites("PriorBox", 8)
-def _prior_box_8(layer: Layer) -> Any:
-    layer.refuse_unless(layer["min_max_aspect_ratios_order"], "PriorBox-1 has min_max_aspect_ratios_order alone")
-    return layer.same(1, leave=["min_max_aspect_ratios_order"])
+def _older(type: str, since: int, older: int, fits: Callable[[Layer], Any], reason: str, *leave: str) -> None:
+    """Replace a version by an ``older`` one without the attributes ``leave``, where it fits, else refuse it."""
+
+    @rewrites(type, since)
+    def rewrite(layer: Layer) -> Any:
+        layer.refuse_unless(fits(layer), reason.format_map(layer.attributes))
+        return layer.same(older, leave=leave)
 
 
-@rewrites("MulticlassNms", 9)
-def _multiclass_nms_9(layer: Layer) -> Any:
-    layer.refuse_unless(len(layer.inputs) == 2, "MulticlassNms-8 has no roisnum")
-    return layer.same(8)
+def _has_no_reduction(layer: Layer) -> bool:
+    return bool(layer["reduction"] == "none")
 
 
-@rewrites("Proposal", 4)
-def _proposal_4(layer: Layer) -> Any:
-    layer.refuse_unless(1 not in layer.read, "Proposal-1 gives no scores")
-    return layer.same(1)
-
-
-@rewrites("Range", 4)
-def _range_4(layer: Layer) -> Any:
-    wanted = layer["output_type"]
-    layer.refuse_unless(all(one.element is wanted for one in layer.inputs), "Range-1 has no output_type")
-    return layer.same(1, leave=["output_type"])
+_REDUCTION, _ORDER = "no older version has the reduction {reduction}", "min_max_aspect_ratios_order"
+_older("ScatterElementsUpdate", 12, 3, _has_no_reduction, _REDUCTION, "reduction", "use_init_val")
+_older("ScatterNDUpdate", 15, 4, _has_no_reduction, _REDUCTION, "reduction")
+_older("Gather", 7, 1, lambda x: x["batch_dims"] == 0, "Gather-1 has no batch_dims", "batch_dims")
+_older("Broadcast", 3, 1, lambda x: x["mode"] != "bidirectional", "Broadcast-1 has no mode bidirectional")
+_older("AvgPool", 16, 14, lambda x: {*(x["dilations"] or ())} <= {1}, "AvgPool-14 has no dilations", "dilations")
+_older(
+    "ROIAlign", 9, 3, lambda x: x["aligned_mode"] == "asymmetric", "ROIAlign-3 has no aligned_mode {aligned_mode}",
+    "aligned_mode",
+)  # fmt: skip
+_older("NonMaxSuppression", 9, 5, lambda x: True, "")
+_older("PriorBox", 8, 1, lambda x: x[_ORDER], f"PriorBox-1 has {_ORDER} alone", _ORDER)
+_older("MulticlassNms", 9, 8, lambda x: len(x.inputs) == 2, "MulticlassNms-8 has no roisnum")
+_older("Proposal", 4, 1, lambda x: 1 not in x.read, "Proposal-1 gives no scores")
+_older(
+    "Range", 4, 1, lambda x: all(each.element is x["output_type"] for each in x.inputs), "Range-1 has no output_type",
+    "output_type",
+)  # fmt: skip

@@ -239,9 +239,7 @@ def _of_one_axis(layer: Layer) -> Any:
 @respells(NOT_ASKED, *_PDPD)
 def _aligned_at_the_start(layer: Layer) -> Any:
     """With axes of size 1 at its end, the second input is aligned at the last axis."""
-    if layer["auto_broadcast"] != "pdpd":
-        return None
-    if layer.rank(0) < layer.rank(1):
+    if layer["auto_broadcast"] != "pdpd" or layer.rank(0) < layer.rank(1):
         return None
     return layer.same(layer.since, layer.inputs[0], _with_axes_at_the_end(layer, 1), **_NUMPY)
 
@@ -339,10 +337,8 @@ def _indices_of_32_bits(layer: Layer) -> Any:
     return values, ONE.convert(indices, destination_type="i64")
 
 
-@respells(NOT_ASKED, "ScaledDotProductAttention")
-def _attention(layer: Layer) -> Any:
-    """The plugin of 2023.3 refuses boolean masks, and gives NaN for some others."""
-    return attention(layer)
+# The plugin of 2023.3 refuses boolean masks, and gives NaN for some others.
+respells(NOT_ASKED, "ScaledDotProductAttention")(attention)
 
 
 @respells(Release(2022, 1), "Interpolate")
