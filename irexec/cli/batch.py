@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from irexec.cli import render
-from irexec.cli.option_groups import OptionGroup, command, flag, option, refuse_without, settings
+from irexec.cli.option_groups import OptionGroup, command, flag, option, refuse_without
 from irexec.cli.options import LIMITS, SHAPES, WEIGHTS, InputOptions
 from irexec.cli.render import progress_bar
 from irexec.cli.run_options import COMPUTE, IMAGE
 from irexec.cli.values import FilePath
-from irexec.tools.batch.parts import FORMATS, BatchJob, Format
+from irexec.tools.batch.parts import FORMATS, BatchJob
 from irexec.tools.batch.predictor import PredictorOptions
 from irexec.tools.batch.run import BatchOptions, BatchWatch, MakeEngine, PartDone, format_of
 from irexec.tools.batch.run import run_job as run_job
@@ -73,23 +73,11 @@ _ENGINE = OptionGroup(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Results:
-    """Results of the items. The attributes are those of BatchJob."""
-
-    form: Format | None
-    column: str | None
-    batch_size: int | None
-    topk: int | None
-    class_axis: int | None
-    softmax: bool
-    labels: tuple[str, ...] | None
-
-
-def _results(labels: str | None, **values: Any) -> _Results:
+def _results(labels: str | None, **values: Any) -> dict[str, Any]:
+    """The arguments of BatchJob about the results of the items."""
     if not values["topk"]:
         refuse_without("topk", "labels", "class_axis", "softmax")
-    return _Results(labels=tuple(read_labels(labels)) if labels else None, **values)
+    return {**values, "labels": tuple(read_labels(labels)) if labels else None}
 
 
 _RESULTS = OptionGroup(
@@ -141,7 +129,7 @@ def batch(
     sources: tuple[str, ...],
     request: BatchOptions,
     engine: MakeEngine,
-    results: _Results,
+    results: dict[str, Any],
     inputs: InputOptions,
     image: ImageOptions,
     predictor: PredictorOptions,
@@ -162,10 +150,8 @@ def batch(
     OUTPUT.sqlite records what is done: after any interruption --resume continues the job, and the result is that of an
     uninterrupted one. Exit code 1 if an item failed.
     """
-    job = settings(
-        BatchJob, results, model=model, predictor=replace(predictor, shapes=inputs.shapes), image=image,
-        form=format_of(request.output, results.form),
-    )  # fmt: skip
+    results["form"] = format_of(request.output, results["form"])
+    job = BatchJob(model=model, predictor=replace(predictor, shapes=inputs.shapes), image=image, **results)
     with _watched(as_json) as watch:
         report = run_job(sources, job, request, watch, engine)
     if as_json:

@@ -102,12 +102,9 @@ def completions(words: Words, incomplete: str) -> list[CompletionItem[str]] | No
     """Completions of ``incomplete``, the word after ``words``; None where only the command itself knows them."""
     command = next((word for word in words if word in COMMANDS), None)
     if command is None:
-        options = [] if not incomplete.startswith("-") else ["--help", "--version", "--debug"]
-        found = (
-            [CompletionItem(name, help=COMMANDS[name]) for name in sorted(COMMANDS)]
-            if not options
-            else [*map(CompletionItem, options)]
-        )
+        found = [CompletionItem(name, help=COMMANDS[name]) for name in sorted(COMMANDS)]
+        if incomplete.startswith("-"):
+            found = [*map(CompletionItem, ("--help", "--version", "--debug"))]
         return [item for item in found if str(item.value).startswith(incomplete)]
     before = ""
     option = words[-1] if words[-1].startswith("-") else ""
@@ -176,16 +173,12 @@ def _names(words: Words) -> Iterator[ModelNames]:
             yield model_names(path)
 
 
-def _tensors(words: Words, incomplete: str) -> Iterator[str]:
-    for names in _names(words):
-        yield from names.tensors
-        yield from names.layers
+def _tensors(words: Words, incomplete: str) -> Iterable[str]:
+    return (name for names in _names(words) for name in (*names.tensors, *names.layers))
 
 
-def _layers(words: Words, incomplete: str) -> Iterator[str]:
-    for names in _names(words):
-        yield from names.layers
-        yield from names.tensors
+def _layers(words: Words, incomplete: str) -> Iterable[str]:
+    return (name for names in _names(words) for name in (*names.layers, *names.tensors))
 
 
 def _sources(words: Words, incomplete: str) -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,9 +14,6 @@ from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, PROPERTIE
 from irexec.cli.values import FilePath
 from irexec.io.files import new_file
 from irexec.io.writer import check_file
-
-if TYPE_CHECKING:
-    from irexec.conformance import ConformOptions
 
 
 @command()
@@ -70,7 +66,7 @@ def conform(
     Where there is no bound it is close to the reference kernels or differs, by a tolerance. Exit code 1 if an output
     is outside, the runtime crashes, or it runs no case at all.
     """
-    from irexec.conformance import ConformOptions
+    from irexec.conformance import ConformOptions, build_corpus
     from irexec.conformance import conform as held
 
     if quick and cases is not None:
@@ -80,11 +76,9 @@ def conform(
     if runtime is None:
         refuse_without("runtime", "junit", "html", "badge")
     _check_outputs({"--junit": junit, "--html": html, "--badge": badge})
-    count = 2 if quick else cases or 10
-    patterns = _patterns(ops)
     options = ConformOptions(
-        ops=patterns,
-        cases=count,
+        ops=_patterns(ops),
+        cases=2 if quick else cases or 10,
         seed=seed,
         properties=property,
         arithmetic=arithmetic,
@@ -93,7 +87,11 @@ def conform(
     )
     if runtime is None:
         assert build is not None
-        return _built(Path(build), options, as_json)
+        folder = Path(build)
+        with progress_bar(f"build {folder}", 1) as advance:
+            built = build_corpus(folder, options, advance)
+        render.result(as_json, built.as_dict, built.sections())
+        return 0
     with progress_bar(f"conform {runtime}", 1) as advance:
         found = held(runtime, options, advance)
     for path, write in ((junit, found.junit), (html, found.html), (badge, found.badge)):
@@ -119,12 +117,3 @@ def _check_outputs(given: Mapping[str, str | None]) -> None:
         if path is not None:
             check_file(shown, Path(path), written)
             written[path] = f"the file of {shown}"
-
-
-def _built(folder: Path, options: ConformOptions, as_json: bool) -> int:
-    from irexec.conformance import build_corpus
-
-    with progress_bar(f"build {folder}", 1) as advance:
-        built = build_corpus(folder, options, advance)
-    render.result(as_json, built.as_dict, built.sections())
-    return 0

@@ -19,6 +19,7 @@ from irexec.cli.convert_to_onnx import (
     onnx_runtime,
     onnx_target,
     refuse_options_of_onnx,
+    require_converters,
     verified,
     write_onnx,
 )
@@ -201,9 +202,8 @@ def convert(
     with render.progress(f"converting {model}"):
         converted = _converted(converters, model, shapes_by_name(shapes, "--input"), strict, warnings.append)
     if refused := refused_layers(converted):
-        layers = ", ".join(f"{node.name!r} ({node.type})" for node in refused[:5]) + (
-            ", ..." if len(refused) > 5 else ""
-        )
+        names = [f"{node.name!r} ({node.type})" for node in refused[:5]]
+        layers = ", ".join([*names, "..."] if len(refused) > 5 else names)
         text = f"OpenVINO refuses the IR: it does not read the operations of {counted(len(refused), 'layer')}: {layers}"
         if strict:
             raise ConversionError(text, unsupported=True)
@@ -305,17 +305,6 @@ def _files_of(source: Path) -> list[Path]:
     from converters.onnx.load import external_files
 
     return [*external_files(source), source]
-
-
-def require_converters() -> Any:
-    """The converter. It needs the package onnx, an extra that no other command needs."""
-    try:
-        import converters.onnx.translate
-    except ImportError as error:
-        raise ConversionError(
-            f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True
-        ) from None
-    return converters
 
 
 def onnx_support(path: str) -> list[str]:

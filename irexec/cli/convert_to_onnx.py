@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +14,7 @@ from irexec.analysis.f32_arithmetic import compute_in_f32, computed_in_halves
 from irexec.analysis.model import Model
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.cli import render
-from irexec.cli.option_groups import OptionGroup, flag, is_given, option
+from irexec.cli.option_groups import OptionGroup, flag, given_flags, option
 from irexec.cli.options import Verify
 from irexec.cli.render import as_given, go_on
 from irexec.cli.values import FilePath, beside_model
@@ -60,12 +60,8 @@ TO_ONNX = OptionGroup(
 
 def refuse_options_of_onnx() -> None:
     """Raise UsageError for an option of TO_ONNX where an IR is written."""
-    for name, shown in (
-        ("opset", "--opset"), ("external_data", "--external-data"), ("report", "--report"),
-        ("arithmetic", "--arithmetic"),
-    ):  # fmt: skip
-        if is_given(name):
-            raise click.UsageError(f"{shown} is for an .onnx, and the output is an IR")
+    for shown in given_flags(TO_ONNX.options):
+        raise click.UsageError(f"{shown} is for an .onnx, and the output is an IR")
 
 
 def onnx_target(model: str, output: str | None) -> Path:
@@ -85,8 +81,12 @@ def write_onnx(
     as_json: bool, overwrite: bool,
 ) -> int:  # fmt: skip
     """Write a model as ONNX; returns the exit code."""
+    named: Any = dict(shapes)
     with render.progress(f"reading {model}"):
-        source = _read(model, shapes)
+        is_onnx = is_onnx_file(model)
+        source = read_model(model, inputs=(named or None) if is_onnx else None)
+        if named and not is_onnx:
+            source.reshape(named)
     # Raise InputError for an input of unknown rank, which ONNX does not have.
     for port in source.inputs:
         if port.shape is None:
@@ -131,24 +131,22 @@ def write_onnx(
     return code
 
 
-def _read(model: str, shapes: Mapping[str, PartialShape]) -> Model:
-    if is_onnx_file(model):
-        return read_model(model, inputs=dict(shapes) or None)
-    source = read_model(model)
-    if shapes:
-        named: Any = dict(shapes)
-        source.reshape(named)
-    return source
-
-
-def _check_files(source: Model, target: Path, options: ToOnnx, overwrite: bool) -> None:
-    """Raise InputError unless the files can be written without overwriting the model."""
+def require_converters() -> Any:
+    """The converter. It needs the package onnx, an extra that no other command needs."""
     try:
-        from converters.ir_to_onnx.export import check_onnx_target, data_path
+        import converters.onnx.translate
     except ImportError as error:
         raise ConversionError(
             f"conversion needs the package onnx (pip install onnx): {error}", unsupported=True
         ) from None
+    return converters
+
+
+def _check_files(source: Model, target: Path, options: ToOnnx, overwrite: bool) -> None:
+    """Raise InputError unless the files can be written without overwriting the model."""
+    require_converters()
+    from converters.ir_to_onnx.export import check_onnx_target, data_path
+
     check_onnx_target(source, target, "-o")
     data = data_path(target)
     if options.external_data and data.exists() and not target.exists() and not overwrite:
@@ -199,16 +197,12 @@ def _named(source: Model, exported: Any, target: Path) -> Model:
     model = source.clone()
     model.path = target
     inputs = [node.outputs[0] for node in model.parameters]
-    outputs = [value for node in model.results for value in node.inputs]
+    outputs: list[Any] = [value for node in model.results for value in node.inputs]
     for values, names in ((inputs, exported.inputs), (outputs, exported.outputs)):
-        _name(values, names)
+        for value, name in zip(values, names, strict=True):
+            if name not in value.names:
+                value.names.insert(0, name)
     return model
-
-
-def _name(values: Sequence[Any], names: Sequence[str]) -> None:
-    for value, name in zip(values, names, strict=True):
-        if name not in value.names:
-            value.names.insert(0, name)
 
 
 def onnx_runtime() -> str:

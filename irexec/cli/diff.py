@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import click
 
 from irexec.cli import render
@@ -31,23 +29,15 @@ def _entries(text: str) -> tuple[str, ...]:
     return entries
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Shown:
-    """How a diff is shown: the format, a table of values, every layer of a group."""
-
-    form: str
-    weights: bool
-    verbose: bool
-
-
-def _shown(form: str, as_json: bool, weights: bool, verbose: bool) -> _Shown:
+def _shown(form: str, as_json: bool, weights: bool, verbose: bool) -> tuple[str, bool, bool]:
+    """How a diff is shown: the format, whether with a table of values, whether with every layer of a group."""
     if as_json and form != "json" and is_given("form"):
         raise click.UsageError(f"--format {form} and --json both say what is printed")
     form = "json" if as_json else form
     for name, value in (("weights", weights), ("verbose", verbose)):
         if value and form not in ("text", "json"):
             raise click.UsageError(f"--{name} is for the text, not for --format {form}")
-    return _Shown(form=form, weights=weights, verbose=verbose)
+    return form, weights, verbose
 
 
 _OUTPUT = OptionGroup(
@@ -93,7 +83,7 @@ def diff(
     inputs: InputOptions,
     ignore: tuple[tuple[str, ...], ...],
     output: str | None,
-    shown: _Shown,
+    shown: tuple[str, bool, bool],
 ) -> int:
     """Show what changed from model A to model B, each an .xml or .onnx.
 
@@ -111,6 +101,7 @@ def diff(
       irexec diff before.xml after.xml -o page.html
     """
     given, mmap = inputs.shapes, files.mmap
+    form, has_weights, is_verbose = shown
     if output is not None:
         from irexec.tools.graph.beside import check_picture
         from irexec.tools.run.input_sources import files_read
@@ -130,12 +121,12 @@ def diff(
             f"the values of {counted(found.unread, 'constant')} cannot be read: "
             "only their types and shapes are compared"
         )
-    if shown.form == "text":
-        render.show(diff_sections(found, shown.verbose, shown.weights))
+    if form == "text":
+        render.show(diff_sections(found, is_verbose, has_weights))
         if not (found.is_empty or a_bin or b_bin or any(damage(one)) or any(damage(other))):
             go_on("compare", a, b, *as_given((), given))
     else:
-        _write(found, shown.form)
+        _write(found, form)
     return _EQUAL if found.is_empty else _DIFFERENT
 
 

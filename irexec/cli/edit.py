@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from irexec.analysis.model import Model
 from irexec.api import save_model
 from irexec.authoring.compression import MODES
 from irexec.authoring.editor import Editor
@@ -368,7 +367,10 @@ def edit(
     irexec edit model.xml -o fixed.xml --batch 1 --rename 'x=image'
     irexec edit model.xml --set conv1.strides=2,2 --dry-run
     """
-    _check_usage(output, dry_run, bool(steps))
+    if output is None and not dry_run:
+        raise click.UsageError("-o names the .xml to write, and --dry-run writes nothing: neither is given")
+    if not steps:
+        raise click.UsageError("no step is given, such as --rename OLD=NEW")
     read = files_read(model, files.weights)
     if output is not None:
         check_model_files(output, read, overwrite=overwrite)
@@ -376,7 +378,9 @@ def edit(
         edited = read_with_shapes(model, files.weights, shapes, mmap=files.mmap)
     before = edited.clone()
     with render.progress(f"editing {model}"):
-        editor = _make(edited, steps)
+        with Editor(edited) as editor:
+            for step in steps:
+                step(editor)
         found = diff(before, edited)
     if output is not None and not dry_run:
         check_model_files(output, read | external_files(edited), overwrite=overwrite)
@@ -385,22 +389,6 @@ def edit(
         found = replace(found, b=output)
     _show(editor, None if dry_run else output, found, as_json)
     return 0
-
-
-def _check_usage(output: str | None, dry_run: bool, has_steps: bool) -> None:
-    if output is None and not dry_run:
-        raise click.UsageError("-o names the .xml to write, and --dry-run writes nothing: neither is given")
-    if not has_steps:
-        raise click.UsageError("no step is given, such as --rename OLD=NEW")
-
-
-def _make(model: Model, steps: Steps) -> Editor:
-    """Make all steps or none."""
-    editor = Editor(model)
-    with editor:
-        for step in steps:
-            step(editor)
-    return editor
 
 
 def _show(editor: Editor, output: str | None, found: Diff, as_json: bool) -> None:

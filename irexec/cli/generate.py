@@ -13,7 +13,7 @@ from irexec.cli.render import go_on, progress_bar
 from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.runtime_options import ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath, Parsed
-from irexec.tools.generating import GenerateOptions, Generation, generation_sections, text_sections
+from irexec.tools.generating import GenerateOptions, generation_sections, text_sections
 from irexec.tools.generating import generate as generated
 from irexec.tools.generating.exported import model_file
 
@@ -102,14 +102,8 @@ def generate(
     with progress_bar(f"running {folder}", 1.0) as advance:
         found = generated(folder, prompt, request, advance=advance)
     render.result(as_json, found.as_dict, generation_sections(found) if trace else text_sections(found))
-    if not as_json:
-        _after(found, request)
-    return 0 if found.agrees else 1
-
-
-def _after(found: Generation, request: GenerateOptions) -> None:
-    """Show the comparison of all layers up to the step in which the runtimes part."""
-    if found.first is not None and request.save_inputs is not None and found.runtime is not None:
-        model = str(model_file(found.folder))
+    if not as_json and found.first is not None and request.save_inputs is not None and found.runtime is not None:
+        # The comparison of all layers up to the step in which the runtimes part.
         steps = ["-i", request.save_inputs, f"--steps={found.first}"]
-        go_on("compare", model, "--b-runtime", found.runtime, *steps)
+        go_on("compare", str(model_file(found.folder)), "--b-runtime", found.runtime, *steps)
+    return 0 if found.agrees else 1

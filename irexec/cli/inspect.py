@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import click
@@ -36,29 +36,9 @@ from irexec.tools.run.shapes import read_with_shapes, reshape_for_display
 from irexec.tools.sections.models import executed_table, execution_summary, times_table
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Asked:
-    """The reports that the command line asks for."""
-
-    show_layers: bool
-    show_ops: bool
-    show_weights: bool
-    show_cost: bool
-    show_tree: bool
-    show_precision: bool
-    show_memory: bool
-    show_plan: bool
-    histograms: tuple[str, ...]
-    values: tuple[str, ...]
-    depth: int
-    bins: int
-    verbose: bool
-    native: bool
-    dynamic_quantization: int | None
-
-
-def _asked(**values: Any) -> _Asked:
-    asked = _Asked(**values)
+def _asked(**values: Any) -> SimpleNamespace:
+    """The reports that the command line asks for: the values of the options of ``_REPORTS``."""
+    asked = SimpleNamespace(**values)
     if not asked.show_plan:
         refuse_without("plan", "verbose", "native", "dynamic_quantization")
     if not asked.show_plan and not asked.show_memory:
@@ -119,7 +99,7 @@ _REPORTS = OptionGroup(
 @json_option
 def inspect(
     model: str,
-    asked: _Asked,
+    asked: SimpleNamespace,
     inputs: InputOptions,
     files: WeightsOptions,
     limits: LimitOptions,
@@ -176,7 +156,7 @@ def _of(name: str, report: Report) -> _Part:
     return _Part(name, report, sections_of(report))
 
 
-def _show(summary: Report, parts: Sequence[_Part], asked: _Asked, as_json: bool) -> None:
+def _show(summary: Report, parts: Sequence[_Part], asked: SimpleNamespace, as_json: bool) -> None:
     if as_json:
         render.as_json({**summary.as_dict(), **{part.name: part.value for part in parts}})
         return
@@ -186,7 +166,7 @@ def _show(summary: Report, parts: Sequence[_Part], asked: _Asked, as_json: bool)
             render.show(["", part.contents], unfolds=asked.verbose)
 
 
-def _parts(model: Model, inference: Inference, summary: Summary, asked: _Asked) -> Iterator[_Part]:
+def _parts(model: Model, inference: Inference, summary: Summary, asked: SimpleNamespace) -> Iterator[_Part]:
     """The reports that need no compiler."""
     if asked.show_ops:
         yield _Part("ops", summary.ops, operations_table(summary.ops))
@@ -213,7 +193,9 @@ def _parts(model: Model, inference: Inference, summary: Summary, asked: _Asked) 
         yield _Part("values", {node.name: node.array.tolist() for node in nodes}, texts)
 
 
-def _compiled(path: str, model: Model, inference: Inference, asked: _Asked, limits: LimitOptions) -> Iterator[_Part]:
+def _compiled(
+    path: str, model: Model, inference: Inference, asked: SimpleNamespace, limits: LimitOptions
+) -> Iterator[_Part]:
     """The reports about the compiled model. The compiler is imported only for these."""
     threads, max_memory = limits.threads, limits.max_memory
     if asked.show_memory:
@@ -233,7 +215,7 @@ def _compiled(path: str, model: Model, inference: Inference, asked: _Asked, limi
         yield _Part("plan", found, plan_sections(found))
 
 
-def _executed(model: Model, asked: _Asked) -> Iterator[_Part]:
+def _executed(model: Model, asked: SimpleNamespace) -> Iterator[_Part]:
     """The reports about an execution graph."""
     executed = executed_layers(model)
     if asked.show_ops:
@@ -243,7 +225,7 @@ def _executed(model: Model, asked: _Asked) -> Iterator[_Part]:
         yield _Part("layers", executed, executed_table(executed))
 
 
-def _refuse_for_execution_graph(path: str, asked: _Asked, shapes: bool) -> None:
+def _refuse_for_execution_graph(path: str, asked: SimpleNamespace, shapes: bool) -> None:
     """Refuse what an execution graph does not have."""
     absent = {
         "weights": asked.show_weights or bool(asked.histograms or asked.values),
@@ -256,7 +238,7 @@ def _refuse_for_execution_graph(path: str, asked: _Asked, shapes: bool) -> None:
             raise click.UsageError(f"{path} is an execution graph, which has no {what}")
 
 
-def _histograms(model: Model, asked: _Asked) -> list[Histogram]:
+def _histograms(model: Model, asked: SimpleNamespace) -> list[Histogram]:
     nodes = [find_constant(model, name) for name in asked.histograms]
     total = sum(node.constant.size for node in nodes if node.constant is not None)
     with progress_bar("reading weights", total) as advance:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -65,42 +65,13 @@ _RUNTIME = OptionGroup(
             choices=FUNCTION_NAMES,
         ),
         "environments": ENVIRONMENTS,
-        "dynamic_quantization": Option(
-            DYNAMIC_QUANTIZATION.flags,
-            DYNAMIC_QUANTIZATION.settings
-            | {
-                "help": "Let the runtime quantise the rows that are multiplied by weights of 4 and 8 bits, by groups "
-                "of this size, and hold it to that."
-            },
-        ),
+        "dynamic_quantization": DYNAMIC_QUANTIZATION,
     },
 )
-_STEPS = OptionGroup(
-    INPUTS.heading,
-    JudgeOptions,
-    {
-        "steps": Option(
-            STEPS.flags, STEPS.settings | {"help": f"{STEPS.settings['help']} Default: 2 with state, else 1."}
-        ),
-        "load_state": LOAD_STATE,
-    },
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Shown:
-    """The part of a judgement that is shown, and where."""
-
-    output: str | None
-    is_inside: bool
-    shows_all: bool
-    form: str | None
-    as_json: bool
-
-
+_STEPS = OptionGroup(INPUTS.heading, JudgeOptions, {"steps": STEPS, "load_state": LOAD_STATE})
 _OUTPUT = OptionGroup(
     "Output",
-    _Shown,
+    SimpleNamespace,
     {
         "output": option(
             "-o", "--output", "Draw the judgement too: .html, a page with the graph, or .svg.", type=FilePath()
@@ -115,9 +86,13 @@ _OUTPUT = OptionGroup(
 
 @command()
 @click.argument("model", type=FilePath())
-@_RUNTIME("runtime")
+@_RUNTIME(
+    "runtime",
+    dynamic_quantization="Let the runtime quantise the rows that are multiplied by weights of 4 and 8 bits, by groups "
+    "of this size, and hold it to that.",
+)
 @INPUTS("inputs")
-@_STEPS("steps")
+@_STEPS("steps", steps=f"{STEPS.settings['help']} Default: 2 with state, else 1.")
 @WEIGHTS("files", only=("weights",))
 @LIMITS("limits", timeout="Stop a run that takes longer; exit code 124.")
 @option(
@@ -157,7 +132,7 @@ def judge(
     sensitivity: str | None,
     against: str | None,
     target: float | None,
-    shown: _Shown,
+    shown: SimpleNamespace,
 ) -> int:
     """Judge a runtime with MODEL (an .xml or .onnx): is it wrong, or does it round as it may?
 
@@ -205,14 +180,17 @@ def judge(
         from irexec.cli.inside import checked_inside
 
         checked = checked_inside(model, runtime.runtime, request, inputs.sources, shown.output, shown.as_json)
-        judged = checked.kernel
-        return (
-            1
-            if checked.verdict == "transformation" or not isinstance(judged, Judgement)
-            else EXIT_CODES[judged.verdict]
-        )
+        if checked.verdict == "transformation" or not isinstance(checked.kernel, Judgement):
+            return 1
+        return EXIT_CODES[checked.kernel.verdict]
+    named: dict[str, Any] = {"sources": inputs.sources, "notify": render.note_line, "output": shown.output}
     with progress_bar(f"judging {runtime.runtime}", 1.0):
-        found = _judged(model, request, inputs.sources, bundle, strip_weights, shown.output)
+        if bundle is None:
+            found = judge_runtime(model, None, request, **named)
+        else:
+            from irexec.tools.bundling import judge_into
+
+            found = judge_into(bundle, model, None, request, strip_weights=strip_weights, **named)
     if is_data:
         from irexec.tools.node_data import of_judgement
 
@@ -220,24 +198,6 @@ def judge(
     else:
         render.result(shown.as_json, found.as_dict, judgement_sections(found, shown.shows_all), found.notes)
     return EXIT_CODES[found.verdict]
-
-
-def _judged(
-    model: str,
-    request: JudgeOptions,
-    sources: Sequence[InputSource],
-    bundle: str | None,
-    strip_weights: bool,
-    output: str | None,
-) -> Judgement:
-    if bundle is None:
-        return judge_runtime(model, None, request, sources=sources, notify=render.note_line, output=output)
-    from irexec.tools.bundling import judge_into
-
-    return judge_into(
-        bundle, model, None, request, sources=sources, strip_weights=strip_weights, notify=render.note_line,
-        output=output,
-    )  # fmt: skip
 
 
 def _sensitivity(
@@ -249,17 +209,9 @@ def _sensitivity(
     as_json: bool,
 ) -> int:
     names = (
-        "runtime",
-        "properties",
-        "arithmetic",
-        "environments",
-        "bundle",
-        "strip_weights",
-        "timeout",
-        "is_inside",
-        "output",
-        "form",
-    )
+        "runtime", "properties", "arithmetic", "environments", "bundle", "strip_weights", "timeout", "is_inside",
+        "output", "form",
+    )  # fmt: skip
     _refuse(f"--{'against' if 'against' in changed else 'sensitivity'} judges no runtime", names)
     from irexec.tools.sensitivity import SensitivityOptions, sensitivity_sections
     from irexec.tools.sensitivity import sensitivity as measured

@@ -7,7 +7,8 @@ from collections import Counter
 import click
 
 from irexec.cli import render
-from irexec.cli.convert import onnx_support, require_converters
+from irexec.cli.convert import onnx_support
+from irexec.cli.convert_to_onnx import require_converters
 from irexec.cli.option_groups import command, flag, json_option, option
 from irexec.cli.values import FilePath
 from irexec.display import Column, Table, Text

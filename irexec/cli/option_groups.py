@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -32,16 +32,8 @@ VARIABLE = "IREXEC_SETTINGS"
 _OWN, _PROJECT = ".irexec.toml", "pyproject.toml"
 
 
-class Settings(NamedTuple):
-    """Settings.
-
-    Attributes:
-        path: the file.
-        tables: the values by command and option.
-    """
-
-    path: Path
-    tables: dict[str, dict[str, Any]]
+Settings = tuple[Path, dict[str, dict[str, Any]]]
+"""The settings file, and its values by command and option."""
 
 
 def defaults_of(command: click.Command, name: str) -> dict[str, Any]:
@@ -53,12 +45,13 @@ def defaults_of(command: click.Command, name: str) -> dict[str, Any]:
     found = read_settings() if name in KEYS else None
     if found is None:
         return {}
+    path, tables = found
     parameters = {flag.lstrip("-"): parameter for parameter in command.params for flag in parameter.opts}
     defaults = {}
-    for key, value in found.tables.get(name, {}).items():
+    for key, value in tables.get(name, {}).items():
         parameter = parameters[key]
         assert parameter.name is not None
-        defaults[parameter.name] = _value(found.path, f"[{name}] {key}", parameter, value)
+        defaults[parameter.name] = _value(path, f"[{name}] {key}", parameter, value)
     return defaults
 
 
@@ -101,7 +94,7 @@ def _read(path: Path) -> Settings | None:
         document = tool.get("irexec") if isinstance(tool, dict) else None
         if document is None:
             return None
-    return Settings(path, _checked(path, document))
+    return path, _checked(path, document)
 
 
 def _checked(path: Path, document: Any) -> dict[str, dict[str, Any]]:
@@ -296,19 +289,15 @@ def command(
 
     def make(function: Callable[..., Any]) -> GroupedCommand:
         made = click.command(name, cls=kind)(function)
-        made.params.append(
-            click.Option(
-                ["--plugin"],
-                multiple=True,
-                type=Text(),
-                metavar="FILE|MODULE",
-                expose_value=False,
-                is_eager=True,
-                callback=_use_plugins,
-                help="Load a plug-in, which adds operations: a .py or a module; may be repeated.",
-            )
-        )
-        return made
+        return option(
+            "--plugin",
+            "Load a plug-in, which adds operations: a .py or a module; may be repeated.",
+            multiple=True,
+            metavar="FILE|MODULE",
+            expose_value=False,
+            is_eager=True,
+            callback=_use_plugins,
+        )(made)
 
     return make
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -17,7 +17,7 @@ from irexec.cli.run_options import COMPUTE, ComputeOptions, precision_as
 from irexec.cli.values import FilePath, Parsed
 from irexec.tools.engines.runtimes import OWN, precision_beside
 from irexec.tools.reduce.checks import KINDS, Check, CommandCheck, FindingCheck, ValuesCheck
-from irexec.tools.reduce.reduction import DoesNotFail, ReduceOptions, Reduction
+from irexec.tools.reduce.reduction import DoesNotFail, ReduceOptions
 from irexec.tools.reduce.reduction import reduce as run_reduction
 from irexec.tools.reduce.search import Step
 from irexec.tools.reduce.sections import reduction_sections
@@ -36,40 +36,23 @@ def _kinds(text: str) -> tuple[str, ...]:
     return kinds
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Failure:
+def _check(failure: SimpleNamespace, shapes: Shapes, precision: Precision, timeout: float) -> Check:
+    """The check that tells whether a model fails."""
+    if failure.command is not None:
+        return CommandCheck(failure.command, timeout, failure.expect_text)
+    if failure.finding is not None:
+        return FindingCheck(failure.finding, failure.release)
+    if failure.trap is not None:
+        return ValuesCheck(failure.trap, timeout, precision)
+    from irexec.tools.reduce.against import check_against
+
+    return check_against(
+        failure.against or "", shapes=shapes, rtol=failure.rtol, atol=failure.atol, precision=precision, timeout=timeout
+    )
+
+
+def _failure(**values: Any) -> SimpleNamespace:
     """Definition of a failure: exactly one of ``command``, ``finding``, ``against`` and ``trap`` is given."""
-
-    command: str | None
-    finding: str | None
-    against: str | None
-    trap: tuple[str, ...] | None
-    release: str | None
-    expect_text: str | None
-    rtol: float | None
-    atol: float | None
-
-    def check(self, shapes: Shapes, precision: Precision, timeout: float) -> Check:
-        """The check that tells whether a model fails."""
-        if self.command is not None:
-            return CommandCheck(self.command, timeout, self.expect_text)
-        if self.finding is not None:
-            return FindingCheck(self.finding, self.release)
-        if self.trap is not None:
-            return ValuesCheck(self.trap, timeout, precision)
-        from irexec.tools.reduce.against import check_against
-
-        return check_against(
-            self.against or "",
-            shapes=shapes,
-            rtol=self.rtol,
-            atol=self.atol,
-            precision=precision,
-            timeout=timeout,
-        )
-
-
-def _failure(**values: Any) -> _Failure:
     given = [f"--{name}" for parameter, name in _CHECKS.items() if is_given(parameter)]
     if len(given) != 1:
         expected = ", ".join(f"--{name}" for name in _CHECKS.values())
@@ -78,7 +61,7 @@ def _failure(**values: Any) -> _Failure:
     for name, names in (("check", ("expect_text",)), ("finding", ("release",)), ("against", ("rtol", "atol"))):
         if f"--{name}" not in given:
             refuse_without(name, *names)
-    return _Failure(**values)
+    return SimpleNamespace(**values)
 
 
 _FAILURE = OptionGroup(
@@ -140,7 +123,7 @@ def reduce(
     keep_shapes: bool,
     resume: bool,
     as_json: bool,
-    failure: _Failure,
+    failure: SimpleNamespace,
     inputs: InputOptions,
     steps: ReduceOptions,
     files: WeightsOptions,
@@ -166,7 +149,7 @@ def reduce(
     """
     seconds = 60.0 if limits.timeout is None else limits.timeout
     own = compute.precision or precision_beside(failure.against or OWN[0])
-    check = failure.check(inputs.shapes, own, seconds)
+    check = _check(failure, inputs.shapes, own, seconds)
     options = settings(
         ReduceOptions, inputs, files,
         output=output, keep_shapes=keep_shapes, resume=resume, precision=own, timeout=seconds, **_STEPS.of(steps),
@@ -181,7 +164,9 @@ def reduce(
         if as_json:
             render.error_json(type(error).__name__, str(error), _NOTHING_FAILS)
         return _NOTHING_FAILS
-    render.result(as_json, lambda: _document(model, report), reduction_sections(report), report.notes)
+    command = {"arguments": list(report.command), "text": shlex.join(report.command)}
+    document = report.as_dict() | {"model": model, "command": command}
+    render.result(as_json, lambda: document, reduction_sections(report), report.notes)
     return 0
 
 
@@ -195,8 +180,3 @@ class _Shown:
         part = 1 - step.layers / max(1, step.of)
         self._advance(part - self._shown, f"{step.layers} of {step.of} layers left, {step.checks} checks")
         self._shown = part
-
-
-def _document(model: str, report: Reduction) -> dict[str, Any]:
-    command = {"arguments": list(report.command), "text": shlex.join(report.command)}
-    return report.as_dict() | {"model": model, "command": command}

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -120,25 +121,14 @@ def remark(text: str) -> None:
     put(f"{sentence(text)}\n", stderr=True)
 
 
-def note_line(text: str) -> None:
-    """A note on stderr."""
-    _marked("note", text)
-
-
-def warning_line(text: str) -> None:
-    """A warning on stderr."""
-    _marked("warning", text)
-
-
-def error_line(text: str) -> None:
-    """An error on stderr."""
-    _marked("error", text)
-
-
 def _marked(kind: str, text: str) -> None:
     from rich.text import Text as RichText
 
     _print(RichText.assemble((f"{kind}: ", _COLOURS[kind]), sentence(text)), stderr=True)
+
+
+note_line, warning_line, error_line = (partial(_marked, kind) for kind in ("note", "warning", "error"))
+"""A note, a warning and an error: lines on stderr."""
 
 
 @contextmanager
@@ -361,11 +351,7 @@ def reducing(model: str) -> tuple[str, ...]:
 
 
 def as_given(
-    inputs: Iterable[str],
-    shapes: Shapes | None,
-    seed: int = 0,
-    steps: int | None = None,
-    load_state: str | None = None,
+    inputs: Iterable[str], shapes: Shapes | None, seed: int = 0, steps: int | None = None, load_state: str | None = None
 ) -> Iterator[str]:
     """The options that give another command the same inputs and state; random inputs where there are none."""
     for text in inputs:

@@ -17,7 +17,7 @@ from irexec.io.writer import check_model_files
 from irexec.messages import counted
 from irexec.tools.arrays.agreement import Tolerance
 from irexec.tools.run.input_sources import files_read
-from irexec.tools.upgrading import UpgradeCheck, Upgraded, verify_upgrade
+from irexec.tools.upgrading import Upgraded, verify_upgrade
 from irexec.tools.upgrading import upgrade as read_and_upgrade
 
 
@@ -83,8 +83,5 @@ def _verify(
         return 0, {"old": None, "new": None, "error": str(error), "inputs": {}, "outputs": []}
     if not as_json:
         render.show(check.sections())
-    return 0 if check.agrees else 1, _plain(check)
-
-
-def _plain(check: UpgradeCheck) -> dict[str, Any]:
-    return {"old": check.old, "new": check.new, "inputs": check.shapes, "outputs": check.agreements}
+    document = {"old": check.old, "new": check.new, "inputs": check.shapes, "outputs": check.agreements}
+    return 0 if check.agrees else 1, document

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -36,21 +35,11 @@ FORMATS = ("table", "json", "sarif", "github", "junit", "model-explorer")
 _CLEAN, _FINDINGS, _UNREADABLE = 0, 1, 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Checks:
-    """The checks of validate, and the codes that are left out. The attributes are those of ``report``."""
-
-    weights: bool
-    portability: bool
-    release: str | None
-    ignore: frozenset[str]
-
-
-def _checks(reads_weights: bool, portability: bool, release: str | None, ignore: tuple[str, ...]) -> _Checks:
+def _checks(reads_weights: bool, release: str | None, ignore: tuple[str, ...], **others: bool) -> dict[str, Any]:
+    """The arguments of ``report`` about checks and the codes that are left out."""
     if release is not None:
         parse_target(release)
-    codes = frozenset(parse_codes(ignore))
-    return _Checks(weights=reads_weights, portability=portability, release=release, ignore=codes)
+    return {"weights": reads_weights, "release": release, "ignore": frozenset(parse_codes(ignore)), **others}
 
 
 _CHECKS = OptionGroup(
@@ -117,7 +106,7 @@ def _form(form: str, as_json: bool, explains: bool) -> str:
 @flag("--explain", "explains", "Below the table, explain each code that was found.")
 def validate(
     models: tuple[str, ...],
-    checks: _Checks,
+    checks: dict[str, Any],
     inputs: InputOptions,
     files: WeightsOptions,
     baseline: str | None,
@@ -145,14 +134,14 @@ def validate(
     """
     form = _form(form, as_json, explains)
     paths = find_files(models)
+    options = {"mmap": files.mmap, "shapes": inputs.shapes, **checks}
     if fix is not None:
-        return _fixed(paths, fix, checks, inputs, files, form)
-    options: dict[str, Any] = {"mmap": files.mmap, "shapes": inputs.shapes, **vars(checks)}
+        return _fixed(paths, fix, files, form, options)
     known = None if baseline is None else read_baseline(baseline)
     found = _one(paths[0], files, form, options) if len(paths) == 1 else _many(paths, files, jobs, options)
     if known is not None:
         # The reports without known findings; a note says how many known findings no longer occur.
-        new, gone = known.apply(found, checks.ignore)
+        new, gone = known.apply(found, checks["ignore"])
         if gone:
             render.note_line(gone_text(known, gone))
         found = new
@@ -163,28 +152,26 @@ def validate(
             render.error_line(one.error)
     if not shown and form == "table":
         return _CLEAN
-    _WRITERS[form](shown)
+    _write(shown, form)
     if explains:
         for code in sorted({finding.code for one in found for finding in one.findings}, key=by_number):
             render.show(["", code_sections(CODES[code])])
     return _UNREADABLE if any(r.error for r in found) else _CLEAN if all(r.is_clean for r in found) else _FINDINGS
 
 
-def _fixed(
-    paths: Sequence[str], fix: str, checks: _Checks, inputs: InputOptions, files: WeightsOptions, form: str
-) -> int:
+def _fixed(paths: Sequence[str], fix: str, files: WeightsOptions, form: str, options: dict[str, Any]) -> int:
     """Show the findings, write the model for the target, and show what was changed; the exit code."""
     # These modules load the compiler, which validation does not need.
     from irexec.cli.convert import is_ir, read_ir, rewritten
 
-    if checks.release is None or form not in ("table", "json"):
+    if options["release"] is None or form not in ("table", "json"):
         raise click.UsageError("--fix needs --for, and a table or JSON")
     if len(paths) != 1 or not is_ir(paths[0]):
         raise click.UsageError("--fix takes a single .xml; irexec convert --for writes an .onnx")
-    found = _one(paths[0], files, form, {"mmap": files.mmap, "shapes": inputs.shapes, **vars(checks)})
-    model, target = read_ir(paths[0], fix, inputs.shapes, "--fix")
+    found = _one(paths[0], files, form, options)
+    model, target = read_ir(paths[0], fix, options["shapes"], "--fix")
     verification = Verify(wanted=True, shapes={}, seed=0, rtol=1e-3, atol=1e-4)
-    code, document, contents = rewritten(model, target, checks.release, verification)
+    code, document, contents = rewritten(model, target, options["release"], verification)
     render.result(
         form == "json", lambda: {**_document(found), "fix": document}, [reports_sections(found), "", *contents]
     )
@@ -218,37 +205,23 @@ def _document(found: Sequence[FileReport]) -> dict[str, Any]:
     return {"models": [one.as_dict() for one in found], "findings": findings}
 
 
-def _sarif(found: Sequence[FileReport]) -> None:
-    from irexec.tools.finding_formats import sarif_log
+def _write(found: Sequence[FileReport], form: str) -> None:
+    if form == "table":
+        render.show(reports_sections(found))
+    elif form == "json":
+        render.as_json(_document(found))
+    elif form == "model-explorer":
+        from irexec.tools.node_data import of_findings
 
-    render.json_document(sarif_log(found, irexec.__version__))
+        if len(found) != 1:
+            raise click.UsageError(f"--format model-explorer is for a single model, here are {len(found)}")
+        render.json_document(of_findings(found[0].findings))
+    else:
+        from irexec.tools.finding_formats import github_lines, junit_xml, sarif_log
 
-
-def _github(found: Sequence[FileReport]) -> None:
-    from irexec.tools.finding_formats import github_lines
-
-    render.lines(github_lines(found))
-
-
-def _junit(found: Sequence[FileReport]) -> None:
-    from irexec.tools.finding_formats import junit_xml
-
-    render.verbatim(junit_xml(found))
-
-
-def _node_data(found: Sequence[FileReport]) -> None:
-    from irexec.tools.node_data import of_findings
-
-    if len(found) != 1:
-        raise click.UsageError(f"--format model-explorer is for a single model, here are {len(found)}")
-    render.json_document(of_findings(found[0].findings))
-
-
-_WRITERS: dict[str, Callable[[Sequence[FileReport]], None]] = {
-    "table": lambda found: render.show(reports_sections(found)),
-    "json": lambda found: render.as_json(_document(found)),
-    "sarif": _sarif,
-    "github": _github,
-    "junit": _junit,
-    "model-explorer": _node_data,
-}
+        if form == "sarif":
+            render.json_document(sarif_log(found, irexec.__version__))
+        elif form == "github":
+            render.lines(github_lines(found))
+        else:
+            render.verbatim(junit_xml(found))
