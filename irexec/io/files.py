@@ -6,7 +6,6 @@ processes are deleted.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import io
 import os
@@ -192,7 +191,7 @@ def _remove_abandoned(target: Path) -> None:
             # renames of a folder.
             old = Path(path) / "old"
             if os.path.lexists(old) and not os.path.lexists(target):
-                with contextlib.suppress(FileNotFoundError):
+                with suppress(FileNotFoundError):
                     os.rename(old, target)
             shutil.rmtree(path, ignore_errors=True)
 
@@ -200,8 +199,6 @@ def _remove_abandoned(target: Path) -> None:
 def _is_running_on_windows(process: int) -> bool:
     """The same by kernel32: a process that has ended, and is open elsewhere, has an exit code other than
     STILL_ACTIVE."""
-    import ctypes
-
     kernel = getattr(ctypes, "WinDLL")("kernel32", use_last_error=True)  # noqa: B009
     kernel.OpenProcess.restype = ctypes.c_void_p
     handle = kernel.OpenProcess(_QUERY, False, process)
@@ -220,10 +217,8 @@ def _is_running(process: int) -> bool:
         return _is_running_on_windows(process)
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True
 
 

@@ -17,10 +17,6 @@ from typing import TYPE_CHECKING, Literal
 
 from irexec.io.reading import open_regular
 
-if TYPE_CHECKING:
-    import mmap
-
-
 # The fields of onnx.ModelProto by number, each with its wire type: 0 is an integer, 2 is bytes with their length before
 # them.
 _FIELDS = {1: 0, 2: 2, 3: 2, 4: 2, 5: 0, 6: 2, 7: 2, 8: 2, 14: 2, 20: 2, 25: 2, 26: 2}

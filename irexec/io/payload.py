@@ -172,10 +172,10 @@ def set_rt_info(model: ModelGraph, path: Sequence[str], value: str) -> None:
     payload = model.payload if isinstance(model.payload, GraphPayload) else GraphPayload()
     elements, here = _with_rt_info(payload.elements)
     for name in path[:-1]:
-        here = _child(here, name)
+        here = _first(here.children, name)
         if "value" in here.attributes:
             raise InputError(f"rt_info: {name!r} has the value {here.attributes['value']!r} and cannot have entries")
-    entry = _child(here, path[-1])
+    entry = _first(here.children, path[-1])
     if entry.children:
         raise InputError(f"rt_info: {'/'.join(path)!r} has entries and cannot have a value")
     entry.attributes["value"] = value
@@ -201,11 +201,7 @@ def rt_info(model: ModelGraph) -> dict[str, str]:
 def _with_rt_info(texts: tuple[str, ...]) -> tuple[list[XmlElement], XmlElement]:
     """The elements of a payload, and the rt_info among them, which is made if there is none."""
     elements = list(parsed_elements(texts))
-    info = next((element for element in elements if element.tag == _RT_INFO), None)
-    if info is None:
-        info = XmlElement(_RT_INFO, {})
-        elements.append(info)
-    return elements, info
+    return elements, _first(elements, _RT_INFO)
 
 
 def _check_path(path: Sequence[str], value: str) -> None:
@@ -218,11 +214,12 @@ def _check_path(path: Sequence[str], value: str) -> None:
         raise InputError(f"rt_info: {value[:60]!r} has characters that XML cannot contain")
 
 
-def _child(parent: XmlElement, name: str) -> XmlElement:
-    found = next((child for child in parent.children if child.tag == name), None)
+def _first(elements: list[XmlElement], tag: str) -> XmlElement:
+    """The first of elements with a tag, which is added if there is none."""
+    found = next((element for element in elements if element.tag == tag), None)
     if found is None:
-        found = XmlElement(name, {})
-        parent.children.append(found)
+        found = XmlElement(tag, {})
+        elements.append(found)
     return found
 
 

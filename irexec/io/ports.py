@@ -1,13 +1,10 @@
-"""Reading ports, constants and edges, with the state that every part of the reader shares.
-
-State that every part of the reader shares: the weights, the problems found so far, common parts of ports and
-layers.
+"""Reading ports, constants and edges, with the state that every part of the reader shares: the weights, the problems so
+far, common parts of ports and layers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from irexec.dtypes.elements import Element as ElementType
@@ -247,30 +244,22 @@ def weights_problems(weights: Weights, unreadable: Sequence[Node]) -> Iterator[F
     yield first.finding(codes.CONSTANT_OUT_OF_FILE, text)
 
 
-@dataclass(frozen=True)
-class BinComparison:
-    """Whether the .bin is the one that was written with the .xml.
+def bin_problems(weights: Weights, record: BinRecord, *, whole: bool) -> list[Finding]:
+    """The finding that the .bin is not the one that was written with the .xml, if so.
 
-    Attributes:
+    Args:
         weights: the .bin.
         record: the entry of the .xml.
+        whole: compare all bytes of the .bin, in place of its size and a sample.
+
+    Raises:
+        ModelError: it cannot be read.
     """
-
-    weights: Weights
-    record: BinRecord
-
-    def __call__(self, *, whole: bool) -> list[Finding]:
-        """The finding that it is not, if so: by its size and a sample, or, if it is to be read as a ``whole``, by all
-        its bytes.
-
-        Raises:
-            ModelError: it cannot be read.
-        """
-        changed = self.record.difference(self.weights.record(whole=whole))
-        if changed is None:
-            return []
-        name = "the .bin" if self.weights.path is None else self.weights.path.name
-        return [in_model(codes.CHANGED_BIN, f"{name} is not the file that was written with the .xml: {changed}")]
+    changed = record.difference(weights.record(whole=whole))
+    if changed is None:
+        return []
+    name = "the .bin" if weights.path is None else weights.path.name
+    return [in_model(codes.CHANGED_BIN, f"{name} is not the file that was written with the .xml: {changed}")]
 
 
 EDGE_ATTRIBUTES = ("from-layer", "from-port", "to-layer", "to-port")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from irexec import errors
@@ -64,12 +64,10 @@ class LineProcess:
         """Send a line."""
         if self._process.stdin is None:
             raise AssertionError("the process was started with a pipe")
-        try:
+        # If it has ended, its last answer says why.
+        with suppress(BrokenPipeError):
             self._process.stdin.write(f"{text}\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
-            # Its last answer says why it ended.
-            return
 
     def answer(self, what: str, timeout: float | None = None) -> Any:
         """The next document that the process gives.
@@ -121,7 +119,9 @@ class LineProcess:
     def close(self) -> None:
         """Nothing more is asked."""
         if self._process.stdin is not None:
-            _close(self._process.stdin)
+            # Output that was still to be written no longer matters.
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
 
     def wait(self) -> None:
         """Until the process has ended by itself."""
@@ -131,9 +131,9 @@ class LineProcess:
         """End the process at once."""
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                _close(pipe)
+        self.close()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
 
 def said_by_engine(message: str) -> str:
@@ -141,14 +141,6 @@ def said_by_engine(message: str) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith(("Exception from ", "Check '"))]
     return " ".join(said or lines)
-
-
-def _close(pipe: Any) -> None:
-    try:
-        pipe.close()
-    except BrokenPipeError:
-        # Output that was still to be written no longer matters.
-        return
 
 
 def begin_worker() -> None:

@@ -7,15 +7,16 @@ layer does not hide the rest of the file.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from irexec.errors import ModelError
 from irexec.io.payload import BackEdgePayload, GraphPayload, LayerPayload
 from irexec.io.ports import (
-    BinComparison,
     Edge,
     ReadContext,
+    bin_problems,
     connect,
     parse_integer,
     read_constant,
@@ -165,7 +166,7 @@ class _ModelReader:
         model.bin_path = weights.path if weights.defect is None else None
         model.problems += weights_problems(weights, context.unreadable)
         if record is not None and self._is_beside and weights.defect is None and not context.unreadable:
-            model.check_bin = BinComparison(weights, record)
+            model.check_bin = partial(bin_problems, weights, record)
             model.problems += model.check_bin(whole=not weights.mapped)
         return model
 

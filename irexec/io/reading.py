@@ -1,10 +1,8 @@
-"""Reading files: regular ones alone, since a FIFO may block for ever and a device may never end.
+"""Reading files: regular ones alone, since a FIFO may block for ever and a device may never end; errors of the system
+as errors of irexec that name the file; JSON files that may have been damaged; the record of a .bin.
 
-Reading files: regular ones alone, since a FIFO may block for ever and a device may never end; errors of the system
-as errors of irexec that name the file; JSON files that may have been damaged.
-
-They are attributes of <net>, which OpenVINO ignores and does not write again: in rt_info, it would copy them beside
-another .bin.
+The entries of a record are attributes of <net>, which OpenVINO ignores and does not write again: in rt_info, it would
+copy them beside another .bin.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -88,18 +86,14 @@ def file_error(path: str | Path, sentence: str) -> OSError:
     return OSError(errno.EINVAL, sentence, str(path))
 
 
-@contextmanager
-def reading(path: str | Path) -> Iterator[None]:
+def reading(path: str | Path) -> AbstractContextManager[None]:
     """Raise an OSError of the block as ModelError: the file cannot be read."""
-    with _named(path, "read"):
-        yield
+    return _named(path, "read")
 
 
-@contextmanager
-def writing(path: str | Path) -> Iterator[None]:
+def writing(path: str | Path) -> AbstractContextManager[None]:
     """Raise an OSError of the block as ModelError: the file cannot be written."""
-    with _named(path, "written"):
-        yield
+    return _named(path, "written")
 
 
 @contextmanager
@@ -170,11 +164,9 @@ class BinRecord:
             return f"it has {found.size} bytes, expected {self.size}"
         if found.checksum is not None and self.checksum is not None and found.checksum != self.checksum:
             return f"its CRC-32 is {found.checksum:08x}, expected {self.checksum:08x}"
-        return (
-            None
-            if found.sample == self.sample
-            else f"the CRC-32 of its sample is {found.sample:08x}, expected {self.sample:08x}"
-        )
+        if found.sample != self.sample:
+            return f"the CRC-32 of its sample is {found.sample:08x}, expected {self.sample:08x}"
+        return None
 
 
 def record_of(size: int, read: Callable[[int, int], Any], *, whole: bool) -> BinRecord:

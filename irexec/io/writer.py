@@ -1,7 +1,6 @@
 """Writing IR, as OpenVINO writes it: port ids, aliases, separators, shared constants; the files that are refused.
 
-Writing IR, as OpenVINO writes it: port ids, aliases, separators, shared constants. What was read is written as it
-was.
+What was read is written as it was.
 """
 
 from __future__ import annotations
@@ -198,7 +197,10 @@ class Writer:
 
     def document(self, model: ModelGraph, record: Callable[[], Mapping[str, str]] = dict) -> bytes:
         """The text of the .xml; ``record`` gives further attributes of <net> once all constants are written."""
-        _check(model)
+        problem = next(unwritable(model), None)
+        if problem is not None:
+            where = problem.at()
+            raise ModelError(f"the model cannot be written: {where}{': ' if where else ''}{problem.message}")
         net = _element("net", {"name": model.name, "version": str(model.version)}, "of the model")
         self._graph(net, model, "of the model")
         if self._offsets and not self._size:
@@ -321,13 +323,6 @@ def _back_edges(tag: str, body: Body) -> XmlElement:
     return edges
 
 
-def _check(model: ModelGraph) -> None:
-    problem = next(unwritable(model), None)
-    if problem is not None:
-        where = problem.at()
-        raise ModelError(f"the model cannot be written: {where}{': ' if where else ''}{problem.message}")
-
-
 def _written_type(node: Node) -> str:
     """The type in the spelling of its file, unless the node has been given another type since."""
     if node.spelling is not None and READ_TYPES.get(node.spelling, node.spelling) == node.type:
@@ -376,11 +371,8 @@ def _output(value: Value) -> XmlElement:
 
 def _port(number: int, fact: Fact | None, payload: PortPayload, names: dict[str, str], *, is_new: bool) -> XmlElement:
     precision = _precision(None if fact is None else fact.element, payload.attributes.get("precision"), is_new)
-    port = _element(
-        "port",
-        {"id": str(number)} | precision | names | dict(payload.attributes) | names | precision,
-        f"of port {number}",
-    )
+    attributes = {"id": str(number)} | precision | names | dict(payload.attributes) | names | precision
+    port = _element("port", attributes, f"of port {number}")
     for size in (fact.shape if fact is not None else None) or ():
         dim = XmlElement("dim", {})
         dim.text = str(size) if isinstance(size, int) else "-1"

@@ -454,15 +454,12 @@ class ExpatParser:
             # A tag is reported with the piece that ends it, so that the limit of its length holds.
             self._parser.SetReparseDeferralEnabled(False)
 
-    def feed(self, piece: bytes) -> None:
-        """Parse the next bytes; raises ExpatSyntaxError."""
-        self._parse(piece, False)
-
     def close(self) -> None:
         """End the file; raises ExpatSyntaxError."""
-        self._parse(b"", True)
+        self.feed(b"", is_final=True)
 
-    def _parse(self, piece: bytes, is_final: bool) -> None:
+    def feed(self, piece: bytes, *, is_final: bool = False) -> None:
+        """Parse the next bytes; raises ExpatSyntaxError."""
         try:
             self._parser.Parse(piece, is_final)
         except expat.ExpatError as error:
