@@ -226,9 +226,7 @@ class Conformance(Report):
         used = [verdict for verdict, number in self.counts.items() if number]
         columns = [Column("operation", lambda row: row[0]), *(_column(verdict) for verdict in used)]
         found: list[Content] = [Table(columns, list(self.by_operation().items()), what="operations")]
-        reasons = sorted(
-            (case for case in self.cases if case.why), key=lambda case: _ORDER.index(case.verdict)
-        )  # fmt: skip
+        reasons = sorted((case for case in self.cases if case.why), key=lambda case: _ORDER.index(case.verdict))
         if reasons:
             found.append(Table(_REASONS, reasons, what="cases", limit=limit))
         return [*found, Text(self.title, "title")]

@@ -184,12 +184,9 @@ def _source(model: io.ModelSource) -> Source | _OnnxSource:
 
 def _refuse_bin(name: str, weights: io.WeightsSource, mmap: bool) -> None:
     """Raise InputError for what is given for the .bin of an ONNX model."""
-    for given, what in (
-        (weights is not None, "whose weights could be given"),
-        (not mmap, "that could be read at once"),
-    ):
-        if given:
-            raise InputError(f"{name} is an ONNX model: it has no .bin {what}")
+    if weights is not None or not mmap:
+        what = "that could be read at once" if weights is None else "whose weights could be given"
+        raise InputError(f"{name} is an ONNX model: it has no .bin {what}")
 
 
 def _converted(source: _OnnxSource, inputs: NamedShapes | None, *, strict: bool) -> Model:

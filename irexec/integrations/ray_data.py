@@ -17,7 +17,7 @@ import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +79,7 @@ class RayActors:
             ModelError, InputError: a part cannot be written, or a node does not see the files of this machine.
         """
         rows = [
-            {_TASK: pickle.dumps(_Work(replace(task, file=Path(os.path.abspath(task.file))), _seen(task)))}
-            for task in tasks
+            {_TASK: pickle.dumps((replace(task, file=Path(os.path.abspath(task.file))), _seen(task)))} for task in tasks
         ]
         data = self._ray.data
         # Rows of results are small, in the order in which parts end.
@@ -189,14 +188,6 @@ def _try(address: str) -> None:
         pass
 
 
-@dataclass(frozen=True)
-class _Work:
-    """A part, and a source of it that the machine of the command sees; "" without one."""
-
-    task: PartTask
-    seen: str
-
-
 class _Actor:
     """Runs parts in a process of the cluster."""
 
@@ -205,9 +196,10 @@ class _Actor:
         self._runner: PartRunner | None = None
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        return {_RESULT: np.array([pickle.dumps(self._done(pickle.loads(work))) for work in batch[_TASK]], object)}
+        return {_RESULT: np.array([pickle.dumps(self._done(*pickle.loads(work))) for work in batch[_TASK]], object)}
 
-    def _done(self, work: _Work) -> PartResult | IrexecError:
+    def _done(self, task: PartTask, seen: str) -> PartResult | IrexecError:
+        """The result of a part; ``seen`` is a source of it that the machine of the command sees, "" without one."""
         try:
             if self._runner is None:
                 for path in (self._folder, self._job.model):
@@ -216,9 +208,9 @@ class _Actor:
                 # Items keep the paths that the user gave: the paths are their names in the output.
                 os.chdir(self._folder)
                 self._runner = PartRunner(self._job)
-            if work.seen and not os.path.exists(work.seen):
-                return _unseen(work.seen)
-            return self._runner(work.task)
+            if seen and not os.path.exists(seen):
+                return _unseen(seen)
+            return self._runner(task)
         except IrexecError as error:
             # The error is for the user; Ray must not try again.
             return error

@@ -327,11 +327,9 @@ class RefusedCalls:
         class Interceptor(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
             async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
                 calls._calls += 1
-                return (
-                    unary_unary_rpc_method_handler(refuse)
-                    if calls._is_ending
-                    else await continuation(handler_call_details)
-                )
+                if calls._is_ending:
+                    return unary_unary_rpc_method_handler(refuse)
+                return await continuation(handler_call_details)
 
         self.interceptor = Interceptor()
 

@@ -30,7 +30,7 @@ def test_an_actor_does_parts_and_gives_errors_back(tmp_path: Path) -> None:
     try:
         actor = ray_data._Actor(job, str(tmp_path))
         wrong = replace(task, file=tmp_path / "missing" / "out.npy")
-        batch = {"task": np.array([pickle.dumps(ray_data._Work(each, "")) for each in (task, wrong)], object)}
+        batch = {"task": np.array([pickle.dumps((each, "")) for each in (task, wrong)], object)}
         done, failed = map(pickle.loads, actor(batch)["result"])
     finally:
         os.chdir(before)
@@ -47,9 +47,7 @@ def test_a_node_that_does_not_see_what_the_command_does(tmp_path: Path) -> None:
     def message(job: BatchJob, folder: str, seen: str = "") -> str:
         before = os.getcwd()
         try:
-            (result,) = ray_data._Actor(job, folder)(
-                {"task": np.array([pickle.dumps(ray_data._Work(task, seen))], object)}
-            )["result"]
+            (result,) = ray_data._Actor(job, folder)({"task": np.array([pickle.dumps((task, seen))], object)})["result"]
         finally:
             os.chdir(before)
         return str(pickle.loads(result))
