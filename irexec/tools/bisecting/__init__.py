@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from irexec.analysis.model import Model
 from irexec.api import ModelLike, as_model
 from irexec.display import Column, Content, Table, Text, sections_of
 from irexec.errors import EngineError, InputError, IrexecError, RunTimeoutError
 from irexec.messages import counted, silent
 from irexec.records import Record, Records, Report
-from irexec.tools.bisecting.releases import BisectOptions, InstalledReleases, PublishedReleases, Releases, range_of
+from irexec.tools.bisecting.releases import BisectOptions, InstalledReleases, PublishedReleases, range_of
 from irexec.tools.compare import ComparedLayer, CompareOptions, Comparison, compare
 from irexec.tools.compare.inputs import Given
 from irexec.tools.engines.releases import Release, environments_folder
@@ -214,31 +215,6 @@ def ends(items: Sequence[T], verdict: Verdict) -> tuple[int, int] | None:
     return first, next(i for i in reversed(range(len(items))) if verdict(i) is not None)
 
 
-def judged_release(
-    release: Release,
-    model: ModelLike,
-    inputs: Given | Sequence[Given] | None,
-    sources: Sequence[InputSource],
-    options: BisectOptions,
-    folder: str,
-) -> JudgedRelease:
-    """The verdict about a release; arguments as for ``bisect``, with the folder of the environments."""
-    asked = JudgeOptions(
-        runtime=release.runtime,
-        environments=folder,
-        shapes=options.shapes,
-        seed=options.seed,
-        steps=options.runs,
-        threads=options.threads,
-        timeout=options.timeout,
-    )
-    try:
-        found = judge(model, inputs, asked, sources=sources)
-    except IrexecError as error:
-        return JudgedRelease(release.version, NOT_JUDGED, str(error))
-    return JudgedRelease(release.version, found.verdict, found.sentence, tuple(one.layer for one in found.at))
-
-
 Advance = Callable[[float], object]
 Say = Callable[[str], object]
 
@@ -269,7 +245,7 @@ def bisect(
     options = options or BisectOptions()
     folder = environments_folder(options.environments)
     releases = InstalledReleases(folder) if options.installed else PublishedReleases(folder)
-    return bisecting(model, inputs, sources, options, releases, say, advance).found()
+    return bisecting(model, inputs, sources, options, releases, say, advance)
 
 
 def bisecting(
@@ -277,10 +253,10 @@ def bisecting(
     inputs: Given | Sequence[Given] | None,
     sources: Sequence[InputSource],
     options: BisectOptions,
-    releases: Releases,
+    releases: InstalledReleases,
     say: Say = silent,
     advance: Advance = silent,
-) -> Bisecting:
+) -> Bisection:
     """A bisection over the releases of a source; arguments and errors as for ``bisect``."""
     wanted = range_of(options)
     say(f"listing {wanted.package}")
@@ -288,88 +264,94 @@ def bisecting(
     if not found:
         where = f"in {releases.folder}" if options.installed else "for any Python on this platform"
         raise InputError(f"there is no release {wanted} {where}")
-    return Bisecting(model, inputs, sources, options, releases, found, say, advance)
+    asked = model if isinstance(model, str | os.PathLike) else as_model(model)
+    against = "" if options.against == "first" else "irexec"
+    return _Bisecting(asked, inputs, sources, options, releases, found, say, advance, against).found()
 
 
-class Bisecting:
-    """A bisection while it is made; arguments as for ``bisect``.
+@dataclass(eq=False)
+class _Bisecting:
+    """A bisection while it is made.
 
-    Args:
-        found: the releases of the range, the oldest first.
+    Attributes:
+        model, inputs, sources, options, releases, say, advance: as for ``bisecting``.
+        listed: the releases of the range, the oldest first.
+        against: the runtime of the other side: irexec, or the first release that runs the model; "" until it is known.
+        runs: the releases that were tried, by their index.
     """
 
-    def __init__(
-        self,
-        model: ModelLike,
-        inputs: Given | Sequence[Given] | None,
-        sources: Sequence[InputSource],
-        options: BisectOptions,
-        releases: Releases,
-        found: Sequence[Release],
-        say: Say,
-        advance: Advance,
-    ) -> None:
-        self._model = model if isinstance(model, str | os.PathLike) else as_model(model)
-        self._inputs, self._sources, self._options = inputs, sources, options
-        self._releases, self._found, self._say, self._advance = releases, found, say, advance
-        self._runs: dict[int, ReleaseRun] = {}
-        # That of the other side: irexec, or the first release that runs the model.
-        self._against = "" if options.against == "first" else "irexec"
-        # A search among N asks for about 2 + log2 N of them.
-        self._part = 0.9 / (len(found) if options.all else 2 + len(found).bit_length())
-
-    @property
-    def _label(self) -> str:
-        if isinstance(self._model, str | os.PathLike):
-            return str(self._model)
-        return str(self._model.path or self._model.name or "the model")
+    model: str | os.PathLike[str] | Model
+    inputs: Given | Sequence[Given] | None
+    sources: Sequence[InputSource]
+    options: BisectOptions
+    releases: InstalledReleases
+    listed: Sequence[Release]
+    say: Say
+    advance: Advance
+    against: str
+    runs: dict[int, ReleaseRun] = field(default_factory=dict)
 
     def found(self) -> Bisection:
         """Run the releases; called once."""
-        if self._options.against == "first":
+        if self.options.against == "first":
             # Every comparison needs it.
-            next((i for i in range(len(self._found)) if self._verdict(i) == AGREES), None)
-        if self._options.all:
-            for i in range(len(self._found)):
+            next((i for i in range(len(self.listed)) if self._verdict(i) == AGREES), None)
+        if self.options.all:
+            for i in range(len(self.listed)):
                 self._verdict(i)
         at = self._boundary()
         change = None
         if at is not None:
-            between = tuple(self._found[i].version for i in range(at.before + 1, at.after))
-            change = ReleaseChange(self._runs[at.before], self._runs[at.after], between)
-        runs = Records(self._runs[i] for i in sorted(self._runs))
+            between = tuple(self.listed[i].version for i in range(at.before + 1, at.after))
+            change = ReleaseChange(self.runs[at.before], self.runs[at.after], between)
+        runs = Records(self.runs[i] for i in sorted(self.runs))
         made = next((run.comparison for run in runs if run.comparison is not None), None)
+        model = self.model
         return Bisection(
-            self._label,
-            self._found[0].package,
-            self._against.replace("==", " ") or "the first release",
+            str(model if isinstance(model, str | os.PathLike) else model.path or model.name or "the model"),
+            self.listed[0].package,
+            self.against.replace("==", " ") or "the first release",
             made.tolerance if made else "",
-            len(self._found),
+            len(self.listed),
             runs,
             change,
             made.inputs if made else {},
-            tuple(self._judged(self._found[i]) for i in self._to_judge(at)),
+            tuple(self._judged(self.listed[i]) for i in self._to_judge(at)),
         )
 
     def _to_judge(self, change: Boundary | None) -> list[int]:
         """The releases of the change that run the model; without a change the last one that differs."""
         if change is not None:
             return [i for i in change if self._verdict(i) in (AGREES, DIFFERS)]
-        return [i for i in sorted(self._runs) if self._verdict(i) == DIFFERS][-1:]
+        return [i for i in sorted(self.runs) if self._verdict(i) == DIFFERS][-1:]
 
     def _judged(self, release: Release) -> JudgedRelease:
-        self._say(f"judging {release}")
-        folder = str(self._releases.folder)
-        return judged_release(release, self._model, self._inputs, self._sources, self._options, folder)
+        """The verdict about a release."""
+        self.say(f"judging {release}")
+        options = self.options
+        asked = JudgeOptions(
+            runtime=release.runtime,
+            environments=str(self.releases.folder),
+            shapes=options.shapes,
+            seed=options.seed,
+            steps=options.runs,
+            threads=options.threads,
+            timeout=options.timeout,
+        )
+        try:
+            found = judge(self.model, self.inputs, asked, sources=self.sources)
+        except IrexecError as error:
+            return JudgedRelease(release.version, NOT_JUDGED, str(error))
+        return JudgedRelease(release.version, found.verdict, found.sentence, tuple(one.layer for one in found.at))
 
     def _boundary(self) -> Boundary | None:
         """The change: releases at the beginning that refuse the model are not a change, unless all that follow run."""
-        both = ends(self._found, self._verdict)
+        both = ends(self.listed, self._verdict)
         if both is None:
             return None
         first, last = both
         if self._verdict(first) == REFUSED != self._verdict(last):
-            begins = boundary(first, last, lambda i: _runs_at_all(self._verdict(i)))
+            begins = boundary(first, last, self._refuses)
             if self._verdict(begins.after) == self._verdict(last):
                 return begins
             first = begins.after
@@ -377,25 +359,32 @@ class Bisecting:
             return None
         return boundary(first, last, self._verdict)
 
+    def _refuses(self, i: int) -> str | None:
+        """Whether a release refuses the model, as a verdict."""
+        verdict = self._verdict(i)
+        return None if verdict is None else str(verdict == REFUSED)
+
     def _verdict(self, i: int) -> str | None:
-        if i not in self._runs:
-            self._runs[i] = self._run(self._found[i])
-            self._advance(self._part)
-        verdict = self._runs[i].verdict
+        if i not in self.runs:
+            self.runs[i] = self._run(self.listed[i])
+            # A search among N asks for about 2 + log2 N of them.
+            count = len(self.listed)
+            self.advance(0.9 / (count if self.options.all else 2 + count.bit_length()))
+        verdict = self.runs[i].verdict
         return None if verdict == SKIPPED else verdict
 
     def _run(self, release: Release) -> ReleaseRun:
-        self._say(f"installing {release}")
-        reason = self._releases.why_not(release)
+        self.say(f"installing {release}")
+        reason = self.releases.why_not(release)
         if reason:
             return ReleaseRun(release.version, SKIPPED, reason)
-        self._say(f"running {release}")
+        self.say(f"running {release}")
         try:
             found = self._compared(release)
         except (EngineError, RunTimeoutError) as error:
             return ReleaseRun(release.version, REFUSED, str(error))
-        is_first = not self._against
-        self._against = self._against or release.runtime
+        is_first = not self.against
+        self.against = self.against or release.runtime
         if is_first or found.agrees:
             return ReleaseRun(release.version, AGREES, comparison=found)
         refusal = _refusal(found)
@@ -405,15 +394,15 @@ class Bisecting:
 
     def _compared(self, release: Release) -> Comparison:
         """The comparison of a release with the other side; of the release that is to be the other side, with irexec."""
-        options = self._options
+        options = self.options
         return compare(
-            self._model,
+            self.model,
             None,
-            self._inputs,
+            self.inputs,
             CompareOptions(
-                a_runtime=self._against or "irexec",
+                a_runtime=self.against or "irexec",
                 b_runtime=release.runtime,
-                environments=str(self._releases.folder),
+                environments=str(self.releases.folder),
                 shapes=options.shapes,
                 seed=options.seed,
                 runs=options.runs,
@@ -422,12 +411,8 @@ class Bisecting:
                 threads=options.threads,
                 timeout=options.timeout,
             ),
-            sources=self._sources,
+            sources=self.sources,
         )
-
-
-def _runs_at_all(verdict: str | None) -> str | None:
-    return None if verdict is None else str(verdict != REFUSED)
 
 
 def _first_difference(found: Comparison) -> tuple[str, str]:

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -189,43 +188,31 @@ _INSTALL_SECONDS = 1800
 _NUMPY_2 = {"onnxruntime": (1, 19)}
 
 
-class Releases(ABC):
-    """The releases of a range.
+class InstalledReleases:
+    """The releases that a folder has.
 
     Attributes:
         folder: of the environments.
     """
 
-    folder: Path
-
-    @abstractmethod
-    def named(self, wanted: ReleaseRange, advance: Callable[[float], object]) -> list[Release]:
-        """The releases of a range, the oldest first; ``advance`` is called with each finished part of the work."""
-
-    @abstractmethod
-    def why_not(self, release: Release) -> str:
-        """Make the environment of a release; the reason if it cannot be made, "" if it is there."""
-
-
-class InstalledReleases(Releases):
-    """The releases that a folder has."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def named(self, wanted: ReleaseRange, advance: Callable[[float], object]) -> list[Release]:
+        """The releases of a range, the oldest first; ``advance`` is called with each finished part of the work."""
         advance(1)
         return [release for release in installed(wanted.package, self.folder) if release in wanted]
 
     def why_not(self, release: Release) -> str:
+        """Make the environment of a release; the reason if it cannot be made, "" if it is there."""
         return ""
 
 
-class PublishedReleases(Releases):
+class PublishedReleases(InstalledReleases):
     """Releases from the index of pip, installed into a folder when they are asked for, and those of the folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self._pythons: dict[Release, list[Python]] = {}
         self._interpreters: dict[Python, str] = {}
 

@@ -118,7 +118,7 @@ class Skipping(InstalledReleases):
 def test_releases_that_cannot_be_installed_are_passed_over(tmp_path: Path, model: Path) -> None:
     folder = _of(tmp_path, "", "", "", "relu", "relu", "relu")
     releases = Skipping(Path(folder), "2023.0.0", "2024.0.0")
-    found = bisecting(model, X, (), _options(folder), releases).found()
+    found = bisecting(model, X, (), _options(folder), releases)
     assert found.change is not None
     assert (found.change.before.version, found.change.after.version) == ("2023.1.0", "2024.1.0")
     assert found.change.untested == ("2024.0.0",)
