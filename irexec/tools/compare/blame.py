@@ -8,13 +8,10 @@ same is done with B's inputs and B's tensor: the runtime of B may be at fault, i
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from irexec.ir.graph import Value
 from irexec.tools.arrays.agreement import Agreement, Tolerance
@@ -95,19 +92,13 @@ def _tried(evidence: Evidence, rows: Rows, pairs: Sequence[TensorPair], alone: A
     runtimes = (evidence.options.a_runtime, evidence.options.b_runtime)
     opened = evidence.opened("reference" if "reference" in runtimes else "irexec")
     expected = alone.observed_each(values, given, evidence.runs, opened).arrays
-    return {
-        pair.b: functools.reduce(_worse, _of_runs(evidence, pair, actual.arrays[pair.a], expected[pair.b]))
-        for pair in pairs
-        if pair.b in expected and pair.a in actual.arrays
-    }
-
-
-def _of_runs(
-    evidence: Evidence, pair: TensorPair, actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]
-) -> Iterator[Trial]:
-    for mine, theirs in zip(actual, expected, strict=True):
-        one = agreement(evidence, pair, arranged(mine, theirs.shape, pair.order), theirs)
-        yield Trial(one, _deviation(one), is_more_than_rounding(one, tolerance_of(evidence, pair)))
+    found: dict[Value, Trial] = {}
+    for pair in pairs:
+        for mine, theirs in zip(actual.arrays.get(pair.a, ()), expected.get(pair.b, ()), strict=False):
+            one = agreement(evidence, pair, arranged(mine, theirs.shape, pair.order), theirs)
+            trial = Trial(one, _deviation(one), is_more_than_rounding(one, tolerance_of(evidence, pair)))
+            found[pair.b] = _worse(found[pair.b], trial) if pair.b in found else trial
+    return found
 
 
 def _worse(one: Trial, other: Trial) -> Trial:
@@ -142,12 +133,25 @@ def without_followers(evidence: Evidence, rows: Rows) -> Rows:
     if len(innocent) == len(differing):
         innocent -= _of_another_shape(evidence, differing, rows)
     guilty = tried.keys() - innocent
-    found = [_marked(one, innocent, guilty) for one in rows.found]
+    inside = tuple(f"{value.node.name}/" for value in innocent if value.node.bodies)
+    found = []
+    for one in rows.found:
+        is_innocent = one.value in innocent or one.path.startswith(inside)
+        follows = True if is_innocent else False if one.value in guilty else None
+        found.append(one if one.row.agreement.agrees else replace(one, row=replace(one.row, follows=follows)))
     if len(innocent) == len(differing):
         before = [one for one in rows.outer if one.row.agreement.agrees and not one.row.agreement.equal]
         hidden = {value: one for value, one in trials(evidence, rows, before).items() if one.is_fault}
         most = max(hidden, key=lambda value: hidden[value].deviation, default=None)
-        found = [_uncovered(one) if one.value is most else one for one in found]
+        found = [
+            one.at_fault(
+                f"values differ by up to {one.row.agreement.largest:g}, within the tolerance, and not by rounding; "
+                "later layers enlarge the difference"
+            )
+            if one.value is most
+            else one
+            for one in found
+        ]
     return rows.with_found(found)
 
 
@@ -180,26 +184,3 @@ def _following(
         if one.value not in tried and sources and sources <= innocent | found:
             found.add(one.value)
     return found
-
-
-def _is_inside(one: Found, innocent: set[Value]) -> bool:
-    """Whether a tensor belongs to a body of an innocent layer."""
-    return bool(one.path) and any(one.path.startswith(f"{value.node.name}/") for value in innocent if value.node.bodies)
-
-
-def _marked(one: Found, innocent: set[Value], guilty: set[Value]) -> Found:
-    """A row with the verdict on its layer."""
-    if one.row.agreement.agrees:
-        return one
-    follows = True if one.value in innocent or _is_inside(one, innocent) else False if one.value in guilty else None
-    return replace(one, row=replace(one.row, follows=follows))
-
-
-def _uncovered(one: Found) -> Found:
-    """A row within the tolerance whose layer is at fault."""
-    agreement = one.row.agreement
-    text = (
-        f"values differ by up to {agreement.largest:g}, within the tolerance, and not by rounding; "
-        "later layers enlarge the difference"
-    )
-    return replace(one, row=replace(one.row, agreement=replace(agreement, agrees=False, message=text), follows=False))

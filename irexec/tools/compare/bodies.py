@@ -245,12 +245,7 @@ class _Bodies:
             each = np.empty(array.shape[: len(tensor.levels)], object)
             for index in np.ndindex(each.shape):
                 if self.is_computed(tensor, run, index):
-                    each[index] = array[index] if shapes is None else _cut(array[index], shapes[run][index])
+                    shape = None if shapes is None else shapes[run][index]
+                    each[index] = array[index] if shape is None else array[index][: shape.prod()].reshape(shape)
             found.append(each)
         return found
-
-
-def _cut(vector: np.ndarray, shape: np.ndarray) -> np.ndarray:
-    """A tensor of a shape, cut from the beginning of a vector."""
-    found: np.ndarray = vector[: shape.prod()].reshape(shape)
-    return found

@@ -42,7 +42,9 @@ def first_divergence(evidence: Evidence, rows: Rows) -> tuple[Divergence | None,
     first = found[0] if found else min(differing, key=lambda one: one.order)
     layers = {one.value.node: layer(one.value, one.path) for one in found}
     described = _described(first, evidence, rows)
-    tried = with_corrections(described, first, evidence, rows, lambda node: suspect(node, first, evidence, rows))
+    tried = with_corrections(
+        described, first, evidence, rows, lambda node: suspect(node.outputs[0], first, evidence, rows)
+    )
     return tried, tuple(layers.values())
 
 
@@ -74,7 +76,7 @@ def without_reordering(evidence: Evidence, rows: Rows) -> Rows:
             continue
         # Whether the shape that a Reshape or Broadcast reads is right, since its result has A's shape.
         has_right_shape = found.value.node.type in ("Reshape", "Broadcast") and found.row.agreement.largest is not None
-        if not has_right_shape and _suspect(found.value, found, evidence, rows).differs:
+        if not has_right_shape and suspect(found.value, found, evidence, rows).differs:
             continue
         sources, between = rows.ancestors.of(found.value)
         first = _reordering(sources, rows)
@@ -82,17 +84,18 @@ def without_reordering(evidence: Evidence, rows: Rows) -> Rows:
             has_right_shape and evidence.b.of_shapes.issuperset(node for node in between if node.type != "ShapeOf")
         )
         are_known = all(rows.by_value[one].row.agreement.agrees for one in (*sources, *first))
-        if is_direct and are_known and first and all(_suspect(one, found, evidence, rows).differs for one in first):
+        if is_direct and are_known and first and all(suspect(one, found, evidence, rows).differs for one in first):
             innocent.add(found.value)
             moved |= dict.fromkeys(first, found)
-    return rows.with_found(
-        _reordered(one, moved[one.value], rows.pairs.orders[one.value])
-        if one.value in moved
-        else replace(one, row=replace(one.row, follows=True))
-        if one.value in innocent
-        else one
-        for one in rows.found
-    )
+    marked = []
+    for one in rows.found:
+        if one.value in moved:
+            order, reader = list(rows.pairs.orders[one.value]), moved[one.value].row.b.name
+            one = one.at_fault(f"values of A with axes in the order {order}, which {reader!r} reads in A's order")
+        elif one.value in innocent:
+            one = replace(one, row=replace(one.row, follows=True))
+        marked.append(one)
+    return rows.with_found(marked)
 
 
 def _reordering(sources: Sequence[Value], rows: Rows) -> list[Value]:
@@ -113,17 +116,6 @@ def _reordering(sources: Sequence[Value], rows: Rows) -> list[Value]:
     return list(found)
 
 
-def _reordered(one: Found, reader: Found, order: Sequence[int]) -> Found:
-    text = f"values of A with axes in the order {list(order)}, which {reader.row.b.name!r} reads in A's order"
-    agreement = replace(one.row.agreement, agrees=False, message=text)
-    return replace(one, row=replace(one.row, agreement=agreement, follows=False))
-
-
-def suspect(node: Node, first: Found, evidence: Evidence, rows: Rows) -> Suspect:
-    """A layer of B as a suspect, with inputs as they are up to the first tensor that differs."""
-    return _suspect(node.outputs[0], first, evidence, rows)
-
-
 def _is_told(found: Found) -> bool:
     """Whether equal inputs have another result in the layer; layers inside its bodies are named in its place."""
     return found.row.follows is False and not found.value.node.bodies
@@ -138,10 +130,10 @@ def _is_independent(found: Found, rows: Rows) -> bool:
 def _described(first: Found, evidence: Evidence, rows: Rows) -> Divergence:
     between: dict[Node, Suspect] = {}
     for node in _in_front(first, evidence, rows):
-        one = suspect(node, first, evidence, rows)
+        one = suspect(node.outputs[0], first, evidence, rows)
         if one.differs or (node not in evidence.b.of_shapes and node.type != "ShapeOf"):
             between[node] = one
-    own = _suspect(first.value, first, evidence, rows)
+    own = suspect(first.value, first, evidence, rows)
     return Divergence(row=first.row, suspect=own, between=tuple(between.values()))
 
 
@@ -181,7 +173,7 @@ def _axes_from(first: Found, evidence: Evidence, rows: Rows) -> list[Node]:
     These are layers that move axes, and layers unlike those of A. Other layers pass axes on. Layers whose tensors have
     A's shape come last; the search ends at such a layer if the first layer has a difference of its own.
     """
-    inputs, own = first.value.node.inputs, _suspect(first.value, first, evidence, rows)
+    inputs, own = first.value.node.inputs, suspect(first.value, first, evidence, rows)
     constants = {i for i, value in enumerate(inputs) if value is not None and value.node.constant is not None}
     is_told = bool(own.attributes or own.unknown_constants) or any(
         one.agrees is False and one.index in constants for one in own.inputs
@@ -202,7 +194,7 @@ def _axes_from(first: Found, evidence: Evidence, rows: Rows) -> list[Node]:
                 continue
             if moves:
                 far[node] = None
-        elif moves or found is None or _suspect(value, first, evidence, rows).differs:
+        elif moves or found is None or suspect(value, first, evidence, rows).differs:
             near[node] = None
         waiting.extend(node.inputs[:1] if moves else node.inputs)
     return [*near, *far]
@@ -248,7 +240,8 @@ def _are_equal_in_a(one: Value, other: Value, evidence: Evidence) -> bool:
     return all(np.array_equal(mine.ravel(), theirs.ravel()) for mine, theirs in runs)
 
 
-def _suspect(value: Value, first: Found, evidence: Evidence, rows: Rows) -> Suspect:
+def suspect(value: Value, first: Found, evidence: Evidence, rows: Rows) -> Suspect:
+    """The layer of a value of B as a suspect, with inputs as they are up to the first tensor that differs."""
     node = value.node
     of_a = rows.pairs.layer_of_a(node)
     theirs = [*_inputs_of_a(node, of_a, rows), *[None] * len(node.inputs)]

@@ -13,7 +13,7 @@ from irexec.analysis.open_sizes import sizes_for
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, OpError
-from irexec.ir.dims import PartialShape, meet_shapes
+from irexec.ir.dims import PartialShape, contradict, meet_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import values_by_name
@@ -67,20 +67,20 @@ class Ports:
     @functools.cached_property
     def paired(self) -> list[tuple[Port, Port]]:
         """Inputs that both models share: by pairs, by name, or by position if none is left over."""
-        by_node = {port.node: port for port in self._of_a}
-        found: dict[str, tuple[Port, Port]] = {}
+        left = {port.node: port for port in self._of_a}
+        found: dict[str, Port] = {}
         for port in self.b.model.inputs:
             value = self.partners.get(port.node.outputs[0])
-            if value is not None and value.node in by_node:
-                found[port.name] = (by_node.pop(value.node), port)
+            if value is not None and value.node in left:
+                found[port.name] = left.pop(value.node)
         for port in self.b.model.inputs:
-            same = next((other for other in by_node.values() if set(other.names) & set(port.names)), None)
+            same = next((other for other in left.values() if set(other.names) & set(port.names)), None)
             if port.name not in found and same is not None:
-                found[port.name] = (by_node.pop(same.node), port)
-        left = [port for port in self.b.model.inputs if port.name not in found]
-        if len(left) == len(by_node):
-            found |= {port.name: (other, port) for port, other in zip(left, by_node.values(), strict=True)}
-        return [found[port.name] for port in self.b.model.inputs if port.name in found]
+                found[port.name] = left.pop(same.node)
+        alone = [port.name for port in self.b.model.inputs if port.name not in found]
+        if len(alone) == len(left):
+            found |= zip(alone, left.values(), strict=True)
+        return [(found[port.name], port) for port in self.b.model.inputs if port.name in found]
 
     @property
     def _of_a(self) -> list[Port]:
@@ -349,13 +349,8 @@ def inner_inputs(whole: Model, part: Model) -> list[Port]:
     """
     named = values_by_name(whole)
     common = {name for port in whole.inputs for name in port.names}
-    found = [
-        (port, value)
-        for port in part.inputs
-        if not common & set(port.names)
-        for value in [_inner(port, named)]
-        if value is not None
-    ]
+    inner = {port.node: _inner(port, named) for port in part.inputs if not common & set(port.names)}
+    found = {node: value for node, value in inner.items() if value is not None}
     if not found:
         return []
     layers = [node for node in part.nodes if node.type not in _BOUNDARY]
@@ -366,9 +361,9 @@ def inner_inputs(whole: Model, part: Model) -> list[Port]:
         if name in named and named[name].node.type == node.type
     }
     shared = sum(any(name in named and named[name].node in kept for name in _names(node)) for node in layers)
-    if 2 * shared < len(layers) or any(value.node in kept for _, value in found):
+    if 2 * shared < len(layers) or any(value.node in kept for value in found.values()):
         return []
-    return [port for port, _ in found]
+    return [port for port in part.inputs if port.node in found]
 
 
 def _names(node: Node) -> list[str]:
@@ -377,18 +372,10 @@ def _names(node: Node) -> list[str]:
 
 def _inner(port: Port, named: dict[str, Value]) -> Value | None:
     """The inner tensor of a model that an input may be."""
-    for name in port.names:
-        value = named.get(name)
-        if value is not None and value.node.type not in _BOUNDARY and _fits(value, port):
+    for value in (named[name] for name in port.names if name in named):
+        fact = value.fact
+        if value.node.type not in _BOUNDARY and (
+            fact is None or (fact.element in (None, port.element) and not contradict(fact.shape, port.shape))
+        ):
             return value
     return None
-
-
-def _fits(value: Value, port: Port) -> bool:
-    if value.fact is None:
-        return True
-    try:
-        meet_shapes(value.fact.shape, port.shape)
-    except OpError:
-        return False
-    return value.fact.element in (None, port.element)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -10,10 +11,10 @@ from irexec.analysis.matching.keys import attribute_values
 from irexec.analysis.model import Model
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Body, Graph, Node, Value
-from irexec.ir.order import topological
+from irexec.ir.order import grouped, topological
 from irexec.tools.compare.comparison import ComparedLayer
 
-_SEEDS = {"RandomUniform": ("global_seed", "op_seed"), "Multinomial": ("global_seed", "op_seed")}
+_GENERATORS = ("RandomUniform", "Multinomial")
 DETECTIONS = frozenset({
     "DetectionOutput", "NonMaxSuppression", "NMSRotated", "MulticlassNms", "MatrixNms", "Proposal",
     "GenerateProposals", "ExperimentalDetectronDetectionOutput", "ExperimentalDetectronTopKROIs",
@@ -52,19 +53,12 @@ def levels_apart(value: Value, one: np.ndarray, other: np.ndarray) -> np.ndarray
     return np.rint(np.nan_to_num(distance, posinf=np.iinfo(np.int32).max)).astype(np.int64)
 
 
-def is_random(node: Node) -> bool:
-    """Whether a layer has other values in each run: its seeds are 0. A body counts as its layer."""
-    names = _SEEDS.get(node.type)
-    if names is not None:
-        return all(node.attributes.get(name, "0").strip() == "0" for name in names)
-    return any(is_random(inner) for body in node.bodies.values() for inner in body.graph.walk())
-
-
-def is_generator(node: Node) -> bool:
-    """Whether a layer has random values, with or without seeds: runtimes of ONNX have their own generators."""
-    return node.type in _SEEDS or any(
-        is_generator(inner) for body in node.bodies.values() for inner in body.graph.walk()
-    )
+def _is_random(node: Node, *, seeded: bool) -> bool:
+    """Whether a layer has other values in each run: its seeds are 0, or ``seeded`` counts others too. A body counts as
+    its layer."""
+    if node.type in _GENERATORS:
+        return seeded or all(node.attributes.get(name, "0").strip() == "0" for name in ("global_seed", "op_seed"))
+    return any(_is_random(inner, seeded=seeded) for body in node.bodies.values() for inner in body.graph.walk())
 
 
 def random_layers(order: Sequence[Node], *, seeded: bool) -> dict[Node, Node]:
@@ -72,18 +66,14 @@ def random_layers(order: Sequence[Node], *, seeded: bool) -> dict[Node, Node]:
 
     Args:
         order: the graph in topological order.
-        seeded: whether generators with seeds count too.
+        seeded: whether generators with seeds count too: runtimes of ONNX have their own generators.
     """
     found: dict[Node, Node] = {}
     for node in order:
-        if is_generator(node) if seeded else is_random(node):
-            found[node] = node
-            continue
+        in_front = next((found[value.node] for value in _read(node) if value.node in found), None)
+        source = node if _is_random(node, seeded=seeded) else in_front
         # A shape does not depend on values.
-        if node.type == "ShapeOf":
-            continue
-        source = next((found[value.node] for value in node.inputs if value is not None and value.node in found), None)
-        if source is not None:
+        if source is not None and node.type != "ShapeOf":
             found[node] = source
     return found
 
@@ -92,7 +82,7 @@ def detection_layers(model: Model) -> set[Node]:
     """The layers that return rows of detections, and all layers behind them."""
     found: set[Node] = set()
     for node in topological(model)[0]:
-        if node.type in DETECTIONS or any(value is not None and value.node in found for value in node.inputs):
+        if node.type in DETECTIONS or any(value.node in found for value in _read(node)):
             found.add(node)
     return found
 
@@ -108,13 +98,31 @@ class Ancestors:
     def __init__(self, compared: Iterable[Value], graph: Graph) -> None:
         self._compared = set(compared)
         self._found: dict[Value, tuple[list[Value], list[Node]]] = {}
-        self._assigned: dict[str, list[Value]] = {}
-        self._bodies: dict[Node, tuple[Node, Body]] = {}
-        for node in graph.walk():
-            if node.type == "Assign":
-                self._assigned.setdefault(node.attributes.get("variable_id", ""), []).extend(_sources(node))
+        self._more = defaultdict[Value, list[Value]](list)
+        """Values in front of a value that its layer does not read: those that a ReadValue was assigned, the results of
+        bodies, and the arguments of a Parameter of a body, which are an input and a result of the iteration before."""
+        nodes = list(graph.walk())
+        assigned = grouped((_variable(node), value) for node in nodes if node.type == "Assign" for value in _read(node))
+        for node in nodes:
+            if node.type == "ReadValue":
+                self._more |= dict.fromkeys(node.outputs, assigned.get(_variable(node), []))
             for body in node.bodies.values():
-                self._bodies |= dict.fromkeys(body.graph.parameters, (node, body))
+                self._add_body(node, body)
+
+    def _add_body(self, node: Node, body: Body) -> None:
+        parameters = {inner.id: inner.outputs[0] for inner in body.graph.parameters}
+        results = {inner.id: _read(inner) for inner in body.graph.results}
+        for entry in body.port_maps:
+            if entry.kind == "input":
+                index = node.input_index(entry.external)
+                source = None if index is None else node.inputs[index]
+                if source is not None and entry.internal in parameters:
+                    self._more[parameters[entry.internal]].append(source)
+            elif (index := node.output_index(entry.external)) is not None:
+                self._more[node.outputs[index]] += results.get(entry.internal, [])
+        for edge in body.back_edges:
+            if edge.target in parameters:
+                self._more[parameters[edge.target]] += results.get(edge.source, [])
 
     def of(self, value: Value) -> tuple[list[Value], list[Node]]:
         """The compared tensors, and the layers between without a compared tensor. Inputs of a ShapeOf do not count."""
@@ -125,7 +133,7 @@ class Ancestors:
     def _searched(self, value: Value) -> tuple[list[Value], list[Node]]:
         found: dict[Value, None] = {}
         between: dict[Node, None] = {}
-        waiting = self._read(value)[::-1]
+        waiting = self._in_front(value)[::-1]
         seen: set[Value] = set()
         while waiting:
             source = waiting.pop()
@@ -135,43 +143,19 @@ class Ancestors:
                 seen.add(source)
                 if source.node.type not in ("Parameter", "Constant"):
                     between[source.node] = None
-                waiting += [] if source.node.type == "ShapeOf" else self._read(source)[::-1]
+                waiting += [] if source.node.type == "ShapeOf" else self._in_front(source)[::-1]
         return list(found), list(between)
 
-    def _read(self, value: Value) -> list[Value]:
-        """The values in front of a value: for a layer with bodies the results of these, for a Parameter of a body its
-        arguments."""
-        node = value.node
-        if node in self._bodies:
-            return self._given(node)
-        sources = _sources(node)
-        if node.type == "ReadValue":
-            sources += self._assigned.get(node.attributes.get("variable_id", ""), [])
-        for body in node.bodies.values():
-            results = {result.id: result for result in body.graph.results}
-            inner = [
-                e.internal
-                for e in body.port_maps
-                if e.kind == "output" and node.output_index(e.external) == value.index
-            ]
-            sources += [source for number in inner if number in results for source in _sources(results[number])]
-        return sources
-
-    def _given(self, parameter: Node) -> list[Value]:
-        """Arguments of a Parameter of a body: an input of the layer, and a result of the iteration before."""
-        node, body = self._bodies[parameter]
-        inputs = [
-            node.input_index(e.external) for e in body.port_maps if e.kind == "input" and e.internal == parameter.id
-        ]
-        found = [node.inputs[i] for i in inputs if i is not None and i < len(node.inputs)]
-        results = {result.id: result for result in body.graph.results}
-        left = [edge.source for edge in body.back_edges if edge.target == parameter.id]
-        found += [source for number in left if number in results for source in _sources(results[number])]
-        return [value for value in found if value is not None]
+    def _in_front(self, value: Value) -> list[Value]:
+        return [*_read(value.node), *self._more.get(value, ())]
 
 
-def _sources(node: Node) -> list[Value]:
+def _read(node: Node) -> list[Value]:
     return [value for value in node.inputs if value is not None]
+
+
+def _variable(node: Node) -> str:
+    return node.attributes.get("variable_id", "")
 
 
 def differing_attributes(of_a: Node | None, node: Node) -> dict[str, tuple[str | None, str | None]]:

@@ -5,7 +5,7 @@ if all results agree, unless both layers read the same and an attribute or a con
 result. If results differ, the pair is kept with a confirmation: a later layer computes A's tensor from A's inputs, or
 both layers have one type and rank and read tensors that are pairs themselves.
 
-A pass can be left out or run alone: ``PASSES`` is the order of all, and ``corrected`` says what each of them changed.
+A pass can be left out or run alone: ``PASSES`` is the order of all.
 """
 
 from __future__ import annotations
@@ -43,19 +43,13 @@ Pass = Callable[[Evidence, Pairs], Pairs]
 
 def without_random(evidence: Evidence, pairs: Pairs) -> Pairs:
     """Leave out tensors with random values: two runs differ."""
-    left = []
-    for pair in pairs.tensors:
-        source = evidence.random.get(pair.b.node)
-        if source is not None:
-            is_own = source is pair.b.node
-            reason = "its values are random" if is_own else f"it depends on {source.name!r}, whose values are random"
-            left.append(Uncompared("B", pair.b.name, pair.b.node.type, reason))
-    names = {pair.b for pair in pairs.tensors if pair.b.node in evidence.random}
-    return replace(
-        pairs,
-        tensors=tuple(pair for pair in pairs.tensors if pair.b not in names),
-        uncompared=(*pairs.uncompared, *left),
-    )
+    sources = {pair.b: evidence.random[pair.b.node] for pair in pairs.tensors if pair.b.node in evidence.random}
+    return _without_rows(pairs, {
+        value: "its values are random"
+        if source is value.node
+        else f"it depends on {source.name!r}, whose values are random"
+        for value, source in sources.items()
+    })  # fmt: skip
 
 
 def with_layers_that_run_alone(evidence: Evidence, pairs: Pairs) -> Pairs:
@@ -63,15 +57,14 @@ def with_layers_that_run_alone(evidence: Evidence, pairs: Pairs) -> Pairs:
     if not evidence.options.isolate:
         return pairs
     alone = evidence.alone(evidence.sources(pairs))
-    reasons = {pair.b: reason for pair in pairs.tensors if (reason := alone.refusal(pair.b))}
-    return replace(
-        pairs,
-        tensors=tuple(pair for pair in pairs.tensors if pair.b not in reasons),
-        uncompared=(
-            *pairs.uncompared,
-            *(Uncompared("B", value.name, value.node.type, reason) for value, reason in reasons.items()),
-        ),
-    )
+    return _without_rows(pairs, {pair.b: text for pair in pairs.tensors if (text := alone.refusal(pair.b))})
+
+
+def _without_rows(pairs: Pairs, reasons: Mapping[Value, str]) -> Pairs:
+    """The pairs with the same partners, without the comparison of some tensors."""
+    left = [Uncompared("B", value.name, value.node.type, text) for value, text in reasons.items()]
+    tensors = tuple(pair for pair in pairs.tensors if pair.b not in reasons)
+    return replace(pairs, tensors=tensors, uncompared=(*pairs.uncompared, *left))
 
 
 def by_values(evidence: Evidence, pairs: Pairs) -> Pairs:
@@ -133,28 +126,11 @@ PASSES: tuple[Pass, ...] = (
 """All passes, in the order in which they run."""
 
 
-@dataclass(frozen=True)
-class Change:
-    """The change that a pass made.
-
-    Attributes:
-        name: the name of the pass.
-        text: the new pairs, and the dropped ones.
-    """
-
-    name: str
-    text: str
-
-
-def corrected(evidence: Evidence, pairs: Pairs, passes: Iterable[Pass] = PASSES) -> tuple[Pairs, tuple[Change, ...]]:
-    """The pairs after some passes, and what these changed."""
-    changes = []
+def corrected(evidence: Evidence, pairs: Pairs, passes: Iterable[Pass] = PASSES) -> Pairs:
+    """The pairs after some passes."""
     for one in passes:
-        made = one(evidence, pairs)
-        if text := made.difference(pairs):
-            changes.append(Change(one.__name__, text))
-        pairs = made
-    return pairs, tuple(changes)
+        pairs = one(evidence, pairs)
+    return pairs
 
 
 def _doubtful_rows(evidence: Evidence, pairs: Pairs) -> Rows | None:
@@ -264,25 +240,17 @@ def wrong_pairs(
     for one in found:
         if not is_suspicious(one) or follows.get(one.value):
             continue
-        is_other_function = (
-            not one.has_another_shape
-            and _reads_the_same(one, rows, pairs, wrong)
-            and has_other_attributes(pairs.by_b[one.value], one.value)
-        )
+        reads_the_same = _reads_the_same(one, rows, pairs, wrong)
+        is_alike = reads_the_same and not one.has_another_shape
+        is_other_function = is_alike and has_other_attributes(pairs.by_b[one.value], one.value)
         if results_agree:
             # A scale folded into weights: the next layer agrees, but would not if it read A's tensor.
             is_refuted = any(follows.get(reader) is False for reader in readers.get(one.value, ()))
-            is_told = is_other_function or (
-                not one.has_another_shape
-                and _reads_the_same(one, rows, pairs, wrong)
-                and has_unknown_constants(one.value)
-            )
+            is_told = is_other_function or (is_alike and has_unknown_constants(one.value))
             (told if is_told and not is_refuted else wrong).add(one.value)
         elif is_other_function:
             told.add(one.value)
-        elif _is_another_size(one) or (
-            not _reads_the_same(one, rows, pairs, wrong) and not any(map(confirms, readers.get(one.value, ())))
-        ):
+        elif _is_another_size(one) or not (reads_the_same or any(map(confirms, readers.get(one.value, ())))):
             wrong.add(one.value)
     for one in reversed(found):
         if is_suspicious(one) and one.value not in wrong | told and _is_contradicted(one.value, readers, rows, wrong):
@@ -311,13 +279,7 @@ def _is_chance(one: Found) -> bool:
 def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong: set[Value]) -> bool:
     """Whether a layer and its partner have one type and rank, and all computed inputs are right pairs."""
     partner = pairs.by_b.get(one.value)
-    if (
-        partner is None
-        or partner.node.type != one.value.node.type
-        or len(partner.node.inputs) != len(one.value.node.inputs)
-    ):
-        return False
-    if _rank(partner) != _rank(one.value):
+    if partner is None or _form(partner) != _form(one.value):
         return False
     for mine, theirs in zip(one.value.node.inputs, partner.node.inputs, strict=True):
         if mine is None or theirs is None:
@@ -336,8 +298,10 @@ def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong
     return True
 
 
-def _rank(value: Value) -> int | None:
-    return None if value.fact is None or value.fact.shape is None else len(value.fact.shape)
+def _form(value: Value) -> tuple[str, int, int | None]:
+    """Type and number of inputs of the layer of a value, and its rank; None if that is unknown."""
+    shape = None if value.fact is None else value.fact.shape
+    return value.node.type, len(value.node.inputs), None if shape is None else len(shape)
 
 
 def _is_contradicted(
@@ -372,11 +336,6 @@ class Fingerprint:
     kind: str
     sums: tuple[float, ...]
     moments: tuple[float, ...]
-
-    @property
-    def size(self) -> tuple[int, str]:
-        """The number of elements, and the kind of type."""
-        return math.prod(self.shape), self.kind
 
 
 def fingerprint(arrays: Sequence[np.ndarray]) -> Fingerprint | None:
@@ -417,11 +376,11 @@ def pair_by_value(
         taken: partners that values of B keep.
         order: the positions of the layers of A.
     """
-    in_order = sorted(a, key=lambda value: (order.get(value.node, 0), value.index))
-    of_a = _grouped(in_order, a, lambda one: one.size, lambda one: one.sums)
+    ordered = sorted(a, key=lambda value: (order.get(value.node, 0), value.index))
+    of_a = _grouped(ordered, a, in_order=True)
     partners = set(taken.values())
     found: list[TensorPair] = []
-    for size, (values, sums) in _grouped(b, b, lambda one: one.size, lambda one: one.sums).items():
+    for size, (values, sums) in _grouped(b, b, in_order=True).items():
         others, theirs = of_a.get(size, ([], sums[:0]))
         for i, value in enumerate(values):
             if value in taken or _are_equal(sums[:i], sums[i]).any():
@@ -445,10 +404,8 @@ def permuted_candidates(
     """
     partners, found = set(taken.values()), []
     left_a, left_b = [value for value in a if value not in partners], [value for value in b if value not in taken]
-    of_a = _grouped(left_a, a, lambda one: (one.kind, *sorted(one.shape)), lambda one: one.moments)
-    for key, (values, moments) in _grouped(
-        left_b, b, lambda one: (one.kind, *sorted(one.shape)), lambda one: one.moments
-    ).items():
+    of_a = _grouped(left_a, a, in_order=False)
+    for key, (values, moments) in _grouped(left_b, b, in_order=False).items():
         if key in of_a:
             others, theirs = of_a[key]
             equal = np.array([_are_equal(theirs, own) for own in moments])
@@ -458,14 +415,18 @@ def permuted_candidates(
 
 
 def _grouped(
-    values: Iterable[Value],
-    prints: Mapping[Value, Fingerprint],
-    key: Callable[[Fingerprint], Hashable],
-    figures: Callable[[Fingerprint], tuple[float, ...]],
+    values: Iterable[Value], prints: Mapping[Value, Fingerprint], *, in_order: bool
 ) -> dict[Hashable, tuple[list[Value], np.ndarray]]:
-    """Values by a key of their fingerprints, each group with the figures of its fingerprints."""
-    groups = grouped((key(prints[value]), value) for value in values)
-    return {name: (group, np.array([figures(prints[value]) for value in group])) for name, group in groups.items()}
+    """Values that may have equal elements, in one order or in any, each group with the figures of its fingerprints."""
+    groups: dict[Hashable, list[Value]] = {}
+    for value in values:
+        own = prints[value]
+        sizes = (math.prod(own.shape),) if in_order else sorted(own.shape)
+        groups.setdefault((own.kind, *sizes), []).append(value)
+    return {
+        key: (group, np.array([prints[value].sums if in_order else prints[value].moments for value in group]))
+        for key, group in groups.items()
+    }
 
 
 def order_of_axes(a: np.ndarray, b: np.ndarray) -> tuple[int, ...] | None:

@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from irexec.analysis.matching import Matching, match_graphs, value_pairs
-from irexec.analysis.model import Port
-from irexec.errors import InputError, OpError
-from irexec.ir.dims import meet_shapes
+from irexec.errors import InputError
+from irexec.ir.dims import contradict
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import find_value, values_by_name
 from irexec.messages import listed
@@ -120,23 +119,6 @@ class Pairs:
             uncompared=tuple(one for one in left.uncompared if (one.side, one.name) not in named),
         )
 
-    def difference(self, before: Pairs) -> str:
-        """The change from other pairs, as one sentence; "" if nothing changed."""
-        one, other = set(before.tensors), set(self.tensors)
-        new, old = (
-            [pair for pair in of.tensors if pair in only] for of, only in ((self, other - one), (before, one - other))
-        )
-        texts = [
-            f"{word} {listed([f'{_name(pair.a)} = {pair.b.name} ({pair.how})' for pair in pairs], 5)}"
-            for word, pairs in (("paired", new), ("dropped", old))
-            if pairs
-        ]
-        return "; ".join(texts)
-
-
-def _name(tensor: Tensor) -> str:
-    return tensor if isinstance(tensor, str) else tensor.name
-
 
 def first_pairs(a: AnySide, b: ModelSide, maps: Sequence[tuple[str, str]]) -> Pairs:
     """The pairs that follow from the sides alone.
@@ -181,13 +163,13 @@ def matched(a: ModelSide, b: ModelSide, maps: Sequence[tuple[str, str]], known: 
             for value in computed(b.order)
             if value in by_b
         ),
-        by_b | {pair.b: pair.a for one in inner for pair in value_pairs(one.matching)},
-        tuple(pair for one in inner for pair in one.pairs),
-        {pair.b: pair.a for of in (matching, *(one.matching for one in inner)) for pair in of.pairs},
+        by_b | {pair.b: pair.a for of_body, _, _ in inner for pair in value_pairs(of_body)},
+        tuple(pair for _, of_body, _ in inner for pair in of_body),
+        {pair.b: pair.a for of in (matching, *(of_body for of_body, _, _ in inner)) for pair in of.pairs},
         (
             *_only("A", a, set(by_b.values())),
-            *_only("B", b, set(by_b)),
-            *(alone for one in inner for alone in one.uncompared),
+            *_only("B", b, by_b),
+            *(one for _, _, alone in inner for one in alone),
         ),
     )
 
@@ -225,18 +207,12 @@ def _same_inputs(a: ModelSide, b: ModelSide) -> list[tuple[Node, Node]]:
         if same is not None:
             found[port.node] = left.pop(same.node).node
     others = [port for port in b.model.inputs if port.node not in found]
-    if len(others) == len(left) and all(map(_fit, left.values(), others)):
-        found |= {port.node: other for other, port in zip(left, others, strict=True)}
+    both = list(zip(left.values(), others, strict=False))
+    if len(others) == len(left) and all(
+        one.element is other.element and not contradict(one.shape, other.shape) for one, other in both
+    ):
+        found |= {other.node: one.node for one, other in both}
     return [(one, other) for other, one in found.items()]
-
-
-def _fit(one: Port, other: Port) -> bool:
-    """Whether two inputs have one element type and a common shape."""
-    try:
-        meet_shapes(one.shape, other.shape)
-    except OpError:
-        return False
-    return one.element is other.element
 
 
 def _same_results(a: ModelSide, b: ModelSide) -> list[tuple[Node, Node]]:
@@ -256,28 +232,19 @@ def _same_results(a: ModelSide, b: ModelSide) -> list[tuple[Node, Node]]:
 def _by_names(results_a: Sequence[Node], results_b: Sequence[Node]) -> list[tuple[Node, Node]] | None:
     """Pairs of Results with a common name; None unless each Result of B has another single one of A."""
     named = {name: node for node in results_a for value in node.inputs if value is not None for name in value.names}
-    found = [
-        (mine, {named[name] for value in mine.inputs if value for name in value.names if name in named})
+    partners = [
+        {named[name] for value in mine.inputs if value is not None for name in value.names if name in named}
         for mine in results_b
     ]
-    if any(len(others) != 1 for _, others in found) or len({other for _, others in found for other in others}) != len(
-        found
-    ):
+    if any(len(one) != 1 for one in partners) or len(set[Node]().union(*partners)) != len(partners):
         return None
-    return [(next(iter(others)), mine) for mine, others in found]
+    return [(one.pop(), mine) for one, mine in zip(partners, results_b, strict=True)]
 
 
-@dataclass(frozen=True)
-class _OfBody:
-    """The body of a paired layer: the matching of its layers, pairs of its tensors, and tensors without a partner."""
-
-    matching: Matching
-    pairs: list[InnerPair]
-    uncompared: list[Uncompared]
-
-
-def _of_bodies(matching: Matching, levels_a: Levels, levels_b: Levels) -> Iterator[_OfBody]:
-    """The bodies of paired layers, at all levels."""
+def _of_bodies(
+    matching: Matching, levels_a: Levels, levels_b: Levels
+) -> Iterator[tuple[Matching, list[InnerPair], list[Uncompared]]]:
+    """The bodies of paired layers, at all levels: matchings, pairs of tensors, and tensors without a partner."""
     for (node, name), inner in matching.bodies.items():
         other = matching.in_b(node)
         if other is None:
@@ -290,7 +257,7 @@ def _of_bodies(matching: Matching, levels_a: Levels, levels_b: Levels) -> Iterat
         lone = [inner_uncompared("B", one, ONLY_B) for one in tensors if one.value not in of_b]
         of_a = [Inner(value, own_a) for value in computed(ordered(inner.a)) if value not in partners]
         lone += [inner_uncompared("A", one, "only A has it") for one in of_a]
-        yield _OfBody(inner, [InnerPair(Inner(pair.a, own_a), one, pair.reason) for pair, one in paired], lone)
+        yield inner, [InnerPair(Inner(pair.a, own_a), one, pair.reason) for pair, one in paired], lone
         yield from _of_bodies(inner, own_a, own_b)
 
 
@@ -350,20 +317,18 @@ def _recorded(a: RecordedSide, b: ModelSide, maps: Sequence[tuple[str, str]]) ->
                 for name in a.names
                 if name not in used and not name.startswith("source:")
             ),
-            *_without("B", (value for value in computed(b.order) if value not in chosen), "it is not recorded"),
+            *(
+                Uncompared("B", value.name, value.node.type, "it is not recorded")
+                for value in computed(b.order)
+                if value not in chosen
+            ),
         ),
     )
 
 
-def _only(side: str, model: ModelSide, matched: set[Value]) -> Iterator[Uncompared]:
+def _only(side: str, model: ModelSide, matched: Collection[Value]) -> list[Uncompared]:
     """Tensors of one side without a partner; tensors from constants alone, such as unpacked weights, come last."""
     constant = model.constant | {node for node in model.order if node.type == "Constant"}
-    alone = [value for value in computed(model.order) if value not in matched]
-    yield from _without(side, (value for value in alone if value.node not in constant), f"only {side} has it")
-    yield from _without(
-        side, (value for value in alone if value.node in constant), f"only {side} has it, from constants alone"
-    )
-
-
-def _without(side: str, values: Iterable[Value], reason: str) -> list[Uncompared]:
-    return [Uncompared(side, value.name, value.node.type, reason) for value in values]
+    alone = sorted((one for one in computed(model.order) if one not in matched), key=lambda one: one.node in constant)
+    reasons = (f"only {side} has it", f"only {side} has it, from constants alone")
+    return [Uncompared(side, one.name, one.node.type, reasons[one.node in constant]) for one in alone]

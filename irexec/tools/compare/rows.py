@@ -73,6 +73,11 @@ class Found:
         )
         return (self.row.run, *inside, own, self.value.index)
 
+    def at_fault(self, message: str) -> Found:
+        """The row as a fault of its layer, with a message."""
+        agreement = replace(self.row.agreement, agrees=False, message=message)
+        return replace(self, row=replace(self.row, agreement=agreement, follows=False))
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:

@@ -26,7 +26,7 @@ from irexec.tools.compare.options import (
     opened_runtime,
     weight_precision,
 )
-from irexec.tools.compare.pairing import Change, corrected
+from irexec.tools.compare.pairing import corrected
 from irexec.tools.compare.pairs import Pairs, first_pairs
 from irexec.tools.compare.rows import Found, Rows, compared
 from irexec.tools.compare.summary import summary
@@ -126,14 +126,12 @@ class ComparedModels:
         ports: their inputs.
         rows: the rows, each with the verdict on its layer.
         layouts: sentences about recorded tensors in another layout.
-        changes: the changes of the passes over the pairs.
     """
 
     evidence: Evidence
     ports: Ports
     rows: Rows
     layouts: Sequence[str]
-    changes: Sequence[Change]
 
     @property
     def independent(self) -> list[Found]:
@@ -192,14 +190,13 @@ def compared_models(
         of_a = WeightPrecision(RTOL.get(stated, of_a.rtol))
     evidence = Evidence(one, other, options, run_a, run_b, inputs, Tolerances(options, of_a, of_b), advance)
     ports = Ports(one if isinstance(one, ModelSide) else None, other, pairs.by_b)
-    pairs, changes = corrected(evidence, pairs)
-    rows = compared(evidence, pairs)
+    rows = compared(evidence, corrected(evidence, pairs))
     if not rows.found:
         _raise_nothing(evidence, rows)
     for one_pass in PASSES:
         evidence.advance(_PART)
         rows = one_pass(evidence, rows)
-    return ComparedModels(evidence, ports, rows, layouts, changes)
+    return ComparedModels(evidence, ports, rows, layouts)
 
 
 def _runs(a: AnySide, b: ModelSide, given: GivenInputs, options: CompareOptions) -> int:

@@ -19,10 +19,11 @@ _NAMES = 8
 @sections_of.register
 def _(found: Comparison) -> Iterable[Content]:
     """The contents for a notebook: also what is compared, the notes, and folded every tensor and its difference."""
+    columns = [Column(name, name) for name in ("side", "name", "type", "reason")]
     folded = [
         (counted(len(found.rows), "tensor"), rows_table(found.rows, is_full=True)),
         (counted(len(found.results), "result"), rows_table(found.results, is_full=True)),
-        (f"{len(found.uncompared):,} not compared", _uncompared_table(found)),
+        (f"{len(found.uncompared):,} not compared", Table(columns, found.uncompared, what="tensors")),
     ]
     return [
         Text(f"comparison of {found.a} and {found.b}", "title"),
@@ -63,10 +64,6 @@ def rows_table(rows: Sequence[TensorRow], is_full: bool = False) -> Table:
         columns.insert(2, Column("type", lambda row: f"{row.type}[{','.join(map(str, row.shape))}]", "code"))
         columns.append(Column("difference", lambda row: row.agreement.message, "sentence"))
     return Table(columns, rows, hide_empty=False, what="tensors")
-
-
-def _uncompared_table(found: Comparison) -> Table:
-    return Table([Column(name, name) for name in ("side", "name", "type", "reason")], found.uncompared, what="tensors")
 
 
 def _shown(found: Comparison) -> Sequence[TensorRow]:

@@ -94,12 +94,12 @@ def _missing_results(evidence: Evidence, rows: Rows) -> tuple[str, ...]:
 
 def _computes_in(half: Element, side: AnySide) -> bool:
     """Whether a computed result of a model is declared as this type."""
-    nodes = (
-        (node for node in side.order if node.type not in ("Parameter", "Constant", "Result"))
-        if isinstance(side, ModelSide)
-        else ()
+    return isinstance(side, ModelSide) and any(
+        value.fact is not None and value.fact.element is half
+        for node in side.order
+        if node.type not in ("Parameter", "Constant", "Result")
+        for value in node.outputs
     )
-    return any(value.fact is not None and value.fact.element is half for node in nodes for value in node.outputs)
 
 
 def _notes(evidence: Evidence, rows: Rows, results: Sequence[TensorRow]) -> Iterator[str]:
@@ -119,23 +119,20 @@ def _notes(evidence: Evidence, rows: Rows, results: Sequence[TensorRow]) -> Iter
         yield "the tensors of A are stored as f16: their tolerance is that of f16"
     if evidence.tolerances.quantised:
         yield "only one of the models is quantised: its tensors agree in a signal-to-noise ratio, not value by value"
-    observed = {found.value: found.row.agreement.agrees for found in rows.found}
-    by_name = {found.row.b.tensor: observed[found.value] for found in rows.found}
-    hidden = [row for row in results if not row.agreement.agrees and by_name.get(row.b.tensor)]
-    for row in hidden:
-        yield (
-            f"result {row.b.tensor!r} agrees when every tensor is observed and differs when none is: "
-            "fused layers are the reason"
-        )
-    if results and all(row.agreement.agrees for row in results) and not all(observed.values()):
+    agree = {found.row.b.tensor: found.row.agreement.agrees for found in rows.found}
+    for row in results:
+        if not row.agreement.agrees and agree.get(row.b.tensor):
+            yield (
+                f"result {row.b.tensor!r} agrees when every tensor is observed and differs when none is: "
+                "fused layers are the reason"
+            )
+    if results and all(row.agreement.agrees for row in results) and not rows.agree:
         yield "the results agree: the difference does not reach any of them"
     for found in rows.found:
-        inner = (
-            [other for other in rows.found if other.path.startswith(f"{found.value.node.name}/")]
-            if found.value.node.bodies
-            else []
-        )
-        if inner and not found.row.agreement.agrees and all(other.row.agreement.agrees for other in inner):
+        if not found.value.node.bodies or found.row.agreement.agrees:
+            continue
+        inner = [other for other in rows.found if other.path.startswith(f"{found.value.node.name}/")]
+        if inner and all(other.row.agreement.agrees for other in inner):
             yield (
                 f"the tensors inside {found.value.node.name!r} agree when they are observed; "
                 "its result without observation differs"

@@ -44,7 +44,7 @@ def blame(
         first: the tensor that differs.
         made: the comparison.
     """
-    found = [suspect(node, first, made.evidence, made.rows) for node in kept]
+    found = [suspect(node.outputs[0], first, made.evidence, made.rows) for node in kept]
     own = [
         one for one, node in zip(found, kept, strict=True) if one.differs or made.rows.pairs.layer_of_a(node) is None
     ]
