@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from irexec.analysis.portability.difference import difference
+from irexec.analysis.portability.difference import difference, layer_xml
 from irexec.ir.dims import is_static
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ _OF_VIEWS = _IN_PLACE | {
     does="where the only layer that reads an input which all iterations share is computed in place (Softmax, MVN, "
     "ScatterUpdate, or an element-wise layer behind a Reshape), the CPU plugin overwrites the input, and the next "
     "iteration reads the result",
-    example='<layer name="shared" type="Parameter" version="opset1"/>\n'
-    '<layer name="weights" type="SoftMax" version="opset8"/>\n'
-    '<layer type="Loop" version="opset5"/>',
+    example=layer_xml("Parameter-1", name="shared") + "\n"
+    + layer_xml("SoftMax-8", name="weights") + "\n"
+    + layer_xml("Loop-5"),
     repair="Compute the layer before the Loop, or let a second layer of the body read the input.",
 )  # fmt: skip
 def _overwritten(layer: ExaminedLayer) -> bool:
@@ -117,8 +117,7 @@ def _is_overwritten(layer: ExaminedLayer, node: Node) -> bool:
     "IR974", "loop that never runs", ("Loop",), "shape inference", "shape",
     does="where the execution condition is constant and false, every output gets the size 0 along its first axis, and "
     "in the specification the last value of no iterations is the initial one",
-    example='<layer name="never" type="Const" version="opset1">\n  <data element_type="boolean" shape=""/>\n</layer>\n'
-    '<layer type="Loop" version="opset5"/>',
+    example=layer_xml("Const-1", 'element_type="boolean" shape=""', name="never") + "\n" + layer_xml("Loop-5"),
     repair="Replace the layer by its initial values.",
 )  # fmt: skip
 def _never_runs(layer: ExaminedLayer) -> bool:
@@ -134,16 +133,13 @@ _CONDITIONS = {"", "boolean", "u8", "u4"}
 _TRIP_COUNTS = {"", "i16", "i32", "i64", "u16", "u32", "u64"}
 
 
-@difference(
+difference(
     "IR981", "element types of a loop refused", ("Loop",), "CPU plugin", "fails",
     does="the CPU plugin compiles a Loop with conditions of boolean, u8 and u4 and a trip count of 16 bits or more; "
     "the specification has a boolean, and i32 or i64",
-    example='<layer name="again" type="Const" version="opset1">\n  <data element_type="i32" shape=""/>\n</layer>\n'
-    '<layer type="Loop" version="opset5"/>',
+    example=layer_xml("Const-1", 'element_type="i32" shape=""', name="again") + "\n" + layer_xml("Loop-5"),
     repair="Convert the conditions to boolean, and the trip count to i64.",
-)  # fmt: skip
-def _types_of_a_loop(layer: ExaminedLayer) -> bool:
-    return layer.element(0) not in _TRIP_COUNTS or not _CONDITIONS.issuperset(_conditions(layer))
+)(lambda layer: layer.element(0) not in _TRIP_COUNTS or not _CONDITIONS.issuperset(_conditions(layer)))  # fmt: skip
 
 
 def _conditions(layer: ExaminedLayer) -> Iterator[str]:

@@ -22,6 +22,8 @@ from irexec.schema.shape_rules import pdpd_start
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
+    from irexec.ir.constants import Constant
+    from irexec.ir.graph import Value
 
 
 NOT_MOVED = frozenset({"u1", "u2", "u3", "u6", "nf4", "f4e2m1"})
@@ -85,6 +87,20 @@ def _lies_beside(size: int, kernel: int, stride: int, dilation: int, begin: int,
     return starts[0] + extent <= 0 or starts[-1] >= size
 
 
+def decompressed(weights: Value | None) -> tuple[Constant | None, bool, list[tuple[int, ...]]]:
+    """The integers of compressed weights, whether a Reshape joins groups, and the shapes of scales and zero points."""
+    is_grouped, shapes = False, []
+    while weights is not None and weights.node.type in ("Convert", "Subtract", "Multiply", "Reshape"):
+        is_grouped |= weights.node.type == "Reshape"
+        other = weights.node.inputs[1] if weights.node.type in ("Subtract", "Multiply") else None
+        while other is not None and other.node.type == "Convert":
+            other = other.node.inputs[0]
+        if other is not None and other.node.constant is not None:
+            shapes.append(tuple(other.node.constant.shape))
+        weights = weights.node.inputs[0]
+    return (None if weights is None else weights.node.constant), is_grouped, shapes
+
+
 Who = Literal["CPU plugin", "constant folding", "shape inference", "reader"]
 """Implementations in OpenVINO: the plugin that runs models on a CPU; the reference kernels, with which constants are
 computed; shape inference when a model is read; the reader of an .xml."""
@@ -144,6 +160,31 @@ def difference(
         return condition
 
     return register
+
+
+def layer_xml(operation: str, data: str = "", *ports: str | None, name: str = "") -> str:
+    """A layer as an example shows it.
+
+    Args:
+        operation: type and opset, such as "Range-4".
+        data: the attributes as XML has them.
+        ports: precision and sizes of the input ports, such as "I64[2,-1]"; None for a port that is not shown.
+        name: of the layer; not shown if it is empty.
+    """
+    type, opset = operation.rsplit("-", 1)
+    named = f'name="{name}" ' if name else ""
+    begin = f'<layer {named}type="{type}" version="opset{opset}"'
+    shown = [_port_xml(number, text) for number, text in enumerate(ports) if text is not None]
+    inside = [f"  <data {data}/>"] if data else []
+    inside += ["  <input>", *shown, "  </input>"] if shown else []
+    return "\n".join([f"{begin}>", *inside, "</layer>"]) if inside else f"{begin}/>"
+
+
+def _port_xml(number: int, text: str) -> str:
+    precision, _, sizes = text.rstrip("]").partition("[")
+    begin = f'    <port id="{number}"' + (f' precision="{precision}"' if precision else "")
+    dims = "".join(f"<dim>{size}</dim>" for size in sizes.split(",") if size)
+    return f"{begin}>{dims}</port>" if dims else f"{begin}/>"
 
 
 def always(layer: object) -> bool:

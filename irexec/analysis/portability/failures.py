@@ -9,8 +9,10 @@ from irexec.analysis.portability.difference import (
     NOT_MOVED,
     aligned_at_the_end,
     always,
+    decompressed,
     difference,
     is_aligned_at_the_start,
+    layer_xml,
 )
 from irexec.analysis.portability.values import is_over_three_axes
 from irexec.ir.dims import is_static
@@ -23,8 +25,7 @@ if TYPE_CHECKING:
 @difference(
     "IR951", "one group refused", ("GroupConvolutionBackpropData",), "CPU plugin", "fails", since="2024.2",
     does="the CPU plugin does not compile one group of several channels",
-    example='<layer type="GroupConvolutionBackpropData" version="opset1">\n  <input>\n    <port id="0"/>\n'
-    '    <port id="1"><dim>1</dim><dim>8</dim><dim>4</dim><dim>3</dim><dim>3</dim></port>\n  </input>\n</layer>',
+    example=layer_xml("GroupConvolutionBackpropData-1", "", "", "[1,8,4,3,3]"),
     repair="Write a ConvolutionBackpropData, whose weights have no axis of groups.",
 )  # fmt: skip
 def _one_group(layer: ExaminedLayer) -> bool:
@@ -35,7 +36,7 @@ def _one_group(layer: ExaminedLayer) -> bool:
 @difference(
     "IR952", "axes of normalisation refused", ("LRN",), "CPU plugin", "fails",
     does="the CPU plugin runs LRN over axis 1 or over all spatial axes, counted from the front, and no others",
-    example='<layer type="LRN" version="opset1">\n  <data alpha="1e-4" beta="0.75" bias="1" size="5"/>\n</layer>',
+    example=layer_xml("LRN-1", 'alpha="1e-4" beta="0.75" bias="1" size="5"'),
     repair="Transpose so that the axis is 1.",
 )  # fmt: skip
 def _axes(layer: ExaminedLayer) -> bool:
@@ -48,7 +49,7 @@ def _axes(layer: ExaminedLayer) -> bool:
 @difference(
     "IR953", "axes counted from the end", ("Interpolate",), "reader", "fails",
     does="the reader refuses negative axes, which the specification allows",
-    example='<layer type="Interpolate" version="opset11">\n  <data mode="nearest"/>\n</layer>',
+    example=layer_xml("Interpolate-11", 'mode="nearest"'),
     repair="Count the axes from the front.",
 )  # fmt: skip
 def _negative_axes(layer: ExaminedLayer) -> bool:
@@ -62,8 +63,7 @@ def _negative_axes(layer: ExaminedLayer) -> bool:
     "CPU plugin", "fails",
     does='the CPU plugin does not compile auto_broadcast="pdpd" where the shapes do not fit with their last axes '
     "aligned",
-    example='<layer type="Subtract" version="opset1">\n  <data auto_broadcast="pdpd"/>\n  <input>\n'
-    '    <port id="0"><dim>3</dim><dim>4</dim></port>\n    <port id="1"><dim>3</dim></port>\n  </input>\n</layer>',
+    example=layer_xml("Subtract-1", 'auto_broadcast="pdpd"', "[3,4]", "[3]"),
     repair='Reshape the second input to the rank of the first, and write auto_broadcast="numpy".',
 )  # fmt: skip
 def _does_not_fit(layer: ExaminedLayer) -> bool:
@@ -77,8 +77,7 @@ def _does_not_fit(layer: ExaminedLayer) -> bool:
 difference(
     "IR955", "group without default", ("DeformableConvolution",), "reader", "fails",
     does="the reader takes an absent group or deformable_group for 0 and refuses it, where the specification has 1",
-    example='<layer type="DeformableConvolution" version="opset8">\n'
-    '  <data strides="1, 1" pads_begin="0, 0" pads_end="0, 0" dilations="1, 1"/>\n</layer>',
+    example=layer_xml("DeformableConvolution-8", 'strides="1, 1" pads_begin="0, 0" pads_end="0, 0" dilations="1, 1"'),
     repair="Write group and deformable_group.",
 )(lambda layer: layer.says("group") is None or layer.says("deformable_group") is None)  # fmt: skip
 
@@ -88,7 +87,7 @@ difference(
     ("LSTMSequence", "GRUSequence", "RNNSequence", "LSTMCell", "GRUCell", "RNNCell"), "CPU plugin", "fails",
     does="absent activations of a sequence, and empty ones of a cell too, are none: the reader refuses the cell, and "
     "the CPU plugin does not compile the sequence; the specification has defaults",
-    example='<layer type="LSTMSequence" version="opset5">\n  <data hidden_size="4" direction="forward"/>\n</layer>',
+    example=layer_xml("LSTMSequence-5", 'hidden_size="4" direction="forward"'),
     repair='Write them: "sigmoid, tanh, tanh" for LSTM, "sigmoid, tanh" for GRU, "tanh" for RNN.',
 )  # fmt: skip
 def _without_activations(layer: ExaminedLayer) -> bool:
@@ -99,9 +98,7 @@ def _without_activations(layer: ExaminedLayer) -> bool:
 @difference(
     "IR957", "background and decreased labels", ("DetectionOutput",), "CPU plugin", "fails",
     does="the CPU plugin refuses decrease_label_id with a background_label_id other than 0",
-    example='<layer type="DetectionOutput" version="opset8">\n'
-    '  <data decrease_label_id="true" background_label_id="1"/>\n'
-    "</layer>",
+    example=layer_xml("DetectionOutput-8", 'decrease_label_id="true" background_label_id="1"'),
     repair="Make the background class 0.",
 )  # fmt: skip
 def _background(layer: ExaminedLayer) -> bool:
@@ -112,7 +109,7 @@ def _background(layer: ExaminedLayer) -> bool:
 difference(
     "IR958", "adaptive threshold refused", ("GenerateProposals",), "reader", "fails",
     does="the reader refuses an nms_eta other than 1",
-    example='<layer type="GenerateProposals" version="opset9">\n  <data nms_eta="0.9"/>\n</layer>',
+    example=layer_xml("GenerateProposals-9", 'nms_eta="0.9"'),
     repair='Write nms_eta="1".',
 )(lambda layer: layer["nms_eta"] != 1)  # fmt: skip
 
@@ -120,7 +117,7 @@ difference(
 difference(
     "IR959", "operation without kernel", ("GroupedMatMul", "RGBtoNV12", "BGRtoNV12"), "CPU plugin", "fails",
     does="OpenVINO infers the shapes of the operation and has no kernel for it",
-    example='<layer type="GroupedMatMul" version="opset17"/>',
+    example=layer_xml("GroupedMatMul-17"),
     repair="Write it in other operations.",
 )(always)  # fmt: skip
 
@@ -128,7 +125,7 @@ difference(
 @difference(
     "IR960", "tensor of unknown rank", (), "CPU plugin", "fails",
     does="the CPU plugin does not compile a model with an input or a layer of unknown rank",
-    example='<layer type="Parameter" version="opset1">\n  <data shape="..." element_type="f32"/>\n</layer>',
+    example=layer_xml("Parameter-1", 'shape="..." element_type="f32"'),
     repair='Give inputs a rank, such as shape="?,?,?", and layers shapes of known length; sizes may stay dynamic.',
 )  # fmt: skip
 def _unknown_rank(layer: ExaminedLayer) -> bool:
@@ -138,7 +135,7 @@ def _unknown_rank(layer: ExaminedLayer) -> bool:
 difference(
     "IR961", "logical reduction of any axes", ("ReduceLogicalAnd", "ReduceLogicalOr"), "CPU plugin", "fails",
     does="the CPU plugin does not compile logical reductions whose axes are not constant",
-    example='<layer type="ReduceLogicalAnd" version="opset1"/>',
+    example=layer_xml("ReduceLogicalAnd-1"),
     repair="Make the axes a constant, or convert to i32 and use ReduceMin or ReduceMax.",
 )(lambda layer: layer.value(1) is None)  # fmt: skip
 
@@ -146,8 +143,7 @@ difference(
 @difference(
     "IR962", "pooling of an empty batch", ("MaxPool", "AvgPool"), "reader", "fails",
     does="the reader refuses pooling of a batch of 0",
-    example='<layer type="AvgPool" version="opset1">\n  <input>\n'
-    '    <port id="0"><dim>0</dim><dim>3</dim><dim>8</dim><dim>8</dim></port>\n  </input>\n</layer>',
+    example=layer_xml("AvgPool-1", "", "[0,3,8,8]"),
     repair="Make sure that the batch has an image.",
 )  # fmt: skip
 def _empty_batch(layer: ExaminedLayer) -> bool:
@@ -155,14 +151,12 @@ def _empty_batch(layer: ExaminedLayer) -> bool:
     return bool(shape) and shape is not None and shape[0] == 0
 
 
-@difference(
+difference(
     "IR963", "signal_size of -1", ("RDFT", "IRDFT"), "CPU plugin", "fails",
     does="the CPU plugin fails on -1 in signal_size, which means the size of the axis",
-    example='<layer type="RDFT" version="opset9"/>',
+    example=layer_xml("RDFT-9"),
     repair="Write the size, or leave out signal_size.",
-)  # fmt: skip
-def _same_size(layer: ExaminedLayer) -> bool:
-    return -1 in (layer.ints(2) or ())
+)(lambda layer: -1 in (layer.ints(2) or ()))  # fmt: skip
 
 
 @difference(
@@ -170,8 +164,7 @@ def _same_size(layer: ExaminedLayer) -> bool:
     ("ConvolutionBackpropData", "GroupConvolutionBackpropData"),
     "shape inference", "shape",
     does="where the length of output_shape is not known, shape inference leaves out the spatial axes",
-    example='<layer type="ConvolutionBackpropData" version="opset1">\n  <input>\n'
-    '    <port id="2" precision="I64"><dim>-1</dim></port>\n  </input>\n</layer>',
+    example=layer_xml("ConvolutionBackpropData-1", "", None, None, "I64[-1]"),
     repair="Give the input output_shape a static length: the number of spatial axes.",
 )  # fmt: skip
 def _unknown_length(layer: ExaminedLayer) -> bool:
@@ -182,7 +175,7 @@ def _unknown_length(layer: ExaminedLayer) -> bool:
 @difference(
     "IR965", "empty last bag", ("EmbeddingBagOffsetsSum", "EmbeddingBagOffsets"), "CPU plugin", "fails",
     does="the CPU plugin fails where the last bag is empty; the specification has the default value there",
-    example='<layer type="EmbeddingBagOffsetsSum" version="opset3"/>',
+    example=layer_xml("EmbeddingBagOffsetsSum-3"),
     repair="Make sure that the last bag has an index.",
 )  # fmt: skip
 def _empty_bag(layer: ExaminedLayer) -> bool:
@@ -193,8 +186,7 @@ def _empty_bag(layer: ExaminedLayer) -> bool:
 @difference(
     "IR966", "padding of a whole window", ("AvgPool",), "reader", "fails",
     does="the reader refuses padding of the size of the kernel or more with exclude-pad",
-    example='<layer type="AvgPool" version="opset1">\n'
-    '  <data kernel="2, 2" pads_begin="0, 0" pads_end="2, 2" exclude-pad="true"/>\n</layer>',
+    example=layer_xml("AvgPool-1", 'kernel="2, 2" pads_begin="0, 0" pads_end="2, 2" exclude-pad="true"'),
     repair="Use less padding, or pad with a Pad.",
 )  # fmt: skip
 def _padded_window(layer: ExaminedLayer) -> bool:
@@ -204,11 +196,8 @@ def _padded_window(layer: ExaminedLayer) -> bool:
     rank = len(attributes.kernel)
     dilations = getattr(attributes, "dilations", ()) or (1,) * rank
     extents = [dilation * (size - 1) + 1 for size, dilation in zip(attributes.kernel, dilations, strict=False)]
-    return any(
-        pad >= extent
-        for pads in (attributes.pads_begin, attributes.pads_end)
-        for pad, extent in zip(pads, extents, strict=False)
-    )
+    pairs = [pair for pads in (attributes.pads_begin, attributes.pads_end) for pair in zip(pads, extents, strict=False)]
+    return any(pad >= extent for pad, extent in pairs)
 
 
 difference(
@@ -228,22 +217,18 @@ difference(
     ),
     "CPU plugin", "fails",
     does="the CPU plugin does not compile this operation on strings",
-    example='<layer type="Equal" version="opset1">\n  <input>\n    <port id="0" precision="STRING"/>\n'
-    '    <port id="1" precision="STRING"/>\n  </input>\n</layer>',
+    example=layer_xml("Equal-1", "", "STRING", "STRING"),
     repair="Compare and select strings outside of the model.",
 )  # fmt: skip
 def _strings(layer: ExaminedLayer) -> bool:
-    return any(
-        fact.element is not None and fact.element.kind == "string"
-        for fact in map(layer.input, range(len(layer.node.inputs)))
-    )
+    return "string" in map(layer.element, range(len(layer.node.inputs)))
 
 
 difference(
     "IR976", "axis of unique elements that is computed", ("Unique",), "reader", "fails",
     does="the reader refuses an axis that is not a Constant, also one that is computed from constants",
-    example='<layer name="axis" type="Parameter" version="opset1">\n  <data element_type="i64" shape=""/>\n</layer>\n'
-    '<layer name="unique" type="Unique" version="opset10"/>',
+    example=layer_xml("Parameter-1", 'element_type="i64" shape=""', name="axis") + "\n"
+    + layer_xml("Unique-10", name="unique"),
     repair="Make the axis a Constant, with fold if it is computed from constants.",
 )(lambda layer: layer.has(1) and layer.constant(1) is None)  # fmt: skip
 
@@ -260,8 +245,8 @@ _DIVIDED = {
     "IR977", "constant integer divided by zero", tuple(_DIVIDED), "constant folding", "fails",
     does="constant folding fails where a constant integer is divided by 0, or ends the process, and so the model is "
     "not compiled",
-    example='<layer name="zero" type="Const" version="opset1">\n  <data element_type="i32" shape=""/>\n</layer>\n'
-    '<layer name="quotient" type="Divide" version="opset1"/>',
+    example=layer_xml("Const-1", 'element_type="i32" shape=""', name="zero") + "\n"
+    + layer_xml("Divide-1", name="quotient"),
     repair="Make the divisor 1 where it is 0, and select another value there.",
 )  # fmt: skip
 def _constant_by_zero(layer: ExaminedLayer) -> bool:
@@ -270,15 +255,12 @@ def _constant_by_zero(layer: ExaminedLayer) -> bool:
     return 0 in (layer.ints(1) or ()) and (layer.value(0) is not None or layer.is_constant(0))
 
 
-@difference(
+difference(
     "IR978", "image of unknown rank", ("Col2Im",), "reader", "fails",
     does="the reader refuses output_size and kernel_size of unknown length, although they have 2 elements",
-    example='<layer type="Col2Im" version="opset15">\n  <input>\n'
-    '    <port id="1" precision="I64"><dim>-1</dim></port>\n  </input>\n</layer>',
+    example=layer_xml("Col2Im-15", "", None, "I64[-1]"),
     repair="Give both inputs the static shape 2.",
-)  # fmt: skip
-def _unknown_number_of_sizes(layer: ExaminedLayer) -> bool:
-    return any(shape is not None and not is_static(shape) for shape in map(layer.sizes, (1, 2)))
+)(lambda layer: any(shape is not None and not is_static(shape) for shape in map(layer.sizes, (1, 2))))  # fmt: skip
 
 
 _BIASES = {"LSTMCell": 5, "GRUCell": 4, "RNNCell": 4}
@@ -287,8 +269,7 @@ _BIASES = {"LSTMCell": 5, "GRUCell": 4, "RNNCell": 4}
 @difference(
     "IR979", "cell without biases", tuple(_BIASES), "reader", "fails",
     does="the reader refuses a cell without the input B, which is optional in the specification",
-    example='<layer type="RNNCell" version="opset1">\n  <data hidden_size="4"/>\n  <input>\n    <port id="0"/>\n'
-    '    <port id="1"/>\n    <port id="2"/>\n    <port id="3"/>\n  </input>\n</layer>',
+    example=layer_xml("RNNCell-1", 'hidden_size="4"', "", "", "", ""),
     repair="Add an input B of zeros.",
 )  # fmt: skip
 def _without_biases(layer: ExaminedLayer) -> bool:
@@ -303,8 +284,7 @@ def _without_biases(layer: ExaminedLayer) -> bool:
     "CPU plugin", "fails",
     does="the CPU plugin does not compile an empty list of axes for Unsqueeze, or for a reduction with "
     "keep_dims=false, and empty pads of a scalar, which all change nothing in the shape",
-    example='<layer type="Unsqueeze" version="opset1">\n  <input>\n    <port id="0"><dim>2</dim></port>\n'
-    '    <port id="1"><dim>0</dim></port>\n  </input>\n</layer>',
+    example=layer_xml("Unsqueeze-1", "", "[2]", "[0]"),
     repair="Remove the layer; of a reduction write keep_dims=true.",
 )  # fmt: skip
 def _empty_list(layer: ExaminedLayer) -> bool:
@@ -315,23 +295,20 @@ difference(
     "IR990", "pooling without dilations", ("AvgPool",), "CPU plugin", "fails", since="2025.3",
     does="the CPU plugin ends the process for AvgPool of version 16 without dilations, which are optional in the "
     "specification",
-    example='<layer type="AvgPool" version="opset16">\n  <data kernel="2" strides="1" pads_begin="0" pads_end="0" '
-    'exclude-pad="true"/>\n</layer>',
+    example=layer_xml("AvgPool-16", 'kernel="2" strides="1" pads_begin="0" pads_end="0" exclude-pad="true"'),
     repair="Write dilations of 1, or version 14.",
 )(lambda layer: layer.definition.since == 16 and not layer["dilations"])  # fmt: skip
 
 
-@difference(
+difference(
     "IR983", "compressed 1x1 convolution of a part", ("Reshape", "Transpose"), "CPU plugin", "fails", since="2026.4",
     does="the CPU plugin does not compile a Reshape or Transpose of a 1x1 convolution that has compressed weights and "
     "reads an output of a layer with several outputs, such as VariadicSplit",
-    example='<layer name="part" type="VariadicSplit" version="opset1"/>\n'
-    '<layer name="conv" type="Convolution" version="opset1"/>\n'
-    '<layer name="moved" type="Transpose" version="opset1"/>',
+    example=layer_xml("VariadicSplit-1", name="part") + "\n"
+    + layer_xml("Convolution-1", name="conv") + "\n"
+    + layer_xml("Transpose-1", name="moved"),
     repair="Leave the weights of the convolution as they are: irexec edit --compress int8 --keep LAYER.",
-)  # fmt: skip
-def _of_a_part(layer: ExaminedLayer) -> bool:
-    return refused_convolution(layer.node) is not None
+)(lambda layer: refused_convolution(layer.node) is not None)  # fmt: skip
 
 
 def refused_convolution(node: Node) -> Node | None:
@@ -348,9 +325,7 @@ def refused_convolution(node: Node) -> Node | None:
     data, weights = source.node.inputs[:2]
     if data is None or len(data.node.outputs) < 2 or data.node.type == "Split":
         return None
-    while weights is not None and weights.node.type in ("Convert", "Subtract", "Multiply", "Reshape"):
-        weights = weights.node.inputs[0]
-    constant = None if weights is None else weights.node.constant
+    constant, _, _ = decompressed(weights)
     if constant is None or constant.element.name not in ("i8", "u8", "i4", "u4"):
         return None
     return source.node if tuple(constant.shape[-2:]) == (1, 1) else None
@@ -359,10 +334,8 @@ def refused_convolution(node: Node) -> Node | None:
 @difference(
     "IR992", "state of open shape", ("Assign",), "CPU plugin", "fails", since="2023.3",
     does="the CPU plugin does not run an Assign of a tensor of static shape to a variable whose shape is open",
-    example='<layer name="old" type="ReadValue" version="opset6">\n'
-    '  <data variable_id="v" variable_type="f32" variable_shape="?,4"/>\n</layer>\n'
-    '<layer name="new" type="Assign" version="opset6">\n  <data variable_id="v"/>\n'
-    '  <input>\n    <port id="0"><dim>1</dim><dim>4</dim></port>\n  </input>\n</layer>',
+    example=layer_xml("ReadValue-6", 'variable_id="v" variable_type="f32" variable_shape="?,4"', name="old") + "\n"
+    + layer_xml("Assign-6", 'variable_id="v"', "[1,4]", name="new"),
     repair="Write the shape of the tensor as variable_shape of ReadValue.",
 )  # fmt: skip
 def _open_variable(layer: ExaminedLayer) -> bool:
@@ -376,8 +349,8 @@ def _open_variable(layer: ExaminedLayer) -> bool:
     "IR991", "slices that are computed", ("SliceScatter",), "CPU plugin", "undefined values", since="2024.5",
     does="in static shapes the CPU plugin reads start, stop, step and axes once, before they are computed, and writes "
     "to other elements or beyond its memory",
-    example='<layer name="start" type="Parameter" version="opset1">\n  <data element_type="i64" shape="1"/>\n</layer>\n'
-    '<layer name="written" type="SliceScatter" version="opset15"/>',
+    example=layer_xml("Parameter-1", 'element_type="i64" shape="1"', name="start") + "\n"
+    + layer_xml("SliceScatter-15", name="written"),
     repair="Make start, stop, step and axes constants, or write a ScatterUpdate of a Range.",
 )  # fmt: skip
 def _computed_slice(layer: ExaminedLayer) -> bool:
@@ -398,10 +371,8 @@ def _entries(layer: ExaminedLayer) -> tuple[int, int, int, int]:
     "IR950", "new axis beside a removed one", ("StridedSlice",), "CPU plugin", "undefined values",
     does="with a new axis and a removed one, as in x[1, None], the CPU plugin gives wrong elements and reads beyond "
     "its memory where axes follow that have no entry",
-    example='<layer type="StridedSlice" version="opset1">\n'
-    '  <data begin_mask="0,0" end_mask="0,0" new_axis_mask="0,1" shrink_axis_mask="1,0"/>\n'
-    '  <input>\n    <port id="0"><dim>4</dim><dim>5</dim></port>\n'
-    '    <port id="1" precision="I64"><dim>2</dim></port>\n  </input>\n</layer>',
+    example=layer_xml("StridedSlice-1", 'begin_mask="0,0" end_mask="0,0" new_axis_mask="0,1" shrink_axis_mask="1,0"',
+        "[4,5]", "I64[2]"),
     repair="Write an entry for each axis, such as x[1, None, :], or an Unsqueeze behind the slice.",
 )  # fmt: skip
 def _new_beside_removed(layer: ExaminedLayer) -> bool:
@@ -413,8 +384,8 @@ def _new_beside_removed(layer: ExaminedLayer) -> bool:
     "IR910", "new axes without a slice", ("StridedSlice",), "CPU plugin", "fails",
     does="in static shapes the CPU plugin does not run new axes whose bounds are computed, unless another entry "
     "slices an axis",
-    example='<layer name="begin" type="Parameter" version="opset1">\n  <data element_type="i64" shape="1"/>\n</layer>\n'
-    '<layer type="StridedSlice" version="opset1">\n  <data begin_mask="0" end_mask="0" new_axis_mask="1"/>\n</layer>',
+    example=layer_xml("Parameter-1", 'element_type="i64" shape="1"', name="begin") + "\n"
+    + layer_xml("StridedSlice-1", 'begin_mask="0" end_mask="0" new_axis_mask="1"'),
     repair="Write an Unsqueeze.",
 )  # fmt: skip
 def _new_axes_alone(layer: ExaminedLayer) -> bool:
@@ -427,9 +398,7 @@ def _new_axes_alone(layer: ExaminedLayer) -> bool:
     "IR993", "batches of one slice", ("Gather",), "CPU plugin", "undefined values",
     does="with batch_dims the CPU plugin reads beside the data and the indices, which may end the process, where all "
     "axes before the gathered one have size 1",
-    example='<layer type="Gather" version="opset8">\n  <data batch_dims="1"/>\n  <input>\n'
-    '    <port id="0"><dim>1</dim><dim>4</dim></port>\n'
-    '    <port id="1" precision="I32"><dim>1</dim><dim>2</dim></port>\n  </input>\n</layer>',
+    example=layer_xml("Gather-8", 'batch_dims="1"', "[1,4]", "I32[1,2]"),
     repair="Write batch_dims of 0, and Reshape the indices.",
 )  # fmt: skip
 def _one_slice(layer: ExaminedLayer) -> bool:
@@ -443,9 +412,8 @@ difference(
     "IR984", "moved values of a few bits", MOVES, "CPU plugin", "undefined values",
     does="the CPU plugin gives wrong values where it gathers, slices, joins, splits, pads or repeats data of u1, u2, "
     "u3, u6, nf4 or f4e2m1, and writes beyond its memory, which may end the process; u4 and i4 are right",
-    example='<layer name="codes" type="Const" version="opset1">\n'
-    '  <data element_type="f4e2m1" shape="6,32" offset="0" size="96"/>\n</layer>\n'
-    '<layer name="chosen" type="Gather" version="opset8"/>',
+    example=layer_xml("Const-1", 'element_type="f4e2m1" shape="6,32" offset="0" size="96"', name="codes") + "\n"
+    + layer_xml("Gather-8", name="chosen"),
     repair="Put a Convert to a type of 8 bits or more before the layer.",
 )(lambda layer: layer.element() in NOT_MOVED)  # fmt: skip
 
@@ -453,8 +421,7 @@ difference(
 difference(
     "IR980", "element type of sizes refused", ("Interpolate",), "CPU plugin", "fails",
     does="the CPU plugin compiles version 1 with sizes of i32, i64, u32 and u64 alone",
-    example='<layer type="Interpolate" version="opset1">\n  <input>\n    <port id="0" precision="FP32"/>\n'
-    '    <port id="1" precision="I8"><dim>2</dim></port>\n  </input>\n</layer>',
+    example=layer_xml("Interpolate-1", "", "FP32", "I8[2]"),
     repair="Convert the sizes to i64.",
 )(lambda layer: layer.definition.since == 1 and layer.element(1) not in ("", "i32", "i64", "u32", "u64"))  # fmt: skip
 
@@ -463,7 +430,7 @@ difference(
     "IR968", "boxes counted statically", ("NonMaxSuppression",), "shape inference", "shape",
     does="before version 5 shape inference has a static number of boxes, and the model runs with as many as are "
     "selected",
-    example='<layer type="NonMaxSuppression" version="opset1"/>',
+    example=layer_xml("NonMaxSuppression-1"),
     repair="Use version 5 or 9, which say how many boxes are selected.",
 )(lambda layer: layer.definition.since in (1, 3, 4))  # fmt: skip
 
@@ -472,7 +439,7 @@ difference(
     "IR969", "empty range", ("Range",), "CPU plugin", "shape",
     does="the CPU plugin takes the distance from start to stop without its sign: where step leads away from stop, "
     "the result has elements, and none in the specification",
-    example='<layer type="Range" version="opset4">\n  <data output_type="i64"/>\n</layer>',
+    example=layer_xml("Range-4", 'output_type="i64"'),
     repair="Bound stop by start with a Maximum, or a Minimum where step is negative.",
 )  # fmt: skip
 def _empty_range(layer: ExaminedLayer) -> bool:

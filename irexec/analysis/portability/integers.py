@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from irexec.analysis.portability.difference import difference
+from irexec.analysis.portability.difference import difference, layer_xml
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     "IR911", "integer quotients cut", ("Divide",), "CPU plugin", "values",
     does="the CPU plugin rounds quotients of integers towards zero, also where m_pythondiv asks for rounding "
     "down, as the specification and constant folding do",
-    example='<layer type="Divide" version="opset1">\n  <data m_pythondiv="true"/>\n  <input>\n'
-    '    <port id="0" precision="I32"/>\n    <port id="1" precision="I32"/>\n  </input>\n</layer>',
+    example=layer_xml("Divide-1", 'm_pythondiv="true"', "I32", "I32"),
     repair="If values may be negative, write a FloorMod and subtract its remainder first, or divide floats and "
     "round with Floor.",
 )  # fmt: skip
@@ -27,26 +26,22 @@ def _quotients_cut(layer: ExaminedLayer) -> bool:
     return (layer.may_be_negative(0) or layer.may_be_negative(1)) and not exact
 
 
-@difference(
+difference(
     "IR913", "saturated sums of bytes",
     ("ReduceSum", "ReduceMean", "ReduceProd", "ReduceL1", "ReduceL2", "Add", "Subtract", "Multiply", "Power", "MatMul"),
     "CPU plugin", "values",
     does="the CPU plugin saturates sums and products of i8 and u8, which wrap in the specification and in "
     "constant folding",
-    example='<layer type="ReduceSum" version="opset1">\n  <input>\n    <port id="0" precision="U8"/>\n'
-    '    <port id="1" precision="I64"/>\n  </input>\n</layer>',
+    example=layer_xml("ReduceSum-1", "", "U8", "I64"),
     repair="Convert to i32 before the sum or product.",
-)  # fmt: skip
-def _saturated(layer: ExaminedLayer) -> bool:
-    return layer.is_of_bytes() and (layer.is_computed(0) or layer.is_computed(1))
+)(lambda layer: layer.is_of_bytes() and (layer.is_computed(0) or layer.is_computed(1)))  # fmt: skip
 
 
 @difference(
     "IR914", "saturated mean of bytes", ("AdaptiveAvgPool",), "CPU plugin", "values", since="2023.1",
     does="the CPU plugin computes the mean of all bytes of a channel as a ReduceMean, whose sum saturates and "
     "whose quotient is cut",
-    example='<layer type="AdaptiveAvgPool" version="opset8">\n  <input>\n    <port id="0" precision="U8"/>\n'
-    '    <port id="1" precision="I64"/>\n  </input>\n</layer>',
+    example=layer_xml("AdaptiveAvgPool-8", "", "U8", "I64"),
     repair="Convert to f32 before the pooling.",
 )  # fmt: skip
 def _saturated_mean(layer: ExaminedLayer) -> bool:
@@ -65,9 +60,8 @@ IN_F32 = frozenset({
     "IR987", "integers of 64 bits computed in 32", (), "CPU plugin", "values",
     does="the CPU plugin holds i64 and u64 in 32 bits, and computes quotients, remainders, powers and reductions of "
     "integers in f32: what these cannot hold wraps, saturates or is rounded, where all other implementations are exact",
-    example='<layer name="large" type="Const" version="opset1">\n  <data element_type="i64" shape=""/>\n</layer>\n'
-    '<layer type="Add" version="opset1">\n  <input>\n    <port id="0" precision="I64"/>\n'
-    '    <port id="1" precision="I64"/>\n  </input>\n</layer>',
+    example=layer_xml("Const-1", 'element_type="i64" shape=""', name="large") + "\n"
+    + layer_xml("Add-1", "", "I64", "I64"),
     repair="Make sure that values stay within 32 bits, 24 where f32 computes, or split them into two parts.",
 )  # fmt: skip
 def _in_32_bits(layer: ExaminedLayer) -> bool:
@@ -84,8 +78,7 @@ def _in_32_bits(layer: ExaminedLayer) -> bool:
 difference(
     "IR915", "interpolated bytes rounded", ("Interpolate",), "CPU plugin", "values",
     does="the CPU plugin rounds interpolated bytes to the nearest, where constant folding cuts them",
-    example='<layer type="Interpolate" version="opset4">\n  <data mode="linear_onnx"/>\n  <input>\n'
-    '    <port id="0" precision="U8"/>\n  </input>\n</layer>',
+    example=layer_xml("Interpolate-4", 'mode="linear_onnx"', "U8"),
     repair="Convert to f32 before, and back after it with the rounding that is meant.",
 )(lambda layer: layer.is_of_bytes() and layer["mode"] == "linear_onnx")  # fmt: skip
 
@@ -93,8 +86,7 @@ difference(
 difference(
     "IR916", "sampled bytes rounded", ("GridSample",), "CPU plugin", "values",
     does="the CPU plugin rounds interpolated bytes to the nearest, where constant folding cuts them",
-    example='<layer type="GridSample" version="opset9">\n  <data mode="bilinear"/>\n  <input>\n'
-    '    <port id="0" precision="U8"/>\n  </input>\n</layer>',
+    example=layer_xml("GridSample-9", 'mode="bilinear"', "U8"),
     repair="Convert to f32 before, and back after it with the rounding that is meant.",
 )(lambda layer: layer.is_of_bytes() and layer["mode"] in ("bilinear", "bicubic"))  # fmt: skip
 
@@ -113,8 +105,7 @@ difference(
     "IR921", "value of an empty segment", ("SegmentMax",), "CPU plugin", "values",
     does='with fill_mode="lowest" the CPU plugin fills with the lowest value of f32 or i32, which is not that of '
     "this element type",
-    example='<layer type="SegmentMax" version="opset16">\n  <data fill_mode="lowest"/>\n  <input>\n'
-    '    <port id="0" precision="I64"/>\n  </input>\n</layer>',
+    example=layer_xml("SegmentMax-16", 'fill_mode="lowest"', "I64"),
     repair="Convert to f32 or i32 before it.",
 )(lambda layer: layer["fill_mode"] == "lowest" and layer.element() in ("f16", "bf16", "f64", "i64"))  # fmt: skip
 
@@ -122,8 +113,7 @@ difference(
 @difference(
     "IR922", "integer mean cut", ("ScatterElementsUpdate",), "CPU plugin", "values", since="2024.1",
     does="the CPU plugin rounds a mean of integers towards zero, the reference rounds it down",
-    example='<layer type="ScatterElementsUpdate" version="opset12">\n  <data reduction="mean"/>\n  <input>\n'
-    '    <port id="0" precision="I32"/>\n  </input>\n</layer>',
+    example=layer_xml("ScatterElementsUpdate-12", 'reduction="mean"', "I32"),
     repair="If values may be negative, compute in floats and round with Floor.",
 )  # fmt: skip
 def _integer_mean(layer: ExaminedLayer) -> bool:
@@ -132,34 +122,26 @@ def _integer_mean(layer: ExaminedLayer) -> bool:
     )
 
 
-@difference(
+difference(
     "IR923", "squared difference of bytes", ("SquaredDifference",), "CPU plugin", "values",
     does="the CPU plugin computes something else for i8 and u8",
-    example='<layer type="SquaredDifference" version="opset1">\n  <input>\n    <port id="0" precision="U8"/>\n'
-    '    <port id="1" precision="U8"/>\n  </input>\n</layer>',
+    example=layer_xml("SquaredDifference-1", "", "U8", "U8"),
     repair="Convert to i32 or f32 before it.",
-)  # fmt: skip
-def _bytes(layer: ExaminedLayer) -> bool:
-    return layer.is_of_bytes()
+)(lambda layer: layer.is_of_bytes())  # fmt: skip
 
 
-@difference(
+difference(
     "IR931", "bits read from an input", ("Convert",), "CPU plugin", "undefined values",
     does="the CPU plugin converts u1 that is not constant as if each element were a byte",
-    example='<layer type="Convert" version="opset1">\n  <data destination_type="f32"/>\n  <input>\n'
-    '    <port id="0" precision="BIN"/>\n  </input>\n</layer>',
+    example=layer_xml("Convert-1", 'destination_type="f32"', "BIN"),
     repair="Use boolean or u8.",
-)  # fmt: skip
-def _bits(layer: ExaminedLayer) -> bool:
-    return layer.element() == "u1" and layer.value(0) is None
+)(lambda layer: layer.element() == "u1" and layer.value(0) is None)  # fmt: skip
 
 
-@difference(
+difference(
     "IR938", "integer functions cut by folding", ("Exp", "Log", "Sin", "Asin"), "constant folding", "values",
     does="constant folding cuts the results for integers, the CPU plugin rounds them to the nearest: they depend "
     "on whether the input is constant",
-    example='<layer type="Exp" version="opset1">\n  <input>\n    <port id="0" precision="I32"/>\n  </input>\n</layer>',
+    example=layer_xml("Exp-1", "", "I32"),
     repair="Convert to f32 before, and round after it.",
-)  # fmt: skip
-def _folded(layer: ExaminedLayer) -> bool:
-    return layer.is_integer()
+)(lambda layer: layer.is_integer())  # fmt: skip

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from irexec.analysis.portability.difference import difference
+from irexec.analysis.portability.difference import decompressed, difference, layer_xml
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
-    from irexec.ir.constants import Constant
     from irexec.ir.graph import Node, Value
 
 _INTEGER = 1e-3
@@ -23,7 +22,7 @@ _CONVOLUTIONS = frozenset({"Convolution", "GroupConvolution"})
     "IR939", "level of zero", ("FakeQuantize",), "CPU plugin", "values",
     does="the CPU plugin rounds the step between two levels to f32, so that levels are up to two ulps of the "
     "range off and the one that is meant to be 0 is not; irexec has exact levels, rounded once, and 0",
-    example='<layer type="FakeQuantize" version="opset1">\n  <data levels="256"/>\n</layer>',
+    example=layer_xml("FakeQuantize-1", 'levels="256"'),
     repair="Where zeros matter, as in 0 / 0 or under padding, begin the range with 0 or choose a step that is a "
     "power of two.",
 )  # fmt: skip
@@ -38,9 +37,9 @@ def _beside_zero(layer: ExaminedLayer) -> bool:
     "IR999", "one end by channel", ("FakeQuantize",), "CPU plugin", "values", since="2023.3",
     does="with 15, 16, 255 or 256 levels the CPU plugin gives wrong values, off by up to the whole range, where one "
     "end of the output range varies by channel and the other does not, unless LP_TRANSFORMS_MODE is NO",
-    example='<layer name="low" type="Const" version="opset1">\n  <data element_type="f32" shape="1,3,1,1"/>\n</layer>\n'
-    '<layer name="high" type="Const" version="opset1">\n  <data element_type="f32" shape=""/>\n</layer>\n'
-    '<layer name="quantised" type="FakeQuantize" version="opset1">\n  <data levels="256"/>\n</layer>',
+    example=layer_xml("Const-1", 'element_type="f32" shape="1,3,1,1"', name="low") + "\n"
+    + layer_xml("Const-1", 'element_type="f32" shape=""', name="high") + "\n"
+    + layer_xml("FakeQuantize-1", 'levels="256"', name="quantised"),
     repair="Repeat the other end for each channel.",
 )  # fmt: skip
 def _one_end_by_channel(layer: ExaminedLayer) -> bool:
@@ -54,9 +53,9 @@ def _one_end_by_channel(layer: ExaminedLayer) -> bool:
     "IR1001", "rounded zero point", ("FakeQuantize",), "CPU plugin", "values",
     does="the CPU plugin rounds the level of 0 to an integer where a convolution with quantised weights reads 255 or "
     "256 levels, which moves all of them by up to half a level, unless LP_TRANSFORMS_MODE is NO",
-    example='<layer name="low" type="Const" version="opset1">\n  <data element_type="f32" shape=""/>\n</layer>\n'
-    '<layer name="quantised" type="FakeQuantize" version="opset1">\n  <data levels="256"/>\n</layer>\n'
-    '<layer type="Convolution" version="opset1"/>',
+    example=layer_xml("Const-1", 'element_type="f32" shape=""', name="low") + "\n"
+    + layer_xml("FakeQuantize-1", 'levels="256"', name="quantised") + "\n"
+    + layer_xml("Convolution-1"),
     repair="Move output_low and output_high so that 0 is a level.",
 )  # fmt: skip
 def _rounded_zero(layer: ExaminedLayer) -> bool:
@@ -83,9 +82,9 @@ def _has_quantised_weights(node: Node) -> bool:
     does="in a graph of f16, with LP_TRANSFORMS_MODE off, the CPU plugin fuses a Multiply or Add of a value per "
     "channel, behind a pooled convolution, into a FakeQuantize of one range, and uses the value of the first "
     "channel for all",
-    example='<layer name="pool" type="MaxPool" version="opset1"/>\n'
-    '<layer name="scale" type="Multiply" version="opset1"/>\n'
-    '<layer name="quantised" type="FakeQuantize" version="opset1">\n  <data levels="256"/>\n</layer>',
+    example=layer_xml("MaxPool-1", name="pool") + "\n"
+    + layer_xml("Multiply-1", name="scale") + "\n"
+    + layer_xml("FakeQuantize-1", 'levels="256"', name="quantised"),
     repair="Fold the scale and shift into the convolution, or give the FakeQuantize a range for each channel.",
 )  # fmt: skip
 def _scale_of_the_first_channel(layer: ExaminedLayer) -> bool:
@@ -116,7 +115,7 @@ def _before_scales_by_channel(value: Value | None) -> Value | None:
     "IR948", "input range of no extent", ("FakeQuantize",), "CPU plugin", "undefined values",
     does="where input_low is input_high the CPU plugin gives NaN or ends the process, and the specification output_low "
     "up to this value, output_high above it",
-    example='<layer type="FakeQuantize" version="opset1">\n  <data levels="2" auto_broadcast="numpy"/>\n</layer>',
+    example=layer_xml("FakeQuantize-1", 'levels="2" auto_broadcast="numpy"'),
     repair="Write a Greater of the data and input_low, and a Select between output_high and output_low.",
 )  # fmt: skip
 def _no_extent(layer: ExaminedLayer) -> bool:
@@ -129,9 +128,8 @@ def _no_extent(layer: ExaminedLayer) -> bool:
     does="the CPU plugin gives wrong products with weights in groups of some sizes: of i8 or u8 in groups of more than "
     "4 that are not multiples of 4, of i4 or u4 in odd groups of more than 4, in groups of more than 32 that are "
     "not multiples of 32, or with a scale for each element",
-    example='<layer name="codes" type="Const" version="opset1">\n'
-    '  <data element_type="i8" shape="64,16,6"/>\n</layer>\n'
-    '<layer name="product" type="MatMul" version="opset1">\n  <data transpose_b="true"/>\n</layer>',
+    example=layer_xml("Const-1", 'element_type="i8" shape="64,16,6"', name="codes") + "\n"
+    + layer_xml("MatMul-1", 'transpose_b="true"', name="product"),
     repair="Compress in groups of 32, 64 or 128, or with one scale for each channel.",
 )  # fmt: skip
 def _odd_groups(layer: ExaminedLayer) -> bool:
@@ -157,27 +155,13 @@ def _odd_groups(layer: ExaminedLayer) -> bool:
     return is_packed and size > wide and size % 32 > 0
 
 
-def decompressed(weights: Value | None) -> tuple[Constant | None, bool, list[tuple[int, ...]]]:
-    """The integers of compressed weights, whether a Reshape joins groups, and the shapes of scales and zero points."""
-    is_grouped, shapes = False, []
-    while weights is not None and weights.node.type in ("Convert", "Subtract", "Multiply", "Reshape"):
-        is_grouped |= weights.node.type == "Reshape"
-        other = weights.node.inputs[1] if weights.node.type in ("Subtract", "Multiply") else None
-        while other is not None and other.node.type == "Convert":
-            other = other.node.inputs[0]
-        if other is not None and other.node.constant is not None:
-            shapes.append(tuple(other.node.constant.shape))
-        weights = weights.node.inputs[0]
-    return (None if weights is None else weights.node.constant), is_grouped, shapes
-
-
 @difference(
     "IR998", "scales along a row", ("MatMul", "Gather"), "CPU plugin", "values",
     does="where scales or zero points of compressed weights vary within a row and not from row to row, the CPU plugin "
     "takes the first ones for all, or ends the process, in a MatMul and in a Gather of rows",
-    example='<layer name="codes" type="Const" version="opset1">\n  <data element_type="u8" shape="64,128"/>\n</layer>\n'
-    '<layer name="scales" type="Const" version="opset1">\n  <data element_type="f16" shape="1,128"/>\n</layer>\n'
-    '<layer name="product" type="MatMul" version="opset1">\n  <data transpose_b="true"/>\n</layer>',
+    example=layer_xml("Const-1", 'element_type="u8" shape="64,128"', name="codes") + "\n"
+    + layer_xml("Const-1", 'element_type="f16" shape="1,128"', name="scales") + "\n"
+    + layer_xml("MatMul-1", 'transpose_b="true"', name="product"),
     repair="Repeat the scales and zero points for each row.",
 )  # fmt: skip
 def _scaled_along_a_row(layer: ExaminedLayer) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from irexec.analysis.portability.difference import difference, windows_beside
+from irexec.analysis.portability.difference import difference, layer_xml, windows_beside
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 difference(
     "IR970", "mean of no element", ("AvgPool",), "CPU plugin", "values",
     does="the CPU plugin gives NaN for a window without an element, whose sum and mean are 0",
-    example='<layer type="AvgPool" version="opset1">\n'
-    '  <data kernel="1, 1" strides="2, 2" exclude-pad="false" rounding_type="ceil"/>\n</layer>',
+    example=layer_xml("AvgPool-1", 'kernel="1, 1" strides="2, 2" exclude-pad="false" rounding_type="ceil"'),
     repair="Use rounding_type floor, or less padding at the end.",
 )(lambda layer: windows_beside(layer, padded=layer["exclude_pad"] is False))  # fmt: skip
 
@@ -25,9 +24,8 @@ difference(
     "IR971", "strides moved over padding", ("Convolution",), "CPU plugin", "shape",
     does="the CPU plugin moves the strides of a convolution by kernels of size 1 into the element-wise layer or "
     "convolution before it, and pads what is left: the result has another shape, or other values",
-    example='<layer name="before" type="Relu" version="opset1"/>\n'
-    '<layer name="padded" type="Convolution" version="opset1">\n'
-    '  <data strides="2, 2" dilations="1, 1" pads_begin="1, 1" pads_end="1, 1"/>\n</layer>',
+    example=layer_xml("Relu-1", name="before") + "\n"
+    + layer_xml("Convolution-1", 'strides="2, 2" dilations="1, 1" pads_begin="1, 1" pads_end="1, 1"', name="padded"),
     repair="Pad with a Pad, before the convolution.",
 )  # fmt: skip
 def _strides_moved(layer: ExaminedLayer) -> bool:
@@ -53,8 +51,7 @@ def _strided_window(layer: ExaminedLayer) -> tuple[tuple[int, ...], ...] | None:
     does="the CPU plugin gives wrong values for a convolution of one channel that has one window and a stride along "
     "the last axis, and a stride of 1 along the axis before it: of padded images, and with AVX-512 of volumes, single "
     "ones with one thread",
-    example='<layer type="Convolution" version="opset1">\n'
-    '  <data strides="1, 2" dilations="1, 1" pads_begin="1, 0" pads_end="1, 0"/>\n</layer>',
+    example=layer_xml("Convolution-1", 'strides="1, 2" dilations="1, 1" pads_begin="1, 0" pads_end="1, 0"'),
     repair="Write a stride of 1 along an axis with one window: the values are the same.",
 )  # fmt: skip
 def _one_window(layer: ExaminedLayer) -> bool:
@@ -69,8 +66,7 @@ def _one_window(layer: ExaminedLayer) -> bool:
     does="the CPU plugin on processors with AMX, in bf16, which is its default there, and in int8, gives wrong values "
     "for a convolution of several channels that has one window and a stride along the last axis, unless nothing is "
     "padded along it and the size of the kernel and the stride divide each other",
-    example='<layer type="Convolution" version="opset1">\n'
-    '  <data strides="2, 2" dilations="1, 1" pads_begin="1, 1" pads_end="1, 1"/>\n</layer>',
+    example=layer_xml("Convolution-1", 'strides="2, 2" dilations="1, 1" pads_begin="1, 1" pads_end="1, 1"'),
     repair="Write a stride of 1 along an axis with one window: the values are the same.",
 )  # fmt: skip
 def _one_window_on_tiles(layer: ExaminedLayer) -> bool:
@@ -91,8 +87,7 @@ def _one_window_on_tiles(layer: ExaminedLayer) -> bool:
     "CPU plugin", "undefined values",
     does="the CPU plugin reads memory that was never written, or ends the process in a Gather, where the data have no "
     "elements",
-    example='<layer type="AvgPool" version="opset1">\n  <input>\n'
-    '    <port id="0" precision="FP32"><dim>1</dim><dim>3</dim><dim>0</dim><dim>8</dim></port>\n  </input>\n</layer>',
+    example=layer_xml("AvgPool-1", "", "FP32[1,3,0,8]"),
     repair="Give the data a size of 1 or more along each axis.",
 )  # fmt: skip
 def _of_nothing(layer: ExaminedLayer) -> bool:
@@ -106,9 +101,10 @@ def _of_nothing(layer: ExaminedLayer) -> bool:
     "IR996", "signal transposed and back", ("Transpose",), "CPU plugin", "values",
     does="the CPU plugin gives values in another order for a convolution of one spatial axis whose result is "
     "transposed, changed element by element, and transposed back",
-    example='<layer name="conv" type="Convolution" version="opset1">\n  <data strides="1"/>\n</layer>\n'
-    '<layer name="there" type="Transpose" version="opset1"/>\n<layer name="curve" type="Tanh" version="opset1"/>\n'
-    '<layer name="back" type="Transpose" version="opset1"/>',
+    example=layer_xml("Convolution-1", 'strides="1"', name="conv") + "\n"
+    + layer_xml("Transpose-1", name="there") + "\n"
+    + layer_xml("Tanh-1", name="curve") + "\n"
+    + layer_xml("Transpose-1", name="back"),
     repair="Leave out both Transposes, or write the convolution with two spatial axes, one of them of size 1.",
 )  # fmt: skip
 def _transposed_back(layer: ExaminedLayer) -> bool:
@@ -128,9 +124,8 @@ def _transposed_back(layer: ExaminedLayer) -> bool:
     ("ConvolutionBackpropData", "GroupConvolutionBackpropData"), "CPU plugin", "shape",
     does="the CPU plugin subtracts a Pad with zeros from pads_begin and pads_end of a transposed convolution as if its "
     "strides were 1: the result has another shape",
-    example='<layer name="padded" type="Pad" version="opset1">\n  <data pad_mode="constant"/>\n</layer>\n'
-    '<layer type="ConvolutionBackpropData" version="opset1">\n'
-    '  <data strides="2, 2" dilations="1, 1" pads_begin="1, 1" pads_end="1, 1"/>\n</layer>',
+    example=layer_xml("Pad-1", 'pad_mode="constant"', name="padded") + "\n"
+    + layer_xml("ConvolutionBackpropData-1", 'strides="2, 2" dilations="1, 1" pads_begin="1, 1" pads_end="1, 1"'),
     repair="Make pads_begin and pads_end smaller by the padding times the strides, and leave out the Pad.",
 )  # fmt: skip
 def _pad_moved(layer: ExaminedLayer) -> bool:
