@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,9 @@ def typed_attributes(node: Node, definition: OpDef) -> ParsedAttributes:
     if kept is None or kept.definition is not definition or kept.texts != node.attributes:
         texts = tuple(node.attributes.items())
         if not all(isinstance(part, str) for pair in texts for part in pair):
-            return ParsedAttributes({}, tuple(_not_texts(texts)))
+            # One was set to an object of another type in Python.
+            problems = (AttributeProblem(*problem) for pair in texts for problem in attribute_problems(*pair))
+            return ParsedAttributes({}, tuple(problems))
         is_short = sum(len(text) for _, text in texts) <= _LONGEST_SHARED
         kept = node.typed = _shared(definition, texts) if is_short else _typed(definition, texts)
     return kept.parsed
@@ -50,12 +52,6 @@ def typed_attribute(node: Node, name: str) -> Any:
 def seed_attributes(node: Node, definition: OpDef, values: Mapping[str, Any]) -> None:
     """Store the typed attributes of a layer whose texts were written from ``values``."""
     node.typed = _Typed(definition, dict(node.attributes), definition.parse(values))
-
-
-def _not_texts(texts: Texts) -> Iterator[AttributeProblem]:
-    """Problems of attributes, one of which was set to an object of another type in Python."""
-    for key, text in texts:
-        yield from (AttributeProblem(*problem) for problem in attribute_problems(key, text))
 
 
 def _typed(definition: OpDef, texts: Texts) -> _Typed:

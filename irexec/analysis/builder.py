@@ -237,18 +237,16 @@ class Builder:
 
     def _infer(self, node: Node, names: Sequence[str]) -> Any:
         # The rules of control flow ask the node which of its outputs a port map means.
-        node.outputs = [Value(node, i) for i in range(_mapped_outputs(node))]
+        last = [entry.external for body in node.bodies.values() for entry in body.port_maps if entry.kind == "output"]
+        node.outputs = [Value(node, i) for i in range(max(last, default=-1) + 1 - len(node.ports))]
         facts = self._inference.infer_new_node(node)
         for body in node.bodies.values():
-            self._declare(body.graph)
+            # The facts of the body are written on its ports and Parameters.
+            declare(body.graph, self._inference.inference)
+            for parameter in body.graph.parameters:
+                parameter.attributes["shape"] = write_shape(self.fact(parameter.outputs[0]).shape)
         values = tuple(self._output(node, i, fact, names if i == 0 else ()) for i, fact in enumerate(as_tuple(facts)))
         return values if isinstance(facts, tuple) else values[0]
-
-    def _declare(self, body: Graph) -> None:
-        """Write what has been inferred of a body on its ports and Parameters."""
-        declare(body, self._inference.inference)
-        for parameter in body.parameters:
-            parameter.attributes["shape"] = write_shape(self.fact(parameter.outputs[0]).shape)
 
     def _output(self, node: Node, index: int, fact: Fact, names: Sequence[str]) -> Value:
         if index == len(node.outputs):
@@ -286,12 +284,6 @@ class Adding:
         made = self.layer("Constant", attributes, [], Fact(element, array.shape))
         made.node.constant = packed(np.asarray(array, element.carrier, order="C"), element)
         return made
-
-
-def _mapped_outputs(node: Node) -> int:
-    """Number of outputs that the port maps of a node's bodies name; 0 for a node without bodies."""
-    last = [entry.external for body in node.bodies.values() for entry in body.port_maps if entry.kind == "output"]
-    return max(0, max(last, default=-1) + 1 - len(node.ports))
 
 
 def packed(array: np.ndarray, element: Element) -> Constant:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from irexec.errors import UnsupportedError
 from irexec.ir.graph import Graph, Node, Value
-from irexec.ir.order import topological
+from irexec.ir.order import topological, upstream
 from irexec.schema.registry import resolve
 
 
@@ -14,12 +16,8 @@ def constant_layers(graph: Graph) -> set[Node]:
     found: set[Node] = set()
     for node in topological(graph)[0]:
         sources = [value.node for value in node.inputs if value is not None]
-        if (
-            node.outputs
-            and sources
-            and all(s.constant is not None or s in found for s in sources)
-            and gives_the_same(node)
-        ):
+        are_known = bool(sources) and all(one.constant is not None or one in found for one in sources)
+        if node.outputs and are_known and gives_the_same(node):
             found.add(node)
     return found
 
@@ -31,17 +29,11 @@ def leaves(value: Value, computed: set[Node]) -> list[Node]:
         value: an output of a Constant or of one of the layers; any other value has none.
         computed: the result of ``constant_layers``.
     """
-    found, seen, waiting = dict[Node, None](), set[Node](), [value.node]
-    while waiting:
-        node = waiting.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if node.constant is not None:
-            found[node] = None
-        elif node in computed:
-            waiting += [source.node for source in reversed(node.inputs) if source is not None]
-    return list(found)
+
+    def followed(node: Node) -> Iterable[Value | None]:
+        return reversed(node.inputs) if node in computed and node.constant is None else ()
+
+    return [node for node in upstream([value.node], followed) if node.constant is not None]
 
 
 def gives_the_same(node: Node) -> bool:

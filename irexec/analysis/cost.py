@@ -25,7 +25,7 @@ from typing import Any
 
 from irexec.analysis.attributes import typed_attributes
 from irexec.errors import IrexecError
-from irexec.ir.dims import is_static, plus
+from irexec.ir.dims import is_static, plus, product
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, Graph, Node, Value
 from irexec.ir.order import readers
@@ -107,7 +107,9 @@ class LayerCosts:
         read = dict.fromkeys(
             value for node in together for value in node.inputs if value is not None and value.node not in together
         )
-        written = [value for node in together for value in node.outputs if self._leaves(value, together)]
+        outputs = [value for node in together for value in node.outputs]
+        # A Result reads those of the model.
+        written = [value for value in outputs if any(reader not in together for reader in self.readers(value))]
         counted = [node for node in together if bodies or not node.bodies]
         return Cost(
             macs=total(self.macs(node) for node in counted),
@@ -172,10 +174,6 @@ class LayerCosts:
         shape = self.fact(value).shape
         return shape if is_static(shape) else None
 
-    def _leaves(self, value: Value, together: Mapping[Node, Any]) -> bool:
-        """Whether an output is read outside of the layers; a Result reads those of the model."""
-        return any(reader not in together for reader in self._readers.get(value, ()))
-
     def _parameters(self, node: Node) -> int:
         return self._own_parameters(node) + sum(
             self._parameters(inner) for body in node.bodies.values() for inner in body.graph.nodes
@@ -225,11 +223,6 @@ def total(counts: Iterable[int | None]) -> int | None:
     """A sum; None if one of the counts is not known."""
     known = list(counts)
     return None if None in known else sum(count or 0 for count in known)
-
-
-def product(cost: int | None, times: int | None) -> int | None:
-    """The cost of what runs several times; None if it is not known."""
-    return 0 if 0 in (cost, times) else None if cost is None or times is None else cost * times
 
 
 def has_macs(type: str) -> bool:

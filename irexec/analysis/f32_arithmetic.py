@@ -26,7 +26,7 @@ from irexec.dtypes.elements import BF16, F16, F32, Element
 from irexec.errors import UnsupportedError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Input, Node, Value
-from irexec.ir.order import grouped
+from irexec.ir.order import grouped, upstream
 from irexec.schema.registry import resolve
 from irexec.schema.windows import PoolingAttributes
 
@@ -161,26 +161,16 @@ def _folded(graph: Graph, halves: Mapping[Value, Element]) -> set[Value]:
         if node in constant or node.type in _ANY_TYPE:
             continue
         read = {value for value in node.inputs if value is not None and value in halves and value.node in constant}
-        folded |= {value for value in read if not _is_quantised(value, constant) and not _is_decompressed(value, node)}
+        if node.type in _DECOMPRESSED:
+            read = {value for value in read if _decompression(value) is None}
+        folded |= {value for value in read if not _is_quantised(value, constant)}
     return folded
 
 
 def _is_quantised(value: Value, constant: set[Node]) -> bool:
     """Whether a FakeQuantize is among the constant layers that a value is computed by."""
-    seen, waiting = set[Node](), [value.node]
-    while waiting:
-        node = waiting.pop()
-        if node.type == "FakeQuantize":
-            return True
-        if node in constant and node not in seen:
-            seen.add(node)
-            waiting += [source.node for source in node.inputs if source is not None]
-    return False
-
-
-def _is_decompressed(value: Value, reader: Node) -> bool:
-    """Whether a layer decompresses the weights that it reads."""
-    return reader.type in _DECOMPRESSED and _decompression(value) is not None
+    layers = upstream([value.node], lambda node: node.inputs if node in constant else ())
+    return any(node.type == "FakeQuantize" for node in layers)
 
 
 def _decompression(value: Value) -> Node | None:
@@ -243,13 +233,10 @@ class _Converts:
         """The value in another element type."""
         node = self._made.get((source, element))
         if node is None:
-            name = f"{source.label}/{element.name}"
+            number, name = self._first_id + len(self._made), f"{source.label}/{element.name}"
             attributes = {"destination_type": element.name}
-            node = Node(
-                self._first_id + len(self._made), name, "Convert", "opset1", [Input(source)], attributes=attributes
-            )
-            shape = None if source.fact is None else source.fact.shape
-            node.outputs.append(Value(node, 0, Fact(element, shape)))
+            node = Node(number, name, "Convert", "opset1", [Input(source)], attributes=attributes)
+            node.outputs.append(Value(node, 0, Fact(element, source.shape)))
             self._made[source, element] = node
         return node.outputs[0]
 

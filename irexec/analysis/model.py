@@ -174,10 +174,12 @@ class Model(ir.ModelGraph):
             inference = infer_shapes(self, tolerant=tolerant)
         except IrexecError as error:
             for node, text in old.items():
-                _restore(node, text)
-            failed = next(
-                (node for node in self.nodes if isinstance(error, NodeError) and node.name == error.node), None
-            )
+                if text is None:
+                    del node.attributes["shape"]
+                else:
+                    node.attributes["shape"] = text
+            name = error.node if isinstance(error, NodeError) else None
+            failed = next((node for node in self.nodes if node.name == name), None)
             raise with_blocking_constant(failed, error) from error.__cause__
         declare(self, inference)
 
@@ -317,10 +319,3 @@ def partial_shape(key: str | int, shape: ShapeLike) -> PartialShape:
         return as_shape(shape)
     except OpError as error:
         raise InputError(f"shape of input {key!r}: {error}") from None
-
-
-def _restore(node: Node, text: str | None) -> None:
-    if text is None:
-        node.attributes.pop("shape", None)
-    else:
-        node.attributes["shape"] = text

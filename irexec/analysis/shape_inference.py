@@ -11,6 +11,7 @@ inference continues from the declared ports).
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -289,22 +290,14 @@ class ShapeInference:
             f"{self.where(node)}: {error}{given}{inside}", node="/".join([*self._path, node.name]), reason=str(error)
         )
 
-    def enter(self, step: str) -> Entered:
+    @contextmanager
+    def enter(self, step: str) -> Iterator[None]:
         """The walk is inside the body ``step`` while the context lasts."""
-        return Entered(self._path, step)
-
-
-class Entered:
-    """A body on the path of shape inference."""
-
-    def __init__(self, path: list[str], step: str) -> None:
-        self._path, self._step = path, step
-
-    def __enter__(self) -> None:
-        self._path.append(self._step)
-
-    def __exit__(self, *_: object) -> None:
-        self._path.pop()
+        self._path.append(step)
+        try:
+            yield
+        finally:
+            self._path.pop()
 
 
 class FactsRunner(Runner):
@@ -319,10 +312,5 @@ class FactsRunner(Runner):
         if len(inputs) != len(graph.parameters):
             raise OpError(f"a body of {counted(len(graph.parameters), 'parameter')} is given {len(inputs)}")
         self._inference.body(graph, self._step, inputs)
-        return [self._fact(source) for source in self._results(graph)]
-
-    def _results(self, graph: Graph) -> Iterator[Value | None]:
-        return (node.inputs[0] if node.inputs else None for node in graph.results)
-
-    def _fact(self, source: Value | None) -> Fact:
-        return UNKNOWN if source is None else self._inference.inference.facts.get(source, UNKNOWN)
+        facts, sources = self._inference.inference.facts, [(*node.inputs, None)[0] for node in graph.results]
+        return [UNKNOWN if source is None else facts.get(source, UNKNOWN) for source in sources]

@@ -172,13 +172,8 @@ class _Extraction:
         """The Parameter or Constant of a fact, under the tensor names of the value."""
         if fact.element is None:
             raise ModelError(f"the element type of {value.node.name!r}:{value.index} is not known")
-        node = Node(
-            number,
-            name,
-            "Parameter",
-            "opset1",
-            attributes={"shape": write_shape(fact.shape), "element_type": fact.element.name},
-        )
+        attributes = {"shape": write_shape(fact.shape), "element_type": fact.element.name}
+        node = Node(number, name, "Parameter", "opset1", attributes=attributes)
         if fact.known is not None:
             node.type, node.constant = "Constant", packed(fact.known, fact.element)
         else:
@@ -201,9 +196,8 @@ class _Extraction:
             self.given[copied] = original
             yield copied
         if not found:
-            result = Node(
-                self._id(), self._names.free(f"{value.node.name}/sink_port_{value.index}"), "Result", "opset1"
-            )
+            name = self._names.free(f"{value.node.name}/sink_port_{value.index}")
+            result = Node(self._id(), name, "Result", "opset1")
             result.ports.append(Input(value, value.fact))
             self.given[result] = original
             yield result
@@ -237,14 +231,7 @@ def with_shapes(model: Model, shapes: Mapping[int, Sequence[int]]) -> Model:
 
 def _refined(declared: Fact | None, inferred: Fact) -> Fact | None:
     """Declared fact of a port, with its open sizes as inferred."""
-    if (
-        declared is None
-        or declared.shape is None
-        or inferred.shape is None
-        or len(declared.shape) != len(inferred.shape)
-    ):
+    if declared is None or declared.shape is None or inferred.rank != declared.rank:
         return declared
-    sizes = tuple(
-        size if isinstance(size, int) else known for size, known in zip(declared.shape, inferred.shape, strict=True)
-    )
-    return replace(declared, shape=sizes)
+    pairs = zip(declared.shape, inferred.shape or (), strict=True)
+    return replace(declared, shape=tuple(size if isinstance(size, int) else known for size, known in pairs))

@@ -144,7 +144,8 @@ def validate(
     with collection_paused():
         inference = inference or infer_all(model)
         findings = [*(finding for graph in graphs(model) for finding in graph.problems), *unwritten]
-        checks = (*(_CHECKS_OF_ERRORS if errors_alone else CHECKS), *_of_plugins())
+        plugins.load()
+        checks = (*(_CHECKS_OF_ERRORS if errors_alone else CHECKS), *PLUGIN_CHECKS.values())
         advance, part = progress or (lambda amount: None), 1 / (1 + len(checks))
         advance(part)
         for check in checks:
@@ -154,11 +155,6 @@ def validate(
     if weights:
         findings += [*value_findings(model, findings), *stored_weight_findings(model)]
     return _sorted(findings)
-
-
-def _of_plugins() -> tuple[FindingCheck, ...]:
-    plugins.load()
-    return tuple(PLUGIN_CHECKS.values())
 
 
 def _sorted(findings: Iterable[Finding]) -> Findings:

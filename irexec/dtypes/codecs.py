@@ -4,6 +4,7 @@ kind.
 
 from __future__ import annotations
 
+import itertools
 from typing import Protocol
 
 import numpy as np
@@ -12,24 +13,13 @@ from irexec.dtypes.layouts import Layout, MiniFloat, bf16_bits, from_bf16_bits, 
 from irexec.errors import OpError
 
 
-def pack_strings(values: np.ndarray) -> np.ndarray:
-    """The packed bytes of an array of str of one dimension: uint8, one dimension. Errors are those of ``encoded``."""
-    texts = encoded(values)
-    ends = np.cumsum([len(text) for text in texts], dtype=np.int64) if texts else np.zeros(0, np.int64)
-    header = np.array([len(texts), 0, *ends.tolist()], "<i4")
-    return np.frombuffer(header.tobytes() + b"".join(texts), np.uint8)
-
-
 def check_code_points(texts: np.ndarray) -> None:
     """Raise OpError if an array of U, of any byte order, holds a code point that Unicode does not have, or a surrogate.
 
     NumPy keeps them, but making a str of one beyond Unicode is a SystemError.
     """
-    codes = (
-        np.ascontiguousarray(texts, texts.dtype.newbyteorder("=")).ravel().view(np.uint32)
-        if texts.itemsize
-        else np.zeros(0, np.uint32)
-    )
+    native = np.ascontiguousarray(texts, texts.dtype.newbyteorder("="))
+    codes = native.ravel().view(np.uint32) if texts.itemsize else np.zeros(0, np.uint32)
     wrong = (codes > 0x10FFFF) | (codes >> 11 == 0xD800 >> 11)
     if wrong.any():
         raise OpError(f"it holds the code point 0x{int(codes[wrong][0]):X}, which is not a character of Unicode")
@@ -152,7 +142,11 @@ class StringCodec:
         raise OpError("the size of a string tensor does not follow from its count")
 
     def pack(self, values: np.ndarray) -> np.ndarray:
-        return pack_strings(values)
+        """Errors are those of ``encoded``."""
+        texts = encoded(values)
+        ends = itertools.accumulate(map(len, texts))
+        header = np.array([len(texts), 0, *ends], "<i4")
+        return np.frombuffer(header.tobytes() + b"".join(texts), np.uint8)
 
     def unpack(self, data: np.ndarray, count: int) -> np.ndarray:
         return unpack_strings(data, count)

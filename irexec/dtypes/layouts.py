@@ -295,9 +295,8 @@ class SplitPlanes:
         groups.reshape(-1)[: codes.size] = codes
         low, high = groups & _mask(self.low_bits), groups >> np.uint8(self.low_bits) & _mask(self.high_bits)
         halves = (low[:, : per // 2], self.low_bits), (low[:, per // 2 :], self.low_bits), (high, self.high_bits)
-        return np.stack(
-            [np.bitwise_or.reduce(fields << _shifts(bits), axis=1) for fields, bits in halves], axis=1
-        ).reshape(-1)
+        columns = [np.bitwise_or.reduce(fields << _shifts(bits), axis=1) for fields, bits in halves]
+        return np.stack(columns, axis=1).reshape(-1)
 
 
 def _mask(bits: int) -> np.uint8:

@@ -61,7 +61,7 @@ class Dim:
                 raise OpError("the product of an unbounded size and a negative value is not known")
             products = [x * y for x in (low(self), top_a) for y in (low(other), top_b)]
             return span(min(products), max(products))
-        return span(low(self) * low(other), _times(high(self), high(other)))
+        return span(low(self) * low(other), product(high(self), high(other)))
 
     __rmul__ = __mul__
 
@@ -196,10 +196,9 @@ def plus(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else a + b
 
 
-def _times(a: int | None, b: int | None) -> int | None:
-    if a == 0 or b == 0:
-        return 0
-    return None if a is None or b is None else a * b
+def product(a: int | None, b: int | None) -> int | None:
+    """A product; None if either is not known and neither is 0."""
+    return 0 if 0 in (a, b) else None if a is None or b is None else a * b
 
 
 def _quotient(a: Size, b: Size) -> Size:

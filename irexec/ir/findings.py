@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from irexec.ir.codes import CODES, Severity
-from irexec.messages import sentence
+from irexec.messages import counted, sentence
 from irexec.records import Record, Records
 
 
@@ -59,6 +59,13 @@ class Finding(Record):
 def in_model(code: str, message: str, *, port: int | None = None, line: int | None = None) -> Finding:
     """A finding that belongs to no layer."""
     return Finding(code, CODES[code].severity, None, None, None, port, line, message)
+
+
+def at_the_first(findings: Sequence[Finding]) -> Finding:
+    """One finding for equal ones: the first, with the number of the other layers."""
+    first, *others = findings
+    more = f"; so it is in {counted(len(others), 'more layer')}" if others else ""
+    return replace(first, message=f"{first.message}{more}")
 
 
 class Findings(Records[Finding]):

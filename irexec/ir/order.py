@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from irexec.errors import InputError
@@ -73,15 +73,27 @@ def readers(nodes: Iterable[Node]) -> dict[Value, list[Node]]:
     return grouped((value, node) for node in nodes for value in node.inputs if value is not None)
 
 
-def ancestors(nodes: Iterable[Node]) -> set[Node]:
-    """The nodes on which some nodes depend, these included."""
-    found, waiting = set[Node](), list(nodes)
+def upstream(
+    nodes: Iterable[Node], followed: Callable[[Node], Iterable[Value | None]] = lambda node: node.inputs
+) -> Iterator[Node]:
+    """The nodes on which some nodes depend, these included, each once.
+
+    Args:
+        nodes: to begin with, from the last on.
+        followed: the inputs of a node that count, followed from the last on; all unless given.
+    """
+    seen, waiting = set[Node](), list(nodes)
     while waiting:
         node = waiting.pop()
-        if node not in found:
-            found.add(node)
-            waiting += [value.node for value in node.inputs if value is not None]
-    return found
+        if node not in seen:
+            seen.add(node)
+            yield node
+            waiting += [value.node for value in followed(node) if value is not None]
+
+
+def ancestors(nodes: Iterable[Node]) -> set[Node]:
+    """The nodes on which some nodes depend, these included."""
+    return set(upstream(nodes))
 
 
 def needed(graph: Graph, *, sinks: bool = True) -> set[Node]:

@@ -50,21 +50,16 @@ def unwritable(model: ModelGraph) -> Iterator[Finding]:
         reported = {(problem.code, problem.layer_id) for problem in graph.problems}
         ids: dict[int, Node] = {}
         for node in graph.nodes:
-            found = [
-                *_of_id(node, ids.setdefault(node.id, node)),
-                *_of_texts(node),
-                *_of_ports(node),
-                *_of_constant(node),
-            ]
+            first = ids.setdefault(node.id, node)
+            found = [*_of_id(node, first), *_of_texts(node), *_of_ports(node), *_of_constant(node)]
             yield from (finding for finding in found if (finding.code, finding.layer_id) not in reported)
 
 
 def _of_id(node: Node, first: Node) -> Iterator[Finding]:
     is_integer = isinstance(node.id, int | np.integer) and not isinstance(node.id, bool)
     if not is_integer or not 0 <= node.id <= _LARGEST_ID:
-        finding = node.finding(
-            codes.BAD_NUMBER, f"the id is {node.id!r:.60}, expected an integer from 0 to {_LARGEST_ID}"
-        )
+        text = f"the id is {node.id!r:.60}, expected an integer from 0 to {_LARGEST_ID}"
+        finding = node.finding(codes.BAD_NUMBER, text)
         yield finding if is_integer else replace(finding, layer_id=None)
     elif first is not node:
         yield node.finding(codes.DUPLICATE_LAYER, f"layer {first.name!r} has the id {node.id}, too")
@@ -99,10 +94,8 @@ def attribute_problems(key: object, text: object) -> Iterator[tuple[str, str]]:
     if not isinstance(key, str):
         yield codes.NOT_TEXT, f"the name of an attribute is {key!r:.60} of type {type(key).__name__}, expected text"
     elif not is_name(key):
-        yield (
-            codes.UNWRITABLE_TEXT,
-            f"the name of an attribute, {key[:60]!r}, has characters that XML cannot contain there",
-        )
+        text = f"the name of an attribute, {key[:60]!r}, has characters that XML cannot contain there"
+        yield codes.UNWRITABLE_TEXT, text
     else:
         yield from _of_text(f"attribute {key!r}", text)
 
@@ -118,9 +111,8 @@ def _of_edges(node: Node, inside: set[Node]) -> Iterator[Finding]:
     for index, port in enumerate(node.ports):
         source, number = port.source, node.input_id(index)
         if source is None:
-            yield node.finding(
-                codes.MISSING_EDGE, f"no edge arrives at input port {number}", port=number, line=port.line
-            )
+            text = f"no edge arrives at input port {number}"
+            yield node.finding(codes.MISSING_EDGE, text, port=number, line=port.line)
         elif source.node not in inside or all(value is not source for value in source.node.outputs):
             what = "which is not in the graph" if source.node not in inside else "which has no such output"
             text = f"input {index} comes from {source.node.name!r}, {what}"
@@ -146,11 +138,7 @@ def _of_constant(node: Node) -> Iterator[Finding]:
     """Problems of constants in memory; constants of a file are checked where it is read. A constant of another shape
     can be written, and is found again."""
     constant = node.constant
-    if (
-        constant is not None
-        and isinstance(constant.fetch, BytesInMemory)
-        and constant.fetch.data.nbytes < constant.size
-    ):
-        yield node.finding(
-            codes.CONSTANT_SIZE, f"the constant has {constant.fetch.data.nbytes} bytes, expected {constant.size}"
-        )
+    if constant is not None and isinstance(constant.fetch, BytesInMemory):
+        size = constant.fetch.data.nbytes
+        if size < constant.size:
+            yield node.finding(codes.CONSTANT_SIZE, f"the constant has {size} bytes, expected {constant.size}")

@@ -62,21 +62,11 @@ def selu_1(data: FloatTensor, alpha: FloatElement, lambda_: FloatElement) -> np.
     return scale * np.where(data > 0, data, alpha * np.expm1(np.minimum(data, data.dtype.type(0))))
 
 
-@selu_1.shape_rule
-def _selu_1_facts(data: Fact, alpha: Fact, lambda_: Fact) -> Fact:
-    return Fact(unify_elements(data, alpha, lambda_), data.shape)
-
-
 @op("HardSigmoid", since=1, widen=True)
 def hard_sigmoid_1(data: NumericTensor, alpha: NumericScalar, beta: NumericScalar) -> np.ndarray:
     """min(max(alpha * x + beta, 0), 1). Source: HardSigmoid-1."""
     kind = data.dtype.type
     return np.clip(alpha.reshape(-1)[0] * data + beta.reshape(-1)[0], kind(0), kind(1))
-
-
-@hard_sigmoid_1.shape_rule
-def _hard_sigmoid_1_facts(data: Fact, alpha: Fact, beta: Fact) -> Fact:
-    return Fact(unify_elements(data, alpha, beta), data.shape)
 
 
 @op("PRelu", since=1)
@@ -95,7 +85,7 @@ def prelu_1(data: NumericTensor, slope: NumericTensor) -> np.ndarray:
 
 @prelu_1.shape_rule
 def _prelu_1_facts(data: Fact, slope: Fact) -> Fact:
-    if not _are_floats(data, slope):
+    if not all(fact.element is not None and fact.element.is_float for fact in (data, slope)):
         unify_elements(data, slope)
     if data.is_static and slope.is_static and data.shape is not None and slope.shape is not None:
         channels = len(slope.shape) == 1 and len(data.shape) > 1 and slope.shape[0] == data.shape[1]
@@ -105,10 +95,6 @@ def _prelu_1_facts(data: Fact, slope: Fact) -> Fact:
     return Fact(data.element, data.shape)
 
 
-def _are_floats(*facts: Fact) -> bool:
-    return all(fact.element is not None and fact.element.is_float for fact in facts)
-
-
 @op("Swish", since=4, widen=True, tolerance=2e-6)
 def swish_4(data: FloatTensor, beta: FloatScalar | None = None) -> np.ndarray:
     """x / (1 + exp(-beta * x)), beta is 1 by default. Source: Swish-4."""
@@ -116,9 +102,11 @@ def swish_4(data: FloatTensor, beta: FloatScalar | None = None) -> np.ndarray:
         return swish(data, 1 if beta is None else beta.reshape(-1)[0])
 
 
+@selu_1.shape_rule
+@hard_sigmoid_1.shape_rule
 @swish_4.shape_rule
-def _swish_4_facts(data: Fact, beta: Fact | None = None) -> Fact:
-    return Fact(data.element if beta is None else unify_elements(data, beta), data.shape)
+def _unchanged_with_parameters(data: Fact, *parameters: Fact) -> Fact:
+    return Fact(unify_elements(data, *parameters), data.shape)
 
 
 @op("Gelu", since=2, widen=True, tolerance=4e-6)
@@ -172,7 +160,6 @@ def _normalized_along(data: Fact, *, axis: int) -> Fact:
 
 
 Matrices = Annotated[FloatTensor, Rank(3, None)]
-Scale = Annotated[FloatTensor, ONE_ELEMENT]
 
 
 @op("ScaledDotProductAttention", since=13, widen=True, tolerance=1e-5)
@@ -181,7 +168,7 @@ def scaled_dot_product_attention_13(
     key: Matrices,
     value: Matrices,
     attention_mask: Tensor | None = None,
-    scale: Scale | None = None,
+    scale: FloatElement | None = None,
     sink: FloatTensor | None = None,
     *,
     causal: bool,
@@ -198,19 +185,12 @@ def scaled_dot_product_attention_13(
     with np.errstate(invalid="ignore", over="ignore"):
         scores = matmul(query * factor, np.swapaxes(key, -1, -2))
         if causal:
-            scores = np.where(np.tri(*scores.shape[-2:], dtype=np.bool_), scores, -np.inf).astype(
-                scores.dtype, copy=False
-            )
+            scores = np.where(np.tri(*scores.shape[-2:], dtype=np.bool_), scores, scores.dtype.type(-np.inf))
+        elif attention_mask is not None and attention_mask.dtype == np.bool_:
+            scores = np.where(attention_mask, scores, scores.dtype.type(-np.inf))
         elif attention_mask is not None:
-            scores = _masked(scores, attention_mask)
-        weights = softmax_with_sink(scores, sink)
-        return matmul(weights, value)
-
-
-def _masked(scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    if mask.dtype == np.bool_:
-        return np.where(mask, scores, scores.dtype.type(-np.inf))
-    return scores + mask.astype(scores.dtype, copy=False)
+            scores = scores + attention_mask.astype(scores.dtype, copy=False)
+        return matmul(softmax_with_sink(scores, sink), value)
 
 
 @scaled_dot_product_attention_13.shape_rule
@@ -224,7 +204,7 @@ def _scaled_dot_product_attention_13_facts(
     *,
     causal: bool,
 ) -> Fact:
-    kind = unify_elements(*(fact for fact in (query, key, value, scale, sink) if fact is not None))
+    kind = unify_elements(query, key, value, scale, sink)
     batch = broadcast([None if fact.shape is None else fact.shape[:-2] for fact in (query, key, value)])
     rows, source = _size(query.shape, -2), _size(key.shape, -2)
     unify_sizes("last axis of query and key", _size(query.shape, -1), _size(key.shape, -1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 import numpy as np
@@ -164,11 +165,9 @@ def _tile_1_facts(data: Fact, repeats: Fact) -> Fact:
     if times is None:
         count = vector_length(repeats)
         return Fact(data.element, open_shape(None if count is None else max(len(data.shape), count)))
-    times = tuple(at_least(n, 0) for n in times)
     rank = max(len(data.shape), len(times))
-    sizes = (1,) * (rank - len(data.shape)) + tuple(data.shape)
-    counts = (1,) * (rank - len(times)) + times
-    return Fact(data.element, tuple(size * n for size, n in zip(sizes, counts, strict=True)))
+    sizes, counts = ((1,) * (rank - len(one)) + tuple(one) for one in (data.shape, times))
+    return Fact(data.element, tuple(size * at_least(n, 0) for size, n in zip(sizes, counts, strict=True)))
 
 
 PadValue = Annotated[AnyTensor, SCALAR]
@@ -188,21 +187,21 @@ def _pad(data: np.ndarray, begin: np.ndarray, end: np.ndarray, value: np.ndarray
     return result[tuple(slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pairs, result.shape, strict=True))]
 
 
-def _pad_facts(data: Fact, begin: Fact, end: Fact, value: Fact | None, mode: str, *, negative: bool) -> Fact:
-    if value is not None:
-        unify_elements(data, value)
-    if data.shape is None:
-        return Fact(data.element, None)
-    for pads, what in ((begin, "pads_begin"), (end, "pads_end")):
-        count = pads.shape[0] if pads.shape else ANY
-        check(may_equal(count, len(data.shape)), f"{what} has {count} elements for data {data}")
-    begins, ends = begin.sizes("pads_begin"), end.sizes("pads_end")
-    if begins is None or ends is None:
-        return Fact(data.element, (ANY,) * len(data.shape))
-    return Fact(
-        data.element,
-        tuple(_padded(size, a, b, mode, negative) for size, a, b in zip(data.shape, begins, ends, strict=True)),
-    )
+def _pad_rule(*, negative: bool) -> Callable[..., Fact]:
+    def rule(data: Fact, pads_begin: Fact, pads_end: Fact, pad_value: Fact | None = None, *, pad_mode: str) -> Fact:
+        unify_elements(data, pad_value)
+        if data.shape is None:
+            return Fact(data.element, None)
+        for pads, what in ((pads_begin, "pads_begin"), (pads_end, "pads_end")):
+            count = pads.shape[0] if pads.shape else ANY
+            check(may_equal(count, len(data.shape)), f"{what} has {count} elements for data {data}")
+        begins, ends = pads_begin.sizes("pads_begin"), pads_end.sizes("pads_end")
+        if begins is None or ends is None:
+            return Fact(data.element, (ANY,) * len(data.shape))
+        axes = zip(data.shape, begins, ends, strict=True)
+        return Fact(data.element, tuple(_padded(*axis, pad_mode, negative) for axis in axes))
+
+    return rule
 
 
 def _padded(size: Size, begin: Size, end: Size, mode: str, negative: bool) -> Size:
@@ -211,12 +210,10 @@ def _padded(size: Size, begin: Size, end: Size, mode: str, negative: bool) -> Si
     check(negative or (begin >= 0 and end >= 0), f"pads {begin} and {end}: Pad-1 does not allow negative ones")
     if isinstance(size, int):
         check(size + begin + end >= 0, f"pads {begin} and {end} remove more than an axis of {size} has")
-        limit = {"reflect": size - 1, "symmetric": size}.get(mode)
-        if limit is not None:
-            check(
-                max(begin, end) <= max(limit, 0),
-                f"mode {mode} can add at most {max(limit, 0)} to an axis of {size}, pads are {begin} and {end}",
-            )
+        if mode in ("reflect", "symmetric"):
+            most = max(size - (mode == "reflect"), 0)
+            text = f"mode {mode} can add at most {most} to an axis of {size}, pads are {begin} and {end}"
+            check(max(begin, end) <= most, text)
         check(mode != "edge" or size > 0 or max(begin, end) <= 0, "mode edge cannot add to an empty axis")
         return size + begin + end
     return at_least(size + (begin + end), 0)
@@ -235,9 +232,7 @@ def pad_1(
     return _pad(data, pads_begin, pads_end, pad_value, pad_mode)
 
 
-@pad_1.shape_rule
-def _pad_1_facts(data: Fact, pads_begin: Fact, pads_end: Fact, pad_value: Fact | None = None, *, pad_mode: str) -> Fact:
-    return _pad_facts(data, pads_begin, pads_end, pad_value, pad_mode, negative=False)
+pad_1.shape_rule(_pad_rule(negative=False))
 
 
 @op("Pad", since=12)
@@ -256,8 +251,4 @@ def pad_12(
     return _pad(data, pads_begin, pads_end, pad_value, pad_mode)
 
 
-@pad_12.shape_rule
-def _pad_12_facts(
-    data: Fact, pads_begin: Fact, pads_end: Fact, pad_value: Fact | None = None, *, pad_mode: str
-) -> Fact:
-    return _pad_facts(data, pads_begin, pads_end, pad_value, pad_mode, negative=True)
+pad_12.shape_rule(_pad_rule(negative=True))

@@ -91,11 +91,8 @@ def _iterate(runner: Runner, inputs: Sequence[np.ndarray], trips: int, condition
     ]
     backs = [(i, back) for i, back in enumerate(wiring.backs) if back is not None]
     collected: list[list[np.ndarray]] = [[] for _ in wiring.outputs]
-    collect = [
-        (parts.append, result)
-        for parts, (result, cut) in zip(collected, wiring.outputs, strict=True)
-        if cut is not None
-    ]
+    pairs = zip(collected, wiring.outputs, strict=True)
+    collect = [(parts.append, result) for parts, (result, cut) in pairs if cut is not None]
     arguments: list[Any] = merged.copy()
     results: list[np.ndarray] | None = None
     iteration = 0
@@ -142,13 +139,9 @@ def _output(
         if not parts:
             return _empty_output(runner, index, cut)
         axis = normalize_axis(cut.axis, parts[0].ndim)
-        others = {part.shape[:axis] + part.shape[axis + 1 :] for part in parts}
-        shapes = (
-            " and ".join(str(list(shape)) for shape in dict.fromkeys(part.shape for part in parts))
-            if len(others) > 1
-            else ""
-        )
-        check(len(others) == 1, f"iterations give shapes {shapes}, which cannot be concatenated along axis {axis}")
+        if len({part.shape[:axis] + part.shape[axis + 1 :] for part in parts}) > 1:
+            shapes = " and ".join(str(list(shape)) for shape in dict.fromkeys(part.shape for part in parts))
+            raise OpError(f"iterations give shapes {shapes}, which cannot be concatenated along axis {axis}")
         return np.concatenate(parts[::-1] if cut.stride < 0 else parts, axis)
     if results is not None:
         return results[result]
@@ -196,28 +189,20 @@ def _loop_5_shapes(trip_count: Fact, execution_condition: Fact, *inputs: Fact, b
     if condition is not None and condition.size and not bool(condition.reshape(-1)[0]):
         limit = 0
     wiring = body.connected(Wiring.of)
-    results = _settle(body, wiring, [trip_count, execution_condition, *inputs])
-    continues = wiring.condition is None or _is_true(results[wiring.condition])
-    exact = continues and condition is not None
-    times = limit if exact else span(0, high(limit))
-    return tuple(
-        _output_fact(wiring, i, results, times, [trip_count, execution_condition, *inputs])
-        for i in range(len(wiring.outputs))
-    )
-
-
-def _is_true(fact: Fact) -> bool:
-    return fact.known is not None and fact.known.size == 1 and bool(fact.known.reshape(-1)[0])
+    every = [trip_count, execution_condition, *inputs]
+    results = _settle(body, wiring, every)
+    again = None if wiring.condition is None else results[wiring.condition].known
+    continues = wiring.condition is None or (again is not None and again.size == 1 and bool(again.reshape(-1)[0]))
+    times = limit if continues and condition is not None else span(0, high(limit))
+    return tuple(_output_fact(wiring, i, results, times, every) for i in range(len(wiring.outputs)))
 
 
 @op("TensorIterator", since=1, view=True)
 def tensor_iterator_1(*inputs: AnyTensor, body: Runner) -> tuple[np.ndarray, ...]:
     """Runs ``body`` once for each slice of its sliced inputs; see Loop. Source: TensorIterator-1."""
     wiring = body.connected(Wiring.of)
-    counts = {
-        cut.iterations(inputs[index].shape[normalize_axis(cut.axis, inputs[index].ndim)])
-        for index, cut in _cuts(wiring)
-    }
+    sliced = ((inputs[index].shape, cut) for index, cut in _cuts(wiring))
+    counts = {cut.iterations(shape[normalize_axis(cut.axis, len(shape))]) for shape, cut in sliced}
     check(len(counts) <= 1, f"the sliced inputs have different numbers of slices: {sorted(map(str, counts))}")
     return _iterate(body, inputs, int(counts.pop()) if counts else 1, True)
 
@@ -251,19 +236,13 @@ def _settle(runner: Runner, wiring: Wiring, inputs: Sequence[Fact]) -> list[Fact
     ]
     for attempt in range(8):
         results = runner(*arguments)
-        widened = [
-            fact if back is None else _widen(fact, results[back], attempt)
-            for fact, back in zip(arguments, wiring.backs, strict=True)
-        ]
+        pairs = zip(arguments, wiring.backs, strict=True)
+        widened = [fact if back is None else _widen(fact, results[back], attempt) for fact, back in pairs]
         if all(a.element is b.element and a.shape == b.shape for a, b in zip(arguments, widened, strict=True)):
             return results
         arguments = widened
-    return runner(
-        *[
-            fact if back is None else Fact(fact.element, None)
-            for fact, back in zip(arguments, wiring.backs, strict=True)
-        ]
-    )
+    pairs = zip(arguments, wiring.backs, strict=True)
+    return runner(*[fact if back is None else Fact(fact.element, None) for fact, back in pairs])
 
 
 def _argument(
@@ -418,6 +397,4 @@ def result_1(input: AnyTensor) -> np.ndarray:
     return input
 
 
-@result_1.shape_rule
-def _result_1_shape(input: Fact) -> Fact:
-    return Fact(input.element, input.shape)
+result_1.shape_rule(unchanged)

@@ -31,18 +31,13 @@ def converted(data: np.ndarray, to: Element) -> np.ndarray:
     if to.kind == "boolean":
         return data != 0
     if to.is_integer:
-        return _integers(data, to)
-    with np.errstate(over="ignore", invalid="ignore"):
-        through = data.astype(np.float32) if data.dtype == np.float64 and to.name == "f16" else data
-        values = through.astype(to.carrier)
+        whole = truncated(data, to.carrier) if data.dtype.kind == "f" else data
+        values = whole.astype(to.carrier, copy=False)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            through = data.astype(np.float32) if data.dtype == np.float64 and to.name == "f16" else data
+            values = through.astype(to.carrier)
     return values if to.native else round_to(to, values)
-
-
-def _integers(data: np.ndarray, to: Element) -> np.ndarray:
-    if data.dtype.kind == "f":
-        data = truncated(data, to.carrier)
-    integers = data.astype(to.carrier) if data.dtype != to.carrier else data
-    return integers if to.native else round_to(to, integers)
 
 
 def _check_kinds(data: Fact, to: Element | None) -> None:
@@ -254,16 +249,14 @@ def fake_convert_13(
 
 @fake_convert_13.shape_rule
 def _fake_convert_13_facts(data: Fact, scale: Fact, shift: Fact | None = None) -> Fact:
-    kind = unify_elements(*(fact for fact in (data, scale, shift) if fact is not None))
+    kind = unify_elements(data, scale, shift)
     shape = data.shape
     if scale.shape is not None and shape is not None:
         fits = broadcastable_to(scale.shape, shape)
         check(fits, f"scale {shape_text(scale.shape)} cannot be broadcast to data {shape_text(shape)}")
         lead = len(shape) - len(scale.shape)
-        sizes = (
-            size if may_equal(by, 1) else meet(size, by) for size, by in zip(shape[lead:], scale.shape, strict=True)
-        )
-        shape = (*shape[:lead], *sizes)
+        pairs = zip(shape[lead:], scale.shape, strict=True)
+        shape = (*shape[:lead], *(size if may_equal(by, 1) else meet(size, by) for size, by in pairs))
     if shift is not None and shift.shape is not None and scale.shape is not None:
         meet_shapes(scale.shape, shift.shape)
     return Fact(kind, shape)

@@ -6,6 +6,7 @@ It is not an operation of OpenVINO; as a layer it has ``version="onednn"``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -36,7 +37,7 @@ from irexec.schema.convolution import (
 from irexec.schema.opdef import IntegerTensor, NumericTensor, Rank, element_set
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import group_count, unify_elements
-from irexec.schema.windows import spatial_rank, spatial_sizes
+from irexec.schema.windows import check_lists, spatial_rank, spatial_sizes
 
 
 # Model Optimizer of 2020 wrote output_padding for these two.
@@ -54,12 +55,6 @@ def convolution_1(
     return convolve(data, filter[None], attributes.windows(data.shape[2:], filter.shape[2:]))
 
 
-@convolution_1.shape_rule
-def _convolution_shape(data: Fact, filter: Fact, *, attributes: ConvolutionAttributes) -> Fact:
-    channels, inputs = (ANY, ANY) if filter.shape is None else filter.shape[:2]
-    return result_fact(data, filter, 2, inputs, channels, "", attributes)
-
-
 @op("GroupConvolution", since=1, widen=True, tolerance=TOLERANCE, ignores=("output_padding",))
 def group_convolution_1(
     data: Annotated[NumericTensor, Rank(3, 5)],
@@ -72,12 +67,27 @@ def group_convolution_1(
     return convolve(data, filter, attributes.windows(data.shape[2:], filter.shape[3:]))
 
 
-@group_convolution_1.shape_rule
-def _group_convolution_shape(data: Fact, filter: Fact, *, attributes: ConvolutionAttributes) -> Fact:
-    groups, channels, inputs = (ANY, ANY, ANY) if filter.shape is None else filter.shape[:3]
-    of_groups = f" of {groups} groups of {inputs}"
-    groups = group_count(data, groups, inputs)
-    return result_fact(data, filter, 3, groups * inputs, groups * channels, of_groups, attributes)
+def _convolution_rule(*, leading: int) -> Callable[..., Fact]:
+    def rule(
+        data: Fact, filter: Fact, output_shape: Fact | None = None, *,
+        attributes: ConvolutionAttributes | BackpropAttributes,
+    ) -> Fact:  # fmt: skip
+        """The result for a filter of which ``leading`` axes are not spatial: groups if it has three, output and input
+        channels, of a transposed convolution in the other order."""
+        *grouped, channels, inputs = (ANY,) * leading if filter.shape is None else filter.shape[:leading]
+        if isinstance(attributes, BackpropAttributes):
+            channels, inputs = inputs, channels
+        of_groups = "".join(f" of {groups} groups of {inputs}" for groups in grouped)
+        for groups in grouped:
+            count = group_count(data, groups, inputs)
+            channels, inputs = count * channels, count * inputs
+        return result_fact(data, filter, leading, inputs, channels, of_groups, attributes, output_shape)
+
+    return rule
+
+
+_convolution_facts = convolution_1.shape_rule(_convolution_rule(leading=2))
+group_convolution_1.shape_rule(_convolution_rule(leading=3))
 
 
 @op("BinaryConvolution", since=1)
@@ -99,7 +109,7 @@ def binary_convolution_1(
 
 @binary_convolution_1.shape_rule
 def _binary_convolution_shape(data: Fact, filter: Fact, *, attributes: ConvolutionAttributes) -> Fact:
-    found = _convolution_shape(Fact(data.element, data.shape), Fact(data.element, filter.shape), attributes=attributes)
+    found = _convolution_facts(data, Fact(data.element, filter.shape), attributes=attributes)
     return Fact(found.element, found.shape if found.shape is not None else (ANY,) * 4)
 
 
@@ -118,17 +128,11 @@ def convolution_backprop_data_1(
 
     Source: ConvolutionBackpropData-1, OpenVINO's shape inference and CPU plugin.
     """
-    return convolve_transposed(
-        data, filter[None], attributes.windows(data.shape[2:], filter.shape[2:], _sizes(output_shape))
-    )
+    placed = attributes.windows(data.shape[2:], filter.shape[2:], _sizes(output_shape))
+    return convolve_transposed(data, filter[None], placed)
 
 
-@convolution_backprop_data_1.shape_rule
-def _backprop_shape(
-    data: Fact, filter: Fact, output_shape: Fact | None = None, *, attributes: BackpropAttributes
-) -> Fact:
-    inputs, channels = (ANY, ANY) if filter.shape is None else filter.shape[:2]
-    return result_fact(data, filter, 2, inputs, channels, "", attributes, output_shape)
+convolution_backprop_data_1.shape_rule(_convolution_facts)
 
 
 @op("GroupConvolutionBackpropData", since=1, widen=True, tolerance=TOLERANCE)
@@ -147,14 +151,7 @@ def group_convolution_backprop_data_1(
     return convolve_transposed(data, filter, attributes.windows(data.shape[2:], filter.shape[3:], _sizes(output_shape)))
 
 
-@group_convolution_backprop_data_1.shape_rule
-def _group_backprop_shape(
-    data: Fact, filter: Fact, output_shape: Fact | None = None, *, attributes: BackpropAttributes
-) -> Fact:
-    groups, inputs, channels = (ANY, ANY, ANY) if filter.shape is None else filter.shape[:3]
-    of_groups = f" of {groups} groups of {inputs}"
-    groups = group_count(data, groups, inputs)
-    return result_fact(data, filter, 3, groups * inputs, groups * channels, of_groups, attributes, output_shape)
+group_convolution_backprop_data_1.shape_rule(_convolution_rule(leading=3))
 
 
 def _sizes(output_shape: np.ndarray | None) -> list[int] | None:
@@ -186,9 +183,8 @@ def conv_transpose(
     """
     weights = filter_by_group(filter, groups, filter_format or weights_format or "XIO")
     data = channels_first(input, data_format)
-    return add_bias(
-        convolve_transposed(data, weights, attributes.windows(data.shape[2:], weights.shape[3:])), bias, data_format
-    )
+    result = convolve_transposed(data, weights, attributes.windows(data.shape[2:], weights.shape[3:]))
+    return add_bias(result, bias, data_format)
 
 
 @conv_transpose.shape_rule
@@ -203,14 +199,14 @@ def _conv_transpose_shape(
     filter_format: str | None,
     weights_format: str | None,
 ) -> Fact:
-    element = unify_elements(input, filter, *([] if bias is None else [bias]))
+    element = unify_elements(input, filter, bias)
     both = filter_format and weights_format and filter_format != weights_format
     check(not both, f"filter_format {filter_format} and weights_format {weights_format} contradict each other")
     check(input.rank is None or filter.rank in (None, input.rank), f"input has rank {input.rank}, filter {filter.rank}")
     rank = spatial_rank(input.shape, filter.shape, 2, attributes.strides, attributes.dilations)
     if rank is None:
         return Fact(element, None)
-    attributes.check_lengths(rank)
+    check_lists(attributes, rank)
     data = _channels_first_shape(input.shape, rank, data_format)
     order = filter_order(rank, filter_format or weights_format or "XIO")
     weights = (ANY,) * (rank + 2) if filter.shape is None else tuple(filter.shape[axis] for axis in order)
@@ -333,14 +329,13 @@ def _shape(
 ) -> Fact:
     others = {"offsets": offsets, "filter": filter} | ({} if mask is None else {"mask": mask})
     element = unify_elements(data, *others.values())
-    rank = next((fact.rank - 2 for fact in (data, *others.values()) if fact.rank is not None), None)
-    if rank is None:
-        rank = spatial_rank(None, None, 2, attributes.strides, attributes.dilations)
+    shapes = [fact.shape for fact in (data, *others.values()) if fact.shape is not None]
+    rank = spatial_rank(shapes[0] if shapes else None, None, 2, attributes.strides, attributes.dilations)
     if rank is None:
         return Fact(element, None)
     for name, fact in others.items():
         check(fact.rank in (None, rank + 2), f"{name} has rank {fact.rank}, expected {rank + 2} as the data")
-    attributes.check_lengths(rank)
+    check_lists(attributes, rank)
     _check_channels(data.shape, filter.shape, attributes.group, attributes.deformable_group)
     kernel = spatial_sizes(filter.shape, rank)
     sizes = attributes.output_sizes(spatial_sizes(data.shape, rank), kernel)

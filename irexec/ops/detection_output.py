@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from irexec.dtypes.elements import Element
 from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, Size, exact_quotient, low, may_equal, meet
 from irexec.ir.facts import Fact
@@ -89,9 +88,8 @@ def detection_output_1(
 
     As DetectionOutput-8, which counts the classes itself. Source: DetectionOutput-1.
     """
-    return _detect(
-        box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, attributes.num_classes, attributes
-    )
+    inputs = (box_logits, class_preds, proposals, aux_class_preds, aux_box_preds)
+    return detection_output_8.kernel(*inputs, attributes=attributes)
 
 
 @op("DetectionOutput", since=8, tolerance=1e-5, ignores=(*_OF_CAFFE, "num_classes"))
@@ -117,16 +115,10 @@ def detection_output_8(
 
     Source: DetectionOutput-8, OpenVINO's reference and CPU plugin.
     """
-    classes = class_preds.shape[1] // (proposals.shape[2] // attributes.box_values)
-    return _detect(box_logits, class_preds, proposals, aux_class_preds, aux_box_preds, classes, attributes)
-
-
-def _detect(
-    box_logits: np.ndarray, class_preds: np.ndarray, proposals: np.ndarray, aux_class_preds: np.ndarray | None,
-    aux_box_preds: np.ndarray | None, classes: int, attributes: DetectionOutputAttributes,
-) -> np.ndarray:  # fmt: skip
     images, wide, limits = len(box_logits), np.result_type(box_logits, np.float32), attributes.limits
     count = proposals.shape[2] // attributes.box_values
+    known = attributes.num_classes if isinstance(attributes, DetectionOutput1Attributes) else None
+    classes = class_preds.shape[1] // count if known is None else known
     locations = (images, count, 1 if attributes.share_location else classes, 4)
     offsets = [given.astype(wide).reshape(locations) for given in (aux_box_preds, box_logits) if given is not None]
     boxes = _decode(proposals.astype(wide), offsets, attributes).swapaxes(1, 2)
@@ -137,7 +129,8 @@ def _detect(
     rows = []
     for image in range(images):
         check_time()
-        used = count if attributes.normalized else _used(proposals[image % len(proposals), 0].reshape(count, 5)[:, 0])
+        marks = proposals[image % len(proposals), 0].reshape(count, attributes.box_values)[:, 0] == -1
+        used = count if attributes.normalized or not marks.any() else int(marks.argmax())
         of_image, candidates = scores[image, :used].T, boxes[image, :, :used]
         found, indices = detect(of_image, candidates, limits)
         corners = candidates[0 if attributes.share_location else found, indices]
@@ -158,12 +151,6 @@ def _decode(proposals: np.ndarray, offsets: list[np.ndarray], attributes: Detect
         priors = boxes if attributes.normalized else boxes / sizes
         boxes = decode(priors, variances, offset, corner=is_corner, clip=attributes.clip_before_nms)
     return boxes
-
-
-def _used(marks: np.ndarray) -> int:
-    """The number of boxes before the first that is marked by -1."""
-    marked = np.flatnonzero(marks == -1)
-    return int(marked[0]) if len(marked) else len(marks)
 
 
 def _with_end(rows: list[np.ndarray], total: Size, dtype: np.dtype) -> np.ndarray:
@@ -195,9 +182,7 @@ def _detection_output_shape(
     check(len(attributes.keep_top_k) > 0, "keep_top_k is empty")
     check((aux_class_preds is None) == (aux_box_preds is None), "there are 4 inputs, expected 3 or 5")
     # Proposals may be of another float type than the predictions.
-    element: Element | None = unify_elements(
-        *(f for f in (box_logits, class_preds, aux_class_preds, aux_box_preds) if f is not None)
-    )
+    element = unify_elements(box_logits, class_preds, aux_class_preds, aux_box_preds)
     batch, parts, width = sizes_of(proposals, 3, "proposals")
     expected = 1 if attributes.variance_encoded_in_target else 2
     check(may_equal(parts, expected), f"proposals have size {parts} on axis 1, expected {expected}")

@@ -136,9 +136,8 @@ def generate_proposals_single_image_6(
     boxes = anchors.reshape(*grid, count, 4)
     changes = deltas.reshape(count, 4, *grid).transpose(2, 3, 0, 1)
     height, width = im_info[:2].tolist()
-    found = clip(placed(boxes, changes, 1, inclusive=True, max_log_scale=MAX_LOG_SCALE), width - 1, height - 1).reshape(
-        -1, 4
-    )
+    moved = placed(boxes, changes, 1, inclusive=True, max_log_scale=MAX_LOG_SCALE)
+    found = clip(moved, width - 1, height - 1).reshape(-1, 4)
     widths, heights = sides(found, 1)
     minimum, limit = as_f32(attributes.min_size), attributes.post_nms_count
     points = zero_unless((widths >= minimum) & (heights >= minimum), scores.transpose(1, 2, 0).ravel())
@@ -228,11 +227,8 @@ def _detection_output_6_shapes(
     rois: Fact, deltas: Fact, scores: Fact, im_info: Fact, *, attributes: DetectionAttributes
 ) -> tuple[Fact, Fact, Fact]:
     element = unify_elements(rois, deltas, scores, im_info)
-    weights, classes, count = (
-        len(attributes.deltas_weights),
-        attributes.num_classes,
-        attributes.max_detections_per_image,
-    )
+    weights, classes = len(attributes.deltas_weights), attributes.num_classes
+    count = attributes.max_detections_per_image
     check(weights == 4, f"deltas_weights has {weights} values, expected 4")
     number, corners = sizes_of(rois, 2, "rois")
     check_corners(corners, "rois")
@@ -265,9 +261,8 @@ def roi_feature_extractor_6(
         chosen = np.flatnonzero(levels == level)
         scaled = rois[chosen] * (number(1) / number(scale)) - number(0.5 if attributes.aligned else 0)
         boxes = Boxes(scaled[:, 0], scaled[:, 1], *np.maximum(sides(scaled, 0), number(1)))
-        result[chosen] = pool_boxes(
-            feature, boxes, np.zeros(len(chosen), np.int64), (size, size), attributes.sampling_ratio, "avg"
-        )
+        images = np.zeros(len(chosen), np.int64)
+        result[chosen] = pool_boxes(feature, boxes, images, (size, size), attributes.sampling_ratio, "avg")
     return result, rois.copy()
 
 

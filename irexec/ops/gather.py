@@ -7,6 +7,7 @@ two implementations differ from each other.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -36,26 +37,6 @@ IndicesTensor = Annotated[IntegerTensor, Rank(1, None)]
 Beams = Annotated[NumericTensor, Rank(3)]
 
 
-def _gather(data: np.ndarray, indices: np.ndarray, axis: np.ndarray, batch_dims: int) -> np.ndarray:
-    along = normalize_axis(integer(axis, "axis"), data.ndim)
-    batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
-    size = data.shape[along]
-    if batch == 0 and indices.size and indices.dtype.kind in "iu" and indices.min() >= 0 and indices.max() < size:
-        return np.take(data, as_indices(indices), along)
-    wrapped = np.where(indices < 0, indices.astype(np.int64) + size, indices)
-    inside = (wrapped >= 0) & (wrapped < size)
-    safe = np.where(inside, wrapped, 0).astype(np.int64)
-    if size == 0:
-        return np.full((*data.shape[:along], *indices.shape[batch:], *data.shape[along + 1 :]), _zero(data), data.dtype)
-    taken = np.take(data, as_indices(safe), along) if batch == 0 else _take_batched(data, safe, along, batch)
-    if inside.all():
-        return taken
-    mask = inside.reshape(
-        inside.shape[:batch] + (1,) * (along - batch) + inside.shape[batch:] + (1,) * (data.ndim - along - 1)
-    )
-    return np.where(mask, taken, _zero(data)).astype(data.dtype)
-
-
 def _zero(data: np.ndarray) -> np.ndarray:
     """0 of the element type; an empty string for strings."""
     is_string = data.dtype == object and data.size > 0 and isinstance(data.flat[0], str)
@@ -80,13 +61,13 @@ def _take_batched(data: np.ndarray, indices: np.ndarray, axis: int, batch: int) 
 @op("Gather", since=1, symbolic=True)
 def gather_1(data: GatheredTensor, indices: IntegerTensor, axis: IntegerTensor) -> np.ndarray:
     """Slices of ``data`` along ``axis``; an index out of range gives zeros. Source: Gather-1."""
-    return _gather(data, indices, axis, 0)
+    return gather_8.kernel(data, indices, axis)
 
 
 @op("Gather", since=7, symbolic=True)
 def gather_7(data: GatheredTensor, indices: IntegerTensor, axis: IntegerTensor, *, batch_dims: int = 0) -> np.ndarray:
     """Slices of ``data`` along ``axis``, batch by batch; an index out of range gives zeros. Source: Gather-7."""
-    return _gather(data, indices, axis, batch_dims)
+    return gather_8.kernel(data, indices, axis, batch_dims=batch_dims)
 
 
 @op("Gather", since=8, symbolic=True)
@@ -95,7 +76,22 @@ def gather_8(data: GatheredTensor, indices: IntegerTensor, axis: IntegerTensor, 
 
     An index out of range gives zeros. Source: Gather-8.
     """
-    return _gather(data, indices, axis, batch_dims)
+    along = _axis(axis, data.ndim)
+    batch = batch_dims + indices.ndim if batch_dims < 0 else batch_dims
+    size = data.shape[along]
+    if batch == 0 and indices.size and indices.dtype.kind in "iu" and indices.min() >= 0 and indices.max() < size:
+        return np.take(data, as_indices(indices), along)
+    wrapped = np.where(indices < 0, indices.astype(np.int64) + size, indices)
+    inside = (wrapped >= 0) & (wrapped < size)
+    safe = np.where(inside, wrapped, 0).astype(np.int64)
+    if size == 0:
+        return np.full((*data.shape[:along], *indices.shape[batch:], *data.shape[along + 1 :]), _zero(data), data.dtype)
+    taken = np.take(data, as_indices(safe), along) if batch == 0 else _take_batched(data, safe, along, batch)
+    if inside.all():
+        return taken
+    before, after = (1,) * (along - batch), (1,) * (data.ndim - along - 1)
+    mask = inside.reshape(inside.shape[:batch] + before + inside.shape[batch:] + after)
+    return np.where(mask, taken, _zero(data)).astype(data.dtype)
 
 
 @gather_1.shape_rule
@@ -134,9 +130,8 @@ def gather_elements_6(data: GatheredTensor, indices: Annotated[IndicesTensor, IN
 
 @gather_elements_6.shape_rule
 def _gather_elements_6_facts(data: Fact, indices: Fact, *, axis: int) -> Fact:
-    if data.shape is None or indices.shape is None:
-        return Fact(data.element, _elements_shape(indices.shape, data.shape, axis))
-    check(len(data.shape) == len(indices.shape), f"data {data} and indices {indices} have different ranks")
+    if data.shape is not None and indices.shape is not None:
+        check(len(data.shape) == len(indices.shape), f"data {data} and indices {indices} have different ranks")
     return Fact(data.element, _elements_shape(indices.shape, data.shape, axis))
 
 
@@ -154,35 +149,29 @@ def _without(shape: Shape, axis: int) -> Shape:
     return (*shape[:axis], *shape[axis + 1 :])
 
 
-def _gather_nd(data: np.ndarray, indices: np.ndarray, batch: int) -> np.ndarray:
-    depth = indices.shape[-1]
-    known = from_front(indices, data.shape[batch : batch + depth])
-    grids = np.ogrid[tuple(slice(n) for n in data.shape[:batch])] if batch else []
-    lead = [grid.reshape(grid.shape + (1,) * (indices.ndim - 1 - batch)) for grid in grids]
-    if not lead and not depth:
-        return np.broadcast_to(data, (*indices.shape[:-1], *data.shape)).copy()
-    return np.asarray(data[(*lead, *(known[..., i] for i in range(depth)))], data.dtype)
+def _gather_nd_rule(*, merged: bool) -> Callable[..., Fact]:
+    def rule(data: Fact, indices: Fact, *, batch_dims: int) -> Fact:
+        batch = batch_dims
+        check(batch >= 0, f"batch_dims {batch} is negative")
+        if data.shape is None or indices.shape is None:
+            return Fact(data.element, None)
+        check(
+            batch < min(len(data.shape), len(indices.shape)),
+            f"batch_dims {batch} is out of range for data {data} and indices {indices}",
+        )
+        depth = indices.shape[-1]
+        front = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()
+        if not isinstance(depth, int):
+            return Fact(data.element, None)
+        check(
+            depth + batch <= len(data.shape),
+            f"indices {indices} have {depth} columns, data {data} has fewer axes after {batch}",
+        )
+        if merged and batch > 1:
+            front = (count(front),)
+        return Fact(data.element, (*front, *indices.shape[batch:-1], *data.shape[batch + depth :]))
 
-
-def _gather_nd_facts(data: Fact, indices: Fact, batch: int, *, merged: bool) -> Fact:
-    check(batch >= 0, f"batch_dims {batch} is negative")
-    if data.shape is None or indices.shape is None:
-        return Fact(data.element, None)
-    check(
-        batch < min(len(data.shape), len(indices.shape)),
-        f"batch_dims {batch} is out of range for data {data} and indices {indices}",
-    )
-    depth = indices.shape[-1]
-    front = meet_shapes(data.shape[:batch], indices.shape[:batch]) or ()
-    if not isinstance(depth, int):
-        return Fact(data.element, None)
-    check(
-        depth + batch <= len(data.shape),
-        f"indices {indices} have {depth} columns, data {data} has fewer axes after {batch}",
-    )
-    if merged and batch > 1:
-        front = (count(front),)
-    return Fact(data.element, (*front, *indices.shape[batch:-1], *data.shape[batch + depth :]))
+    return rule
 
 
 @op("GatherND", since=5)
@@ -191,15 +180,13 @@ def gather_nd_5(data: GatheredTensor, indices: IndicesTensor, *, batch_dims: int
 
     An index out of range is an error. Source: GatherND-5.
     """
-    taken = _gather_nd(data, indices, batch_dims)
+    taken = gather_nd_8.kernel(data, indices, batch_dims=batch_dims)
     if batch_dims <= 1:
         return taken
     return taken.reshape(int(np.prod(taken.shape[:batch_dims])), *taken.shape[batch_dims:])
 
 
-@gather_nd_5.shape_rule
-def _gather_nd_5_facts(data: Fact, indices: Fact, *, batch_dims: int) -> Fact:
-    return _gather_nd_facts(data, indices, batch_dims, merged=True)
+gather_nd_5.shape_rule(_gather_nd_rule(merged=True))
 
 
 @op("GatherND", since=8)
@@ -208,12 +195,16 @@ def gather_nd_8(data: GatheredTensor, indices: IndicesTensor, *, batch_dims: int
 
     An index out of range is an error. Source: GatherND-8.
     """
-    return _gather_nd(data, indices, batch_dims)
+    batch, depth = batch_dims, indices.shape[-1]
+    known = from_front(indices, data.shape[batch : batch + depth])
+    grids = np.ogrid[tuple(slice(n) for n in data.shape[:batch])] if batch else []
+    lead = [grid.reshape(grid.shape + (1,) * (indices.ndim - 1 - batch)) for grid in grids]
+    if not lead and not depth:
+        return np.broadcast_to(data, (*indices.shape[:-1], *data.shape)).copy()
+    return np.asarray(data[(*lead, *(known[..., i] for i in range(depth)))], data.dtype)
 
 
-@gather_nd_8.shape_rule
-def _gather_nd_8_facts(data: Fact, indices: Fact, *, batch_dims: int) -> Fact:
-    return _gather_nd_facts(data, indices, batch_dims, merged=False)
+gather_nd_8.shape_rule(_gather_nd_rule(merged=False))
 
 
 @op("GatherTree", since=1)
@@ -319,25 +310,6 @@ def _scatter_update_3_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact
     return Fact(kind, data.shape)
 
 
-def _scatter_elements(
-    data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: np.ndarray, reduction: str, use_init_val: bool
-) -> np.ndarray:
-    along = _axis(axis, data.ndim)
-    grids = np.ogrid[tuple(slice(size) for size in indices.shape)]
-    positions = from_front(indices, data.shape[along])
-    index = tuple(positions if i == along else grid for i, grid in enumerate(grids))
-    result = data.copy()
-    if reduction == "mean":
-        return _means(result, index, updates, use_init_val)
-    if not use_init_val and reduction in ("sum", "prod"):
-        result[index] = reduction == "prod"
-    elif not use_init_val:
-        # The minimum and maximum are among the updates themselves.
-        result[index] = updates
-    _merge(result, index, updates, reduction)
-    return result
-
-
 def _means(sums: np.ndarray, index: tuple[Any, ...], updates: np.ndarray, use_init_val: bool) -> np.ndarray:
     """Means of the updates of each element, and its initial value if asked for; of integers rounded down."""
     counts = np.full(sums.shape, int(use_init_val), np.uint64 if sums.dtype == np.uint64 else np.int64)
@@ -360,7 +332,7 @@ def scatter_elements_update_3(
     ``indices`` and ``updates`` have the same shape, of the rank of ``data``; negative indices are counted from the end.
     Source: ScatterElementsUpdate-3.
     """
-    return _scatter_elements(data, indices, updates, axis, "none", True)
+    return scatter_elements_update_12.kernel(data, indices, updates, axis)
 
 
 @scatter_elements_update_3.shape_rule
@@ -376,12 +348,9 @@ def _scatter_elements_facts(data: Fact, indices: Fact, updates: Fact, axis: Fact
         along = normalize_axis(given, len(data.shape))
         for i, (size, count) in enumerate(zip(data.shape, shape or (), strict=False)):
             top = high(size)
+            where = f"along axis {i}, which is not the axis {along} of the indices"
             fits = i == along or top is None or low(count) <= top
-            check(
-                fits,
-                f"indices {indices} are larger than data {data} along axis {i}, which is not the axis {along} of the "
-                "indices",
-            )
+            check(fits, f"indices {indices} are larger than data {data} {where}")
     return Fact(kind, data.shape if data.shape is not None or shape is None else open_shape(len(shape)))
 
 
@@ -400,7 +369,20 @@ def scatter_elements_update_12(
     The mean of integers is rounded down. Without ``use_init_val`` a minimum of infinities is infinite,
     as specified; OpenVINO gives the largest finite number. Source: ScatterElementsUpdate-12.
     """
-    return _scatter_elements(data, indices, updates, axis, reduction, use_init_val)
+    along = _axis(axis, data.ndim)
+    grids = np.ogrid[tuple(slice(size) for size in indices.shape)]
+    positions = from_front(indices, data.shape[along])
+    index = tuple(positions if i == along else grid for i, grid in enumerate(grids))
+    result = data.copy()
+    if reduction == "mean":
+        return _means(result, index, updates, use_init_val)
+    if not use_init_val and reduction in ("sum", "prod"):
+        result[index] = reduction == "prod"
+    elif not use_init_val:
+        # The minimum and maximum are among the updates themselves.
+        result[index] = updates
+    _merge(result, index, updates, reduction)
+    return result
 
 
 @scatter_elements_update_12.shape_rule
@@ -410,17 +392,6 @@ def _scatter_elements_update_12_facts(data: Fact, indices: Fact, updates: Fact, 
     return _scatter_elements_facts(data, indices, updates, axis)
 
 
-def _scatter_nd(data: np.ndarray, indices: np.ndarray, updates: np.ndarray, reduction: str) -> np.ndarray:
-    depth = indices.shape[-1]
-    count = math.prod(indices.shape[:-1])
-    positions = from_front(indices.reshape(count, depth), data.shape[:depth])
-    result = data.copy()
-    # One more axis in front, so that indices of depth 0 mean all of the data.
-    index = (np.zeros(count, np.int64), *positions.T)
-    _merge(result[None], index, updates.reshape(count, *data.shape[depth:]), reduction)
-    return result
-
-
 @op("ScatterNDUpdate", since=4, symbolic=True)
 def scatter_nd_update_4(data: UpdatedTensor, indices: NDIndices, updates: AnyTensor) -> np.ndarray:
     """``data`` with the slices at the positions in the last axis of ``indices`` replaced.
@@ -428,7 +399,7 @@ def scatter_nd_update_4(data: UpdatedTensor, indices: NDIndices, updates: AnyTen
     ``updates`` have the shape of ``indices`` without its last axis, then that of the slices. Negative
     indices are counted from the end. Source: ScatterNDUpdate-3 (opset4).
     """
-    return _scatter_nd(data, indices, updates, "none")
+    return scatter_nd_update_15.kernel(data, indices, updates)
 
 
 @op("ScatterNDUpdate", since=15, symbolic=True, widen=True, tolerance=2e-6)
@@ -436,7 +407,13 @@ def scatter_nd_update_15(
     data: Annotated[Tensor, Rank(1, None)], indices: NDIndices, updates: Tensor, *, reduction: NDReduction = "none"
 ) -> np.ndarray:
     """Same as ScatterNDUpdate-3; updates can also be reduced with the elements of data. Source: ScatterNDUpdate-15."""
-    return _scatter_nd(data, indices, updates, reduction)
+    depth, count = indices.shape[-1], math.prod(indices.shape[:-1])
+    positions = from_front(indices.reshape(count, depth), data.shape[:depth])
+    result = data.copy()
+    # One more axis in front, so that indices of depth 0 mean all of the data.
+    index = (np.zeros(count, np.int64), *positions.T)
+    _merge(result[None], index, updates.reshape(count, *data.shape[depth:]), reduction)
+    return result
 
 
 @scatter_nd_update_4.shape_rule

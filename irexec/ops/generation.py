@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from irexec.dtypes.elements import BF16, F16, F32, F64, I32, I64, Element, element, round_to
-from irexec.errors import check
+from irexec.errors import OpError, check
 from irexec.ir.dims import ANY, Dim, Size, at_least, ceil_div, high, low, span
 from irexec.ir.facts import Fact, integer, integers
 from irexec.reference.indexing import bisect
@@ -31,14 +31,7 @@ from irexec.schema.opdef import (
     element_set,
 )
 from irexec.schema.registry import op
-from irexec.schema.shape_rules import (
-    non_negative,
-    normalize_axis,
-    open_shape,
-    scalar_size,
-    unify_elements,
-    vector_length,
-)
+from irexec.schema.shape_rules import held_shape, normalize_axis, scalar_size, unify_elements
 
 NumericScalar = Annotated[NumericTensor, SCALAR]
 AnyScalar = Annotated[AnyTensor, SCALAR]
@@ -125,21 +118,6 @@ def _range_4_facts(start: Fact, stop: Fact, step: Fact, *, output_type: Element)
     return _range_facts(start, stop, step, output_type)
 
 
-def _one_hot(
-    indices: np.ndarray, depth: np.ndarray, on: np.ndarray, off: np.ndarray, axis: int, *, wrap: bool
-) -> np.ndarray:
-    size = integer(depth, "depth")
-    new_axis = normalize_axis(axis, indices.ndim + 1)
-    if indices.size == 0:
-        # Nothing of the depth is computed, which may be more than np.arange has.
-        return np.zeros((*indices.shape[:new_axis], size, *indices.shape[new_axis:]), on.dtype)
-    wide = indices.astype(np.int64)
-    if wrap:
-        wide = np.where(wide < 0, wide + size, wide)
-    hot = np.expand_dims(wide, new_axis) == np.arange(size).reshape((size,) + (1,) * (indices.ndim - new_axis))
-    return np.where(hot, on.reshape(()), off.reshape(())).astype(on.dtype)
-
-
 @op("OneHot", since=1)
 def one_hot_1(
     indices: IntegerTensor, depth: IntegerScalar, on_value: AnyScalar, off_value: AnyScalar, *, axis: int
@@ -148,7 +126,7 @@ def one_hot_1(
 
     Source: OneHot-1.
     """
-    return _one_hot(indices, depth, on_value, off_value, axis, wrap=False)
+    return one_hot_16.kernel(indices, depth, on_value, off_value, axis=axis)
 
 
 @op("OneHot", since=16)
@@ -162,7 +140,16 @@ def one_hot_16(
     negative_indices_mode: Literal["ignore_negative", "normalize"] = "ignore_negative",
 ) -> np.ndarray:
     """Same as OneHot-1; with normalize, negative indices are counted from the end. Source: OneHot-16."""
-    return _one_hot(indices, depth, on_value, off_value, axis, wrap=negative_indices_mode == "normalize")
+    size = integer(depth, "depth")
+    new_axis = normalize_axis(axis, indices.ndim + 1)
+    if indices.size == 0:
+        # Nothing of the depth is computed, which may be more than np.arange has.
+        return np.zeros((*indices.shape[:new_axis], size, *indices.shape[new_axis:]), on_value.dtype)
+    wide = indices.astype(np.int64)
+    if negative_indices_mode == "normalize":
+        wide = np.where(wide < 0, wide + size, wide)
+    hot = np.expand_dims(wide, new_axis) == np.arange(size).reshape((size,) + (1,) * (indices.ndim - new_axis))
+    return np.where(hot, on_value.reshape(()), off_value.reshape(())).astype(on_value.dtype)
 
 
 @one_hot_1.shape_rule
@@ -185,12 +172,8 @@ def eye_9(
     output_type: Element,
 ) -> np.ndarray:
     """Ones on a diagonal, zeros elsewhere, for every batch. Source: Eye-9."""
-    rows, columns, diagonal = (
-        integer(num_rows, "num_rows"),
-        integer(num_columns, "num_columns"),
-        integer(diagonal_index, "diagonal_index"),
-    )
-    matrix = np.eye(rows, columns, diagonal, dtype=output_type.carrier)
+    rows, columns = integer(num_rows, "num_rows"), integer(num_columns, "num_columns")
+    matrix = np.eye(rows, columns, integer(diagonal_index, "diagonal_index"), dtype=output_type.carrier)
     batch = () if batch_shape is None else integers(batch_shape, "batch_shape")
     return np.broadcast_to(matrix, (*batch, rows, columns)).copy()
 
@@ -202,11 +185,7 @@ def _eye_9_facts(
     sizes = [scalar_size(num_rows, "num_rows"), scalar_size(num_columns, "num_columns")]
     if batch_shape is None:
         return Fact(output_type, tuple(sizes))
-    known = batch_shape.sizes("batch_shape")
-    what = "a size of batch_shape"
-    batch = (
-        open_shape(vector_length(batch_shape)) if known is None else tuple(non_negative(size, what) for size in known)
-    )
+    batch = held_shape(batch_shape, "batch_shape")
     return Fact(output_type, None if batch is None else (*batch, *sizes))
 
 
@@ -260,7 +239,8 @@ def _numbers(
 ) -> np.ndarray:
     pytorch = alignment == "PYTORCH"
     two_words = kind == "f64" or (kind == "i64" and not _fits_one_word(int(low), int(high), pytorch))
-    words = _words(count * 2 if two_words else count, seeds, pytorch)
+    needed = count * 2 if two_words else count
+    words = mersenne(seeds[0], needed) if pytorch else philox(*seeds, -(-needed // 4)).ravel()[:needed]
     if two_words:
         # The 64-bit integers of TensorFlow have their low word first.
         first, second = words[0::2].astype(np.uint64), words[1::2].astype(np.uint64)
@@ -279,10 +259,6 @@ def _fits_one_word(low: int, high: int, pytorch: bool) -> bool:
     Limits beyond 32 bits need two words, which the reference always takes for TensorFlow.
     """
     return max(low, high) <= 0xFFFFFFFF if pytorch else min(low, high) >= -(1 << 31) and max(low, high) < 1 << 31
-
-
-def _words(count: int, seeds: tuple[int, int], pytorch: bool) -> np.ndarray:
-    return mersenne(seeds[0], count) if pytorch else philox(*seeds, -(-count // 4)).ravel()[:count]
 
 
 def _integers(words: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -318,10 +294,7 @@ def _random_uniform_8_shape(shape: Fact, min_val: Fact, max_val: Fact, *, output
     if min_val.known is not None and max_val.known is not None and min_val.known.size == max_val.known.size == 1:
         limits = min_val.known.reshape(()), max_val.known.reshape(())
         check(bool(limits[0] < limits[1]), f"min_val {limits[0]} is not less than max_val {limits[1]}")
-    sizes = shape.sizes("shape")
-    if sizes is None:
-        return Fact(kind, open_shape(vector_length(shape)))
-    return Fact(kind, tuple(non_negative(size, "a size of shape") for size in sizes))
+    return Fact(kind, held_shape(shape, "shape"))
 
 
 @op("Multinomial", since=13, deterministic=False)
@@ -384,11 +357,8 @@ def _multinomial_13_shape(
     if probs.shape is None:
         return Fact(kind, None)
     classes = high(probs.shape[-1])
-    if not with_replacement and classes is not None:
-        check(
-            low(count) <= classes,
-            f"num_samples {count} is more than the {classes} classes, each of which is chosen at most once",
-        )
+    if not with_replacement and classes is not None and low(count) > classes:
+        raise OpError(f"num_samples {count} is more than the {classes} classes, each of which is chosen at most once")
     return Fact(kind, (*probs.shape[:-1], count))
 
 

@@ -127,16 +127,13 @@ def _grouped_matmul_17_facts(mat_a: Fact, mat_b: Fact, offsets: Fact | None = No
     check(len(a) == 2 or offsets is None, "offsets are given, which mat_a of rank 3 does not have")
     _check_offsets(offsets, a[-1] if len(b) == 2 else a[0])
     groups = ANY if offsets is None or offsets.shape is None else offsets.shape[0]
+    both = f"mat_a {shape_text(a)} and mat_b {shape_text(b)}"
     if len(b) == 2:
-        check(
-            may_equal(a[1], b[0]), f"mat_a {shape_text(a)} and mat_b {shape_text(b)} have different numbers of tokens"
-        )
+        check(may_equal(a[1], b[0]), f"{both} have different numbers of tokens")
         return Fact(kind, (groups, a[0], b[1]))
-    check(may_equal(a[-1], b[2]), f"the inner sizes of mat_a {shape_text(a)} and mat_b {shape_text(b)} differ")
+    check(may_equal(a[-1], b[2]), f"the inner sizes of {both} differ")
     if len(a) == 3:
-        check(
-            may_equal(a[0], b[0]), f"mat_a {shape_text(a)} and mat_b {shape_text(b)} have different numbers of groups"
-        )
+        check(may_equal(a[0], b[0]), f"{both} have different numbers of groups")
         return Fact(kind, (meet(a[0], b[0]), a[1], b[1]))
     check(may_equal(groups, b[0]), f"mat_b has {b[0]} matrices, offsets have {groups} groups")
     return Fact(kind, (a[0], b[1]))
@@ -191,11 +188,8 @@ def parse_equation(text: str) -> Equation:
 
 def _labels(subscript: str, text: str) -> Labels:
     before, dots, after = subscript.partition(ELLIPSIS)
-    letters = before + after
-    check(
-        all(letter in string.ascii_letters for letter in letters),
-        f"equation {text!r} is not made of letters, commas and an arrow",
-    )
+    are_letters = all(letter in string.ascii_letters for letter in before + after)
+    check(are_letters, f"equation {text!r} is not made of letters, commas and an arrow")
     return (*before, *([ELLIPSIS] if dots else []), *after)
 
 
@@ -211,7 +205,9 @@ def einsum_7(*inputs: NumericTensor, equation: str) -> np.ndarray:
         data.ndim - len(labels) + 1 if ELLIPSIS in labels else 0
         for data, labels in zip(inputs, parsed.operands, strict=True)
     ]
-    axis_of = _label_axes(parsed, max(covered))
+    # An axis number for each label, after those of the axes that ellipses stand for.
+    letters = dict.fromkeys(label for labels in parsed.operands for label in labels if label != ELLIPSIS)
+    axis_of = {letter: max(covered) + i for i, letter in enumerate(letters)}
     arguments: list[Any] = []
     for data, labels, rank in zip(inputs, parsed.operands, covered, strict=True):
         arguments += [data, _axes(labels, rank, axis_of, max(covered))]
@@ -220,12 +216,6 @@ def einsum_7(*inputs: NumericTensor, equation: str) -> np.ndarray:
     if any(np.may_share_memory(result, data) for data in inputs):
         result = result.copy()
     return np.asarray(result, inputs[0].dtype)
-
-
-def _label_axes(parsed: Equation, covered: int) -> dict[str, int]:
-    """An axis number for each label, after those of the axes that ellipses stand for."""
-    letters = dict.fromkeys(label for labels in parsed.operands for label in labels if label != ELLIPSIS)
-    return {letter: covered + i for i, letter in enumerate(letters)}
 
 
 def _axes(labels: Labels, rank: int, axis_of: dict[str, int], covered: int) -> list[int]:
@@ -268,11 +258,8 @@ def _einsum_7_facts(*inputs: Fact, equation: str) -> Fact:
 def _check_rank(labels: Labels, shape: Shape, equation: str) -> None:
     letters = len(labels) - (ELLIPSIS in labels)
     fits = len(shape) >= letters if ELLIPSIS in labels else len(shape) == letters
-    check(
-        fits,
-        f"an input of shape {shape_text(shape)} does not have the {letters} axes of {''.join(labels)!r} in equation "
-        f"{equation!r}",
-    )
+    axes = f"the {letters} axes of {''.join(labels)!r} in equation {equation!r}"
+    check(fits, f"an input of shape {shape_text(shape)} does not have {axes}")
 
 
 def _diagonals(letters: Sequence[tuple[str, Size]], equation: str) -> dict[str, Size]:

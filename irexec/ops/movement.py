@@ -71,15 +71,8 @@ def _concat_1_facts(*inputs: Fact, axis: int) -> Fact:
     sizes: list[Size] = []
     for i in range(rank):
         column = [ANY if fact.shape is None else fact.shape[i] for fact in inputs]
-        sizes.append(_sum(column) if i == along else functools.reduce(meet, column))
+        sizes.append(sum(column, 0) if i == along else functools.reduce(meet, column))
     return Fact(kind, tuple(sizes))
-
-
-def _sum(sizes: list[Size]) -> Size:
-    total: Size = 0
-    for size in sizes:
-        total = total + size
-    return total
 
 
 SplitTensor = Annotated[AnyTensor, Rank(1, None)]
@@ -95,14 +88,11 @@ def split_1(data: SplitTensor, axis: IntegerScalar, *, num_splits: Positive) -> 
 def _split_1_facts(data: Fact, axis: Fact, *, num_splits: int) -> tuple[Fact, ...]:
     check(num_splits < 1 << 16, f"num_splits {num_splits} is more than a layer can have outputs")
     given = axis.scalar("axis")
-    if data.shape is None:
-        return (Fact(data.element, None),) * num_splits
-    if given is None:
-        return (Fact(data.element, (ANY,) * len(data.shape)),) * num_splits
+    if data.shape is None or given is None:
+        return (Fact(data.element, open_shape(data.rank)),) * num_splits
     along = normalize_axis(given, len(data.shape))
-    part = _divided(
-        data.shape[along], num_splits, f"axis {along} of {data} cannot be split into {num_splits} equal parts"
-    )
+    message = f"axis {along} of {data} cannot be split into {num_splits} equal parts"
+    part = _divided(data.shape[along], num_splits, message)
     return (Fact(data.element, (*data.shape[:along], part, *data.shape[along + 1 :])),) * num_splits
 
 
@@ -130,13 +120,11 @@ def _variadic_split_1_facts(data: Fact, axis: Fact, split_lengths: Fact) -> tupl
     given, lengths = axis.scalar("axis"), split_lengths.sizes("split_lengths")
     count = len(lengths) if lengths is not None else split_lengths.shape[0] if split_lengths.shape else None
     if not isinstance(count, int):
-        return EveryOutput(Fact(data.element, None if data.shape is None else (ANY,) * len(data.shape)))
+        return EveryOutput(Fact(data.element, open_shape(data.rank)))
     check(count < 1 << 16, f"{count} parts are more than a layer can have outputs")
     parts = lengths if lengths is not None else (ANY,) * count
-    if data.shape is None:
-        return (Fact(data.element, None),) * len(parts)
-    if given is None:
-        return (Fact(data.element, (ANY,) * len(data.shape)),) * len(parts)
+    if data.shape is None or given is None:
+        return (Fact(data.element, open_shape(data.rank)),) * len(parts)
     along = normalize_axis(given, len(data.shape))
     sizes = _part_sizes(data.shape[along], parts, f"axis {along} of {data}")
     return tuple(Fact(data.element, (*data.shape[:along], size, *data.shape[along + 1 :])) for size in sizes)
@@ -145,14 +133,13 @@ def _variadic_split_1_facts(data: Fact, axis: Fact, split_lengths: Fact) -> tupl
 def _part_sizes(size: Size, parts: tuple[Size, ...], what: str) -> list[Size]:
     text = f"{what} cannot be split into parts of {', '.join(map(str, parts))}"
     check(sum(part == -1 for part in parts) <= 1 and all(part >= -1 for part in parts if isinstance(part, int)), text)
-    given = _sum([part for part in parts if part != -1])
+    given: Size = sum((part for part in parts if part != -1), 0)
     rest: Size = ANY
     if isinstance(given, int) and isinstance(size, int):
         check(given <= size if -1 in parts else given == size, text)
         rest = size - given
-    elif isinstance(given, int) and not isinstance(size, int):
-        left = size - given
-        rest = at_least(left, 0)
+    elif isinstance(given, int):
+        rest = at_least(size - given, 0)
     # An unknown length that may be negative may be -1, the rest.
     return [rest if part == -1 else part if low(part) >= 0 else ANY for part in parts]
 
@@ -246,9 +233,8 @@ def reverse_1(data: AnyTensor, axes: AxesOrMask, *, mode: Literal["index", "mask
 def _reverse_1_facts(data: Fact, axes: Fact, *, mode: str) -> Fact:
     known = axes.ints("axes")
     if data.shape is not None and axes.shape is not None and mode == "mask":
-        check(
-            may_equal(count(axes.shape), len(data.shape)), f"the mask has {count(axes.shape)} elements for data {data}"
-        )
+        number = count(axes.shape)
+        check(may_equal(number, len(data.shape)), f"the mask has {number} elements for data {data}")
     elif data.shape is not None and known is not None:
         normalize_axes(known, len(data.shape))
     return Fact(data.element, data.shape)
@@ -289,10 +275,8 @@ def _lengths(seq_lengths: np.ndarray, longest: int | None) -> np.ndarray:
 def _reverse_sequence_1_facts(data: Fact, seq_lengths: Fact, *, batch_axis: int, seq_axis: int) -> Fact:
     if data.shape is None:
         return Fact(data.element, None)
-    batch, along = (
-        normalize_axis(axis, len(data.shape), what)
-        for axis, what in ((batch_axis, "batch_axis"), (seq_axis, "seq_axis"))
-    )
+    rank = len(data.shape)
+    batch, along = normalize_axis(batch_axis, rank, "batch_axis"), normalize_axis(seq_axis, rank, "seq_axis")
     if seq_lengths.known is not None:
         _lengths(seq_lengths.known, high(data.shape[along]))
     shape = list(data.shape)

@@ -156,14 +156,6 @@ def _outputs(triplets: np.ndarray, scores: np.ndarray, sort: bool, index: Elemen
     return triplets.astype(index.carrier), rows, np.array([len(scores)], index.carrier)
 
 
-def _suppress(
-    boxes: np.ndarray, scores: np.ndarray, thresholds: Thresholds, attributes: NonMaxSuppression1Attributes
-) -> Selected:
-    read: Callable[[np.ndarray], BoxSet] = by_centre if attributes.box_encoding == "center" else by_corners
-    found = _select([read(image) for image in boxes.astype(np.float32)], scores.astype(np.float32), thresholds)
-    return _outputs(*found, attributes.sort_result_descending, attributes.index_element)
-
-
 @op("NonMaxSuppression", since=1, tolerance=1e-5, propagate_value=False)
 def non_max_suppression_1(
     boxes: Boxes, scores: Boxes, max_output_boxes_per_class: IntegerScalar | None = None,
@@ -180,9 +172,8 @@ def non_max_suppression_1(
     ``iou_threshold`` (specification and reference; the CPU plugin: or equal, so that at 0 it keeps one box of each
     class). A negative maximum does not limit. Source: NonMaxSuppression-1.
     """
-    return _suppress(
-        boxes, scores, Thresholds.of(boxes, max_output_boxes_per_class, iou_threshold, score_threshold), attributes
-    )[0]
+    inputs = (boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
+    return non_max_suppression_5.kernel(*inputs, attributes=attributes)[0]
 
 
 @op("NonMaxSuppression", since=3, tolerance=1e-5, propagate_value=False)
@@ -192,9 +183,8 @@ def non_max_suppression_3(
     score_threshold: Threshold | None = None, *, attributes: NonMaxSuppressionAttributes,
 ) -> np.ndarray:  # fmt: skip
     """NonMaxSuppression-1 with a choice of the element type of the indices. Source: NonMaxSuppression-3 and -4."""
-    return _suppress(
-        boxes, scores, Thresholds.of(boxes, max_output_boxes_per_class, iou_threshold, score_threshold), attributes
-    )[0]
+    inputs = (boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
+    return non_max_suppression_5.kernel(*inputs, attributes=attributes)[0]
 
 
 @op("NonMaxSuppression", since=5, tolerance=1e-5)
@@ -211,7 +201,9 @@ def non_max_suppression_5(
     the threshold).
     """
     thresholds = Thresholds.of(boxes, max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma)
-    return _suppress(boxes, scores, thresholds, attributes)
+    read: Callable[[np.ndarray], BoxSet] = by_centre if attributes.box_encoding == "center" else by_corners
+    found = _select([read(image) for image in boxes.astype(np.float32)], scores.astype(np.float32), thresholds)
+    return _outputs(*found, attributes.sort_result_descending, attributes.index_element)
 
 
 non_max_suppression_4 = op("NonMaxSuppression", since=4, tolerance=1e-5, propagate_value=False)(

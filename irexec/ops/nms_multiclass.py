@@ -227,12 +227,6 @@ def _select(boxes: np.ndarray, scores: np.ndarray, attributes: MulticlassNmsAttr
     return _by_class(found) if attributes.order == "classid" and not attributes.sort_result_across_batch else found
 
 
-def _select_shared(boxes: np.ndarray, scores: np.ndarray, attributes: MulticlassNmsAttributes) -> Selected:
-    """Classes share the boxes [batches, boxes, 4] of a batch."""
-    images = zip(boxes.astype(np.float32), scores.astype(np.float32), strict=True)
-    return _outputs_of_shared([_select(image[None], rows, attributes) for image, rows in images], boxes, attributes)
-
-
 def _select_own(
     boxes: np.ndarray, scores: np.ndarray, roisnum: np.ndarray, attributes: MulticlassNmsAttributes
 ) -> Selected:
@@ -258,7 +252,7 @@ def multiclass_nms_8(boxes: Boxes, scores: Boxes, *, attributes: MulticlassNmsAt
     threshold (implementations; the specification: above it), which is multiplied by ``nms_eta`` after each selected box
     while it is above 0.5. The order "none" is by score within each batch. Source: MulticlassNms-8.
     """
-    return _select_shared(boxes, scores, attributes)
+    return multiclass_nms_9.kernel(boxes, scores, attributes=attributes)
 
 
 @op("MulticlassNms", since=9, tolerance=1e-5)
@@ -272,11 +266,10 @@ def multiclass_nms_9(
     index among the boxes of its class times the number of classes plus its class (implementations; the specification
     has the index into the flattened boxes). Source: MulticlassNms-9.
     """
-    return (
-        _select_shared(boxes, scores, attributes)
-        if roisnum is None
-        else _select_own(boxes, scores, roisnum, attributes)
-    )
+    if roisnum is not None:
+        return _select_own(boxes, scores, roisnum, attributes)
+    images = zip(boxes.astype(np.float32), scores.astype(np.float32), strict=True)
+    return _outputs_of_shared([_select(image[None], rows, attributes) for image, rows in images], boxes, attributes)
 
 
 @multiclass_nms_8.shape_rule

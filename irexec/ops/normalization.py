@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from irexec.errors import check
-from irexec.ir.dims import ANY, PartialShape, Size, span
+from irexec.ir.dims import ANY, PartialShape, Size, join
 from irexec.ir.facts import Fact, integers
 from irexec.reference.windows import pad, windows
 from irexec.schema.attributes import Ints, Positive
@@ -95,14 +95,6 @@ def _by_channel(data: Fact, vectors: dict[str, Fact]) -> Fact:
     return Fact(kind, shape)
 
 
-def _batch_norm(
-    data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, mean: np.ndarray, variance: np.ndarray, epsilon: float
-) -> np.ndarray:
-    along = (1, -1) + (1,) * (data.ndim - 2)
-    scale = gamma / np.sqrt(variance + data.dtype.type(epsilon))
-    return (data - mean.reshape(along)) * scale.reshape(along) + beta.reshape(along)
-
-
 @op("BatchNormInference", since=1, widen=True, tolerance=1e-5)
 def batch_norm_inference_1(
     gamma: FloatVector,
@@ -118,15 +110,14 @@ def batch_norm_inference_1(
     In opset 1 gamma and beta come before the data, as OpenVINO's own operation has them.
     Source: BatchNormInference-1 and openvino ``batch_norm.cpp``.
     """
-    return _batch_norm(data, gamma, beta, mean, variance, epsilon)
+    return batch_norm_inference_5.kernel(data, gamma, beta, mean, variance, epsilon=epsilon)
 
 
 @batch_norm_inference_1.shape_rule
 def _batch_norm_inference_1_facts(
     gamma: Fact, beta: Fact, data: Fact, mean: Fact, variance: Fact, *, epsilon: float
 ) -> Fact:
-    check(epsilon >= 0, f"epsilon {epsilon:g} is negative")
-    return _by_channel(data, {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance})
+    return _batch_norm_inference_5_facts(data, gamma, beta, mean, variance, epsilon=epsilon)
 
 
 @op("BatchNormInference", since=5, widen=True, tolerance=1e-5)
@@ -140,7 +131,9 @@ def batch_norm_inference_5(
     epsilon: float,
 ) -> np.ndarray:
     """gamma * (data - mean) / sqrt(variance + epsilon) + beta, channel by channel. Source: BatchNormInference-5."""
-    return _batch_norm(data, gamma, beta, mean, variance, epsilon)
+    along = (1, -1) + (1,) * (data.ndim - 2)
+    scale = gamma / np.sqrt(variance + data.dtype.type(epsilon))
+    return (data - mean.reshape(along)) * scale.reshape(along) + beta.reshape(along)
 
 
 @batch_norm_inference_5.shape_rule
@@ -229,8 +222,8 @@ def grn_1(data: Annotated[FloatTensor, Rank(2, 4)], *, bias: float) -> np.ndarra
 grn_1.shape_rule(unchanged)
 
 
-# ``keep`` is a boolean; NumPy's stubs only know it as True or False.
-Reduction = Callable[[np.ndarray, tuple[int, ...], Any], Any]
+# A function of an array, ``axis`` (a tuple of int) and ``keepdims``, as NumPy's reductions are.
+Reduction = Callable[..., Any]
 
 
 def reduced_shape(data: Fact, axes: Fact, keep_dims: bool) -> PartialShape:
@@ -243,7 +236,7 @@ def reduced_shape(data: Fact, axes: Fact, keep_dims: bool) -> PartialShape:
         count = 1 if axes.rank == 0 else axes.shape[0] if axes.shape else None
         if keep_dims:
             # A size is kept or becomes 1.
-            return tuple(size if size == 1 else _kept_or_one(size) for size in data.shape)
+            return tuple(join(size, 1) for size in data.shape)
         # Several axes may be the same one twice.
         return (ANY,) * (rank - count) if isinstance(count, int) and count <= min(rank, 1) else None
     reduced = set(normalize_axes(known or [], rank, scalar=True))
@@ -252,16 +245,11 @@ def reduced_shape(data: Fact, axes: Fact, keep_dims: bool) -> PartialShape:
     return tuple(size for i, size in enumerate(data.shape) if i not in reduced)
 
 
-def _kept_or_one(size: Any) -> Any:
-    low, high = (size, size) if isinstance(size, int) else (size.lo, size.hi)
-    return span(min(low, 1), None if high is None else max(high, 1))
-
-
 def _define(type: str, since: int, function: Reduction, doc: str, elements: ElementSet = NUMERIC, **flags: Any) -> None:
     def kernel(data: np.ndarray, axes: AxesTensor, *, keep_dims: bool = False) -> np.ndarray:
         reduced = tuple(sorted(set(normalize_axes(integers(np.asarray(axes), "axes"), data.ndim, scalar=True))))
         with np.errstate(all="ignore"):
-            result = np.asarray(function(data, reduced, keep_dims))
+            result = np.asarray(function(data, axis=reduced, keepdims=keep_dims))
         return result if result.dtype == data.dtype else result.astype(data.dtype)
 
     kernel.__doc__ = f"{doc} Source: {type}-{since}."
@@ -273,18 +261,18 @@ def _define(type: str, since: int, function: Reduction, doc: str, elements: Elem
         return Fact(data.element, reduced_shape(data, axes, keep_dims))
 
 
-def _sum(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
-    return np.sum(x, axis=axes, keepdims=keep, dtype=None if x.dtype == object else x.dtype)
+def _sum(x: np.ndarray, **along: Any) -> Any:
+    return np.sum(x, dtype=None if x.dtype == object else x.dtype, **along)
 
 
-def _mean_along(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
+def _mean_along(x: np.ndarray, **along: Any) -> Any:
     """For floats in double precision; for integers the sum, which wraps, divided by the count and truncated."""
-    count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
+    count = int(np.prod([x.shape[axis] for axis in along["axis"]], dtype=np.int64))
     if count == 0:
-        return np.zeros_like(_sum(x, axes, keep))
+        return np.zeros_like(_sum(x, **along))
     if x.dtype == np.float32:
-        return np.mean(x, axis=axes, keepdims=keep, dtype=np.float64).astype(np.float32)
-    total = _sum(x, axes, keep)
+        return np.mean(x, dtype=np.float64, **along).astype(np.float32)
+    total = _sum(x, **along)
     if x.dtype.kind == "f":
         return total / x.dtype.type(count)
     return (np.abs(total) // count) * np.sign(total) if x.dtype.kind == "i" else total // x.dtype.type(count)
@@ -293,11 +281,11 @@ def _mean_along(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
 def _extreme(function: np.ufunc, ignoring_nan: np.ufunc, lowest: bool) -> Reduction:
     """``function``; for floats ``ignoring_nan``, which gives NaN only where all elements are NaN."""
 
-    def reduce(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
+    def reduce(x: np.ndarray, **along: Any) -> Any:
         used = ignoring_nan if x.dtype.kind == "f" else function
         if x.size or x.dtype == object:
-            return used.reduce(x, axis=axes, keepdims=keep)
-        return used.reduce(x, axis=axes, keepdims=keep, initial=_bound(x.dtype, lowest))
+            return used.reduce(x, **along)
+        return used.reduce(x, initial=_bound(x.dtype, lowest), **along)
 
     return reduce
 
@@ -313,16 +301,16 @@ def _bound(dtype: np.dtype, lowest: bool) -> Any:
     return np.iinfo(dtype).min if lowest else np.iinfo(dtype).max
 
 
-def _prod(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
-    return np.prod(x, axis=axes, keepdims=keep, dtype=None if x.dtype == object else x.dtype)
+def _prod(x: np.ndarray, **along: Any) -> Any:
+    return np.prod(x, dtype=None if x.dtype == object else x.dtype, **along)
 
 
-def _l1(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
-    return np.sum(np.abs(x), axis=axes, keepdims=keep, dtype=x.dtype)
+def _l1(x: np.ndarray, **along: Any) -> Any:
+    return _sum(np.abs(x), **along)
 
 
-def _l2(x: np.ndarray, axes: tuple[int, ...], keep: Any) -> Any:
-    return np.sqrt(np.sum(x * x, axis=axes, keepdims=keep, dtype=x.dtype))
+def _l2(x: np.ndarray, **along: Any) -> Any:
+    return np.sqrt(_sum(x * x, **along))
 
 
 _define("ReduceSum", 1, _sum, "The sum; integers wrap.", symbolic=True, widen=True, tolerance=4e-6)
@@ -344,17 +332,5 @@ _define(
 )
 _define("ReduceL1", 4, _l1, "The sum of absolute values.", widen=True, tolerance=4e-6)
 _define("ReduceL2", 4, _l2, "The square root of the sum of squares.", widen=True, tolerance=4e-6)
-_define(
-    "ReduceLogicalAnd",
-    1,
-    lambda x, axes, keep: np.all(x, axis=axes, keepdims=keep),
-    "Whether all are true.",
-    BOOLEAN_TYPE,
-)
-_define(
-    "ReduceLogicalOr",
-    1,
-    lambda x, axes, keep: np.any(x, axis=axes, keepdims=keep),
-    "Whether any is true.",
-    BOOLEAN_TYPE,
-)
+_define("ReduceLogicalAnd", 1, np.all, "Whether all are true.", BOOLEAN_TYPE)
+_define("ReduceLogicalOr", 1, np.any, "Whether any is true.", BOOLEAN_TYPE)

@@ -43,7 +43,7 @@ def prior_box_1(output_size: Sizes, image_size: Sizes, *, attributes: PriorBoxAt
 
     As PriorBox-8 with ``min_max_aspect_ratios_order``. Source: PriorBox-1.
     """
-    return _prior_box(output_size, image_size, attributes)
+    return prior_box_8.kernel(output_size, image_size, attributes=attributes)
 
 
 @op("PriorBox", since=8, ignores=_OLD)
@@ -59,10 +59,6 @@ def prior_box_8(output_size: Sizes, image_size: Sizes, *, attributes: PriorBox8A
     f32. Attributes for which OpenVINO counts another number of boxes than it makes (and then writes beyond its memory,
     or leaves some of it uninitialised) are refused.
     """
-    return _prior_box(output_size, image_size, attributes)
-
-
-def _prior_box(output_size: np.ndarray, image_size: np.ndarray, attributes: PriorBoxAttributes) -> np.ndarray:
     grid, image = integers(output_size, "output_size"), image_size.astype(np.float32)
     if 0 in grid:
         return np.empty((2, 0), np.float32)
@@ -107,9 +103,8 @@ def _box_count(attributes: PriorBoxAttributes) -> int:
     elif sizes:
         made += sizes + ratios - 1
     rounded = _rounded_ratio_count(attributes)
-    counted = _count_without_density(attributes, rounded) + (fixed_ratios or rounded) * sum(
-        square - 1 for square in squares
-    )
+    counted = _count_without_density(attributes, rounded)
+    counted += (fixed_ratios or rounded) * sum(square - 1 for square in squares)
     check(made == counted, f"the sizes and ratios make {made} boxes in each cell, but count as {counted}")
     return counted
 
@@ -222,12 +217,8 @@ def region_yolo_1(data: Annotated[FloatTensor, Rank(4)], *, attributes: RegionYo
     are unchanged with ``do_softmax``, and left out without; OpenVINO then mixes up the images of a batch.
     Source: RegionYolo-1; OpenVINO's reader takes an absent ``do_softmax`` for false, the specification for true.
     """
-    regions, each, coords, do_softmax = (
-        attributes.regions,
-        attributes.region_channels,
-        attributes.coords,
-        attributes.do_softmax,
-    )
+    regions, each = attributes.regions, attributes.region_channels
+    coords, do_softmax = attributes.coords, attributes.do_softmax
     result = data.copy() if do_softmax else data[:, : regions * each].copy()
     parts = result[:, : regions * each].reshape(len(data), regions, each, *data.shape[2:])
     scores = parts[:, :, coords + 1 :].copy()
@@ -294,7 +285,5 @@ def _reorg_yolo_2_shape(data: Fact, *, stride: Positives) -> Fact:
         f"data has {shape[1]} channels, expected stride {step} squared or more",
     )
     channels: Size = span(max(low(shape[1]), step * step), maximum)
-    return Fact(
-        data.element,
-        (shape[0], channels * (step * step), exact_quotient(shape[2], step), exact_quotient(shape[3], step)),
-    )
+    rows, columns = (exact_quotient(size, step) for size in shape[2:])
+    return Fact(data.element, (shape[0], channels * (step * step), rows, columns))

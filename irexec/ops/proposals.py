@@ -85,34 +85,6 @@ class GenerateProposalsAttributes:
     roi_num_type: Literal["i64", "i32"] = "i64"
 
 
-def _propose(
-    class_probs: np.ndarray, bbox_deltas: np.ndarray, image_shape: np.ndarray, attributes: ProposalAttributes
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the image's index and the box (N * post_nms_topn, 5), and their scores (N * post_nms_topn,)."""
-    probs, deltas, image = widened(class_probs, bbox_deltas, image_shape)
-    _check_image(image)
-    n, anchors, limit = len(probs), attributes.anchor_count, attributes.post_nms_topn
-    # The anchors (H, W, K, 4) of probabilities (N, 2 * K, H, W).
-    positions = np.indices(probs.shape[2:]).transpose(1, 2, 0)
-    if not attributes.is_tensorflow:
-        positions = positions[..., ::-1]
-    shifts = np.tile((positions * attributes.feat_stride).astype(probs.dtype), 2)[:, :, None]
-    boxes = shifts + make_anchors(
-        attributes.base_size, attributes.ratio, attributes.scale, centred=attributes.is_tensorflow
-    )
-    deltas = deltas.reshape(n, anchors, 4, *deltas.shape[2:]).transpose(0, 3, 4, 1, 2)
-    scores = probs[:, anchors:].transpose(0, 2, 3, 1)
-    rois = np.zeros((n, limit, 5), probs.dtype)
-    best = np.zeros((n, limit), probs.dtype)
-    for index in range(n):
-        check_time()
-        found, points = _propose_for_image(boxes, deltas[index], scores[index], image.tolist(), attributes)
-        rois[index, : len(found), 0], rois[index, : len(found), 1:], best[index, : len(found)] = index, found, points
-        # The first unused row is marked by -1.
-        rois[index, len(found) : len(found) + 1, 0] = -1
-    return rois.reshape(-1, 5).astype(class_probs.dtype), best.reshape(-1).astype(class_probs.dtype)
-
-
 def _propose_for_image(
     boxes: np.ndarray, deltas: np.ndarray, scores: np.ndarray, image: list[float], attributes: ProposalAttributes
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -122,11 +94,9 @@ def _propose_for_image(
     limits = (height, width) if attributes.is_tensorflow else (width, height)
     offset = 0 if attributes.is_tensorflow else 1
     start = clip(boxes, *limits) if attributes.is_tensorflow else boxes
-    divisors = np.repeat([as_f32(attributes.box_coordinate_scale), as_f32(attributes.box_size_scale)], 2).astype(
-        deltas.dtype
-    )
+    divisors = np.repeat([as_f32(attributes.box_coordinate_scale), as_f32(attributes.box_size_scale)], 2)
     with np.errstate(all="ignore"):
-        found = placed(start, deltas / divisors, offset)
+        found = placed(start, deltas / divisors.astype(deltas.dtype), offset)
     if attributes.clip_before_nms:
         found = clip(found, limits[0] - offset, limits[1] - offset)
     widths, heights = sides(found, offset)
@@ -159,7 +129,7 @@ def proposal_1(
     have no pixel added, and x is the vertical axis. Source: Proposal-1, and the CPU plugin where that is silent.
     for_deformable of old models has no effect there.
     """
-    return _propose(class_probs, bbox_deltas, image_shape, attributes)[0]
+    return proposal_4.kernel(class_probs, bbox_deltas, image_shape, attributes=attributes)[0]
 
 
 @op("Proposal", since=4, tolerance=TOLERANCE, ignores=("for_deformable",))
@@ -167,7 +137,28 @@ def proposal_4(
     class_probs: Maps, bbox_deltas: Maps, image_shape: Vector, *, attributes: ProposalAttributes
 ) -> tuple[np.ndarray, np.ndarray]:
     """Same as Proposal-1, and the scores of the boxes, 0 in rows without a box. Source: Proposal-4."""
-    return _propose(class_probs, bbox_deltas, image_shape, attributes)
+    probs, deltas, image = widened(class_probs, bbox_deltas, image_shape)
+    _check_image(image)
+    n, anchors, limit = len(probs), attributes.anchor_count, attributes.post_nms_topn
+    # The anchors (H, W, K, 4) of probabilities (N, 2 * K, H, W).
+    positions = np.indices(probs.shape[2:]).transpose(1, 2, 0)
+    if not attributes.is_tensorflow:
+        positions = positions[..., ::-1]
+    shifts = np.tile((positions * attributes.feat_stride).astype(probs.dtype), 2)[:, :, None]
+    boxes = shifts + make_anchors(
+        attributes.base_size, attributes.ratio, attributes.scale, centred=attributes.is_tensorflow
+    )
+    deltas = deltas.reshape(n, anchors, 4, *deltas.shape[2:]).transpose(0, 3, 4, 1, 2)
+    scores = probs[:, anchors:].transpose(0, 2, 3, 1)
+    rois = np.zeros((n, limit, 5), probs.dtype)
+    best = np.zeros((n, limit), probs.dtype)
+    for index in range(n):
+        check_time()
+        found, points = _propose_for_image(boxes, deltas[index], scores[index], image.tolist(), attributes)
+        rois[index, : len(found), 0], rois[index, : len(found), 1:], best[index, : len(found)] = index, found, points
+        # The first unused row is marked by -1.
+        rois[index, len(found) : len(found) + 1, 0] = -1
+    return rois.reshape(-1, 5).astype(class_probs.dtype), best.reshape(-1).astype(class_probs.dtype)
 
 
 @proposal_4.shape_rule

@@ -168,12 +168,10 @@ def interpolate_1(data: NumericTensor, target_spatial_shape: IntegerTensor, *, a
 
 @interpolate_1.shape_rule
 def _interpolate_1_shape(data: Fact, target_spatial_shape: Fact, *, attributes: Attributes1) -> Fact:
-    if target_spatial_shape.shape is not None and all(isinstance(size, int) for size in target_spatial_shape.shape):
-        count = math.prod(size for size in target_spatial_shape.shape if isinstance(size, int))
-        check(
-            count == len(attributes.axes),
-            f"target_spatial_shape has {count} values for {counted(len(attributes.axes), 'axis')}",
-        )
+    if target_spatial_shape.is_static:
+        count = math.prod(target_spatial_shape.static_shape)
+        axes = len(attributes.axes)
+        check(count == axes, f"target_spatial_shape has {count} values for {counted(axes, 'axis')}")
     return Fact(data.element, _resized_shape(data, attributes, attributes.axes, target_spatial_shape, None))
 
 
@@ -398,32 +396,27 @@ def _image(inputs: list[Fact], halves: list[Shape]) -> Fact:
     kind = unify_elements(*inputs)
     batch, height, width = _plane(inputs[0], 1, "Y")
     if not halves:
-        height = exact_quotient(height * 2, 3) if _divisible(height, 3) else _uneven("height", height, 3)
+        height = exact_quotient(_multiple(height, 3, "height") * 2, 3)
     for rows in halves:
         try:
             batch, height, width = meet(batch, rows[0]), meet(height, rows[1] * 2), meet(width, rows[2] * 2)
         except OpError as error:
             raise OpError(f"the planes do not match: {error}") from None
-    return Fact(kind, (batch, _even(height, "height"), _even(width, "width"), 3))
+    return Fact(kind, (batch, _multiple(height, 2, "height"), _multiple(width, 2, "width"), 3))
 
 
-def _divisible(size: Size, by: int) -> bool:
-    return not isinstance(size, int) or size % by == 0
-
-
-def _uneven(what: str, size: Size, by: int) -> Size:
-    raise OpError(f"the {what} {size} is not a multiple of {by}")
-
-
-def _even(size: Size, what: str) -> Size:
-    return size if _divisible(size, 2) else _uneven(what, size, 2)
+def _multiple(size: Size, of: int, what: str) -> Size:
+    """The size itself; OpError if it cannot be a multiple."""
+    check(not isinstance(size, int) or size % of == 0, f"the {what} {size} is not a multiple of {of}")
+    return size
 
 
 @rgb_to_nv12_17.shape_rule
 @bgr_to_nv12_17.shape_rule
 def _to_nv12_shape(data: Fact, *, single_plane: bool) -> Any:
     kind = data.element
-    batch, height, width = (_even(size, "size") if axis else size for axis, size in enumerate(_plane(data, 3, "data")))
+    batch, *sides = _plane(data, 3, "data")
+    height, width = (_multiple(size, 2, "size") for size in sides)
     if single_plane:
         return Fact(kind, (batch, exact_quotient(height * 3, 2), width, 1))
     halves = (exact_quotient(height, 2), exact_quotient(width, 2))

@@ -117,12 +117,6 @@ def roi_align_9(data: Features, rois: Rois, batch_indices: Indices, *, attribute
     return pool_boxes(data, boxes, batch_indices, attributes.pooled, attributes.sampling_ratio, attributes.mode)
 
 
-@roi_align_3.shape_rule
-@roi_align_9.shape_rule
-def _roi_align_shape(data: Fact, rois: Fact, batch_indices: Fact, *, attributes: ROIAlign3Attributes) -> Fact:
-    return _aligned_shape(data, rois, batch_indices, 4, attributes)
-
-
 @op("ROIAlignRotated", since=15, widen=True, tolerance=TOLERANCE)
 def roi_align_rotated_15(
     data: Features, rois: Rois, batch_indices: Indices, *, attributes: ROIAlignRotatedAttributes
@@ -135,17 +129,14 @@ def roi_align_rotated_15(
     return pool_boxes(data, boxes, batch_indices, attributes.pooled, attributes.sampling_ratio, "avg")
 
 
+@roi_align_3.shape_rule
+@roi_align_9.shape_rule
 @roi_align_rotated_15.shape_rule
-def _roi_align_rotated_15_shape(
-    data: Fact, rois: Fact, batch_indices: Fact, *, attributes: ROIAlignRotatedAttributes
-) -> Fact:
-    return _aligned_shape(data, rois, batch_indices, 5, attributes)
-
-
-def _aligned_shape(data: Fact, rois: Fact, batch_indices: Fact, box_values: int, attributes: AlignAttributes) -> Fact:
+def _aligned_shape(data: Fact, rois: Fact, batch_indices: Fact, *, attributes: AlignAttributes) -> Fact:
     element = unify_elements(data, rois)
     (indices,) = sizes_of(batch_indices, 1, "batch_indices")
-    count = _box_count(rois, box_values, attributes.spatial_scale)
+    is_rotated = isinstance(attributes, ROIAlignRotatedAttributes)
+    count = _box_count(rois, 5 if is_rotated else 4, attributes.spatial_scale)
     check(may_equal(count, indices), f"there are {count} boxes and {indices} batch indices")
     return Fact(element, (meet(count, indices), _channels(data), *attributes.pooled))
 
@@ -205,12 +196,10 @@ def psroi_pooling_1(data: Features, rois: Rois, *, attributes: PSROIPoolingAttri
     count (the reference moves them to the last pixel), a box is at least a tenth of a pixel wide and high, and image -1
     ends the boxes: it and all that follow give 0. Source: PSROIPooling-1.
     """
-    features, boxes, outputs, size = widened(data), widened(rois), attributes.output_dim, attributes.group_size
+    bins = widened(data), widened(rois), attributes.output_dim, attributes.group_size
     if attributes.mode == "average":
-        return _narrow(pool_sensitive(features, boxes, outputs, size, attributes.spatial_scale), data.dtype)
-    return _narrow(
-        pool_sensitive_bilinear(features, boxes, outputs, size, attributes.parts, attributes.spatial_scale), data.dtype
-    )
+        return _narrow(pool_sensitive(*bins, attributes.spatial_scale), data.dtype)
+    return _narrow(pool_sensitive_bilinear(*bins, attributes.parts, attributes.spatial_scale), data.dtype)
 
 
 @psroi_pooling_1.shape_rule
@@ -222,10 +211,8 @@ def _psroi_pooling_1_shape(data: Fact, rois: Fact, *, attributes: PSROIPoolingAt
 
 def _check_channels(data: Fact, output_dim: int, each: int) -> None:
     channels = _channels(data)
-    check(
-        may_equal(channels, output_dim * each),
-        f"data has {channels} channels, expected {each} for each of {output_dim} outputs",
-    )
+    text = f"data has {channels} channels, expected {each} for each of {output_dim} outputs"
+    check(may_equal(channels, output_dim * each), text)
 
 
 @op("DeformablePSROIPooling", since=1, tolerance=TOLERANCE)
@@ -244,10 +231,8 @@ def deformable_psroi_pooling_1(
         pairs = widened(offsets).reshape(len(rois), offsets.shape[1] // 2, 2, part_size, part_size)
         with np.errstate(invalid="ignore", over="ignore"):
             moves = pairs[:, :, :, part[:, None], part] * pairs.dtype.type(attributes.trans_std)
-    scale, outputs = attributes.spatial_scale, attributes.output_dim
-    return _narrow(
-        pool_deformable(widened(data), widened(rois), moves, outputs, size, attributes.parts, scale), data.dtype
-    )
+    bins = widened(data), widened(rois), moves, attributes.output_dim, size, attributes.parts
+    return _narrow(pool_deformable(*bins, attributes.spatial_scale), data.dtype)
 
 
 @deformable_psroi_pooling_1.shape_rule
@@ -268,10 +253,8 @@ def _check_offsets(offsets: Fact, count: Size, output_dim: int, part_size: int) 
     """The number of boxes, which the offsets may know more precisely."""
     boxes, channels, *sizes = sizes_of(offsets, 4, "offsets")
     check(may_equal(boxes, count), f"there are {count} boxes and offsets of {boxes}")
-    check(
-        all(may_equal(size, part_size) for size in sizes),
-        f"offsets {offsets} are not of {part_size} by {part_size} parts",
-    )
+    are_parts = all(may_equal(size, part_size) for size in sizes)
+    check(are_parts, f"offsets {offsets} are not of {part_size} by {part_size} parts")
     if isinstance(channels, int):
         message = f"{channels} channels of offsets are not x and y of classes into which {output_dim} outputs divide"
         check(channels > 0 and channels % 2 == 0 and output_dim % (channels // 2) == 0, message)

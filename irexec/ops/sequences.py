@@ -86,8 +86,7 @@ def _checked(facts: Sequence[Fact | None], attributes: CellAttributes) -> tuple[
     states = ["initial_hidden_state", "initial_cell_state"][: 1 + is_lstm]
     middle = [*states, lengths] if isinstance(attributes, SequenceAttributes) else states
     inputs = dict(zip_longest(["x", *middle, "w", "r", "b", "p" if is_lstm else "attention"], facts))
-    floats = (fact for name, fact in inputs.items() if fact is not None and name != lengths)
-    return inputs, unify_elements(*floats), states
+    return inputs, unify_elements(*(fact for name, fact in inputs.items() if name != lengths)), states
 
 
 def _cell_facts(facts: Sequence[Fact | None], attributes: CellAttributes) -> tuple[Fact, Inputs]:
@@ -329,9 +328,8 @@ def ctc_greedy_decoder_1(
 def _ctc_greedy_decoder_1_shapes(data: Fact, sequence_mask: Fact) -> Fact:
     element = unify_elements(data, sequence_mask)
     (steps, batch, _), (mask_steps, mask_batch) = sizes_of(data, 3, "data"), sizes_of(sequence_mask, 2, "sequence_mask")
-    return Fact(
-        element, (unify_sizes("batch", batch, mask_batch), unify_sizes("number of steps", steps, mask_steps), 1, 1)
-    )
+    batch = unify_sizes("batch", batch, mask_batch)
+    return Fact(element, (batch, unify_sizes("number of steps", steps, mask_steps), 1, 1))
 
 
 @op("CTCGreedyDecoderSeqLen", since=6)

@@ -88,11 +88,8 @@ def _complex_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> F
     _check_pairs(data.shape)
     if data.shape is None:
         return Fact(data.element, None)
-    transformed = _transformed_axes(axes, len(data.shape) - 1)
-    shape = (*data.shape[:-1], 2)
-    if signal_size is None:
-        return Fact(data.element, shape)
-    return Fact(data.element, (*_resized(shape[:-1], transformed, signal_size), 2))
+    transformed, shape = _transformed_axes(axes, len(data.shape) - 1), data.shape[:-1]
+    return Fact(data.element, (*(shape if signal_size is None else _resized(shape, transformed, signal_size)), 2))
 
 
 @rdft_9.shape_rule
@@ -104,7 +101,7 @@ def _rdft_9_facts(data: Fact, axes: Fact, signal_size: Fact | None = None) -> Fa
     transformed = _transformed_axes(axes, len(data.shape))
     shape = list(data.shape if signal_size is None else _resized(data.shape, transformed, signal_size))
     if transformed is None:
-        return Fact(data.element, (*(ANY for _ in shape), 2))
+        return Fact(data.element, (*(ANY,) * len(shape), 2))
     shape[transformed[-1]] = _half_spectrum(shape[transformed[-1]])
     return Fact(data.element, (*shape, 2))
 
@@ -264,11 +261,8 @@ def _istft_16_facts(
         return Fact(kind, None)
     meet(data.shape[-1], 2)
     if size is not None:
-        bins = data.shape[-3]
-        check(
-            may_equal(bins, size // 2 + 1),
-            f"data has {bins} points per frame, expected {size // 2 + 1} for frame_size {size}",
-        )
+        bins, expected = data.shape[-3], size // 2 + 1
+        check(may_equal(bins, expected), f"data has {bins} points per frame, expected {expected} for frame_size {size}")
     return Fact(kind, (*data.shape[:-3], length))
 
 

@@ -73,20 +73,17 @@ def _sliced(data: Fact, start: Fact, stop: Fact, step: Fact, axes: Fact | None) 
     check(len(set(sliced)) == len(sliced), f"axes {list(sliced)} has an axis twice")
     shape = list(data.shape)
     for axis, first, last, stride in zip(sliced, _each(start), _each(stop), _each(step), strict=False):
-        if isinstance(stride, int):
-            shape[axis] = slice_size(shape[axis], first, last, stride)
-        else:
-            shape[axis] = span(0, high(shape[axis]))
+        shape[axis] = _slice_size(shape[axis], first, last, stride)
     return tuple(shape)
+
+
+def _slice_size(size: Size, first: Bound, last: Bound, stride: Size) -> Size:
+    return slice_size(size, first, last, stride) if isinstance(stride, int) else span(0, high(size))
 
 
 def _lengths(*vectors: Fact | None) -> set[int]:
     """The different lengths that the inputs are known to have."""
-    lengths: set[int] = set()
-    for fact in vectors:
-        if fact is not None:
-            lengths |= {size for size in fact.shape or () if isinstance(size, int)}
-    return lengths
+    return {size for fact in vectors if fact is not None for size in fact.shape or () if isinstance(size, int)}
 
 
 def _each(fact: Fact) -> Iterable[Size]:
@@ -180,15 +177,8 @@ def _kinds(count: int, new_axis_mask: Ints, shrink_axis_mask: Ints, ellipsis_mas
 
     Bits beyond the entries have no effect.
     """
-    kinds = []
-    for i in range(count):
-        if _bit(ellipsis_mask, i):
-            kinds.append("ellipsis")
-        elif _bit(new_axis_mask, i):
-            kinds.append("new")
-        else:
-            kinds.append("index" if _bit(shrink_axis_mask, i) else "slice")
-    return kinds
+    masks = (("ellipsis", ellipsis_mask), ("new", new_axis_mask), ("index", shrink_axis_mask))
+    return [next((kind for kind, mask in masks if _bit(mask, i)), "slice") for i in range(count)]
 
 
 @strided_slice_1.shape_rule
@@ -269,4 +259,4 @@ def _remaining(size: Size, kind: str, first: Bound, last: Bound, stride: Size) -
         check(inside, f"index {first} is out of range for an axis of {size}")
         return ()
     check(stride != 0, "a stride is 0")
-    return (slice_size(size, first, last, stride) if isinstance(stride, int) else span(0, high(size)),)
+    return (_slice_size(size, first, last, stride),)

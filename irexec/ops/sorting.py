@@ -56,8 +56,22 @@ class TopK11Attributes(TopKAttributes):
     stable: bool = False
 
 
-def _top(data: np.ndarray, k: np.ndarray, attributes: TopKAttributes) -> tuple[np.ndarray, np.ndarray]:
-    """The order of sorting: among equal values the lower index comes first; NaN comes last in both modes."""
+@op("TopK", since=1)
+def topk_1(data: Data, k: Count1, *, attributes: TopKAttributes) -> tuple[np.ndarray, np.ndarray]:
+    """The ``k`` largest or smallest values along ``axis`` and their indices. Source: TopK-1."""
+    return topk_11.kernel(data, k, attributes=attributes)
+
+
+@op("TopK", since=3)
+def topk_3(data: Data, k: Count, *, attributes: TopKAttributes) -> tuple[np.ndarray, np.ndarray]:
+    """The ``k`` largest or smallest values along ``axis`` and their indices. Source: TopK-3."""
+    return topk_11.kernel(data, k, attributes=attributes)
+
+
+@op("TopK", since=11)
+def topk_11(data: Data, k: Count, *, attributes: TopK11Attributes) -> tuple[np.ndarray, np.ndarray]:
+    """The ``k`` largest or smallest values along ``axis`` and their indices; always stable here. Source: TopK-11."""
+    # Among equal values the lower index comes first; NaN comes last in both modes.
     axis = normalize_axis(attributes.axis, data.ndim)
     size, count = data.shape[axis], integer(k, "k")
     check(0 <= count <= size, f"k is {count}, the axis has {size}")
@@ -72,24 +86,6 @@ def _top(data: np.ndarray, k: np.ndarray, attributes: TopKAttributes) -> tuple[n
     if attributes.sort == "index":
         chosen = np.sort(chosen, axis)
     return np.take_along_axis(data, chosen, axis), chosen.astype(attributes.index_element.carrier)
-
-
-@op("TopK", since=1)
-def topk_1(data: Data, k: Count1, *, attributes: TopKAttributes) -> tuple[np.ndarray, np.ndarray]:
-    """The ``k`` largest or smallest values along ``axis`` and their indices. Source: TopK-1."""
-    return _top(data, k, attributes)
-
-
-@op("TopK", since=3)
-def topk_3(data: Data, k: Count, *, attributes: TopKAttributes) -> tuple[np.ndarray, np.ndarray]:
-    """The ``k`` largest or smallest values along ``axis`` and their indices. Source: TopK-3."""
-    return _top(data, k, attributes)
-
-
-@op("TopK", since=11)
-def topk_11(data: Data, k: Count, *, attributes: TopK11Attributes) -> tuple[np.ndarray, np.ndarray]:
-    """The ``k`` largest or smallest values along ``axis`` and their indices; always stable here. Source: TopK-11."""
-    return _top(data, k, attributes)
 
 
 @topk_1.shape_rule
@@ -164,10 +160,9 @@ def cum_sum_3(
 
 @cum_sum_3.shape_rule
 def _cum_sum_3_shape(data: Fact, axis: Fact | None = None) -> Fact:
-    if axis is not None:
-        position = axis.scalar("axis")
-        if position is not None and data.shape:
-            normalize_axis(position, len(data.shape))
+    position = None if axis is None else axis.scalar("axis")
+    if position is not None and data.shape:
+        normalize_axis(position, len(data.shape))
     return Fact(data.element, data.shape)
 
 
@@ -219,12 +214,9 @@ def _search_sorted_15_shape(sorted_sequence: Fact, values: Fact, *, output_type:
         return Fact(index, values.shape)
     if values.shape is None:
         return Fact(index, (*sequence[:-1], ANY))
-    check(
-        len(sequence) == len(values.shape),
-        f"sorted_sequence {sorted_sequence} and values {values} have different ranks",
-    )
-    lead = [meet(a, b) for a, b in zip(sequence[:-1], values.shape[:-1], strict=True)]
-    return Fact(index, (*lead, *values.shape[-1:]))
+    are_of_one_rank = len(sequence) == len(values.shape)
+    check(are_of_one_rank, f"sorted_sequence {sorted_sequence} and values {values} have different ranks")
+    return Fact(index, (*map(meet, sequence[:-1], values.shape[:-1]), *values.shape[-1:]))
 
 
 @op("Unique", since=10)

@@ -61,21 +61,9 @@ def _pooled(
     return result
 
 
-def _by_offsets(
-    table: np.ndarray,
-    indices: np.ndarray,
-    offsets: np.ndarray,
-    default_index: np.ndarray | None,
-    weights: np.ndarray | None,
-    pooling: str,
-) -> np.ndarray:
-    bags = np.searchsorted(offsets.astype(np.int64), np.arange(len(indices)), "right") - 1
-    return _pooled(_gathered(table, indices, weights), bags, len(offsets), table, default_index, pooling)
-
-
 def _table_facts(table: Fact, indices: Fact, weights: Fact | None, count: Size) -> Fact:
     """The result: ``count`` rows of the table."""
-    kind = table.element if weights is None else unify_elements(table, weights)
+    kind = unify_elements(table, weights)
     if weights is not None and weights.shape is not None and indices.shape is not None:
         text = f"per_sample_weights {weights} do not have the shape of indices {indices}"
         check(len(weights.shape) == len(indices.shape) and all(map(may_equal, weights.shape, indices.shape)), text)
@@ -95,7 +83,7 @@ def embedding_bag_offsets_sum_3(
     A bag is the indices from its offset to the next. An empty one has the row ``default_index``; zeros if it is -1 or
     not given. Source: EmbeddingBagOffsetsSum-3.
     """
-    return _by_offsets(emb_table, indices, offsets, default_index, per_sample_weights, "sum")
+    return embedding_bag_offsets_15.kernel(emb_table, indices, offsets, default_index, per_sample_weights)
 
 
 @op("EmbeddingBagOffsets", since=15, widen=True, tolerance=2e-6)
@@ -109,7 +97,9 @@ def embedding_bag_offsets_15(
     reduction: Pooling = "sum",
 ) -> np.ndarray:
     """Same as EmbeddingBagOffsetsSum-3, or the mean of the rows. Source: EmbeddingBagOffsets-15."""
-    return _by_offsets(emb_table, indices, offsets, default_index, per_sample_weights, reduction)
+    bags = np.searchsorted(offsets.astype(np.int64), np.arange(len(indices)), "right") - 1
+    rows = _gathered(emb_table, indices, per_sample_weights)
+    return _pooled(rows, bags, len(offsets), emb_table, default_index, reduction)
 
 
 @embedding_bag_offsets_sum_3.shape_rule
@@ -131,14 +121,6 @@ def _check_reduction(reduction: Pooling, weights: Fact | None) -> None:
     check(weights is None or reduction == "sum", "reduction mean does not take per_sample_weights")
 
 
-def _packed(table: np.ndarray, indices: np.ndarray, weights: np.ndarray | None, pooling: str) -> np.ndarray:
-    rows = _gathered(table, indices, weights)
-    sums = rows.sum(1, dtype=table.dtype)
-    if pooling == "sum" or not rows.shape[1]:
-        return sums
-    return truncated_quotient(sums, rows.shape[1])
-
-
 @op("EmbeddingBagPackedSum", since=3, widen=True, tolerance=2e-6)
 def embedding_bag_packed_sum_3(
     emb_table: Table, indices: IndexMatrix, per_sample_weights: NumericMatrix | None = None
@@ -147,7 +129,7 @@ def embedding_bag_packed_sum_3(
 
     Source: EmbeddingBagPackedSum-3.
     """
-    return _packed(emb_table, indices, per_sample_weights, "sum")
+    return embedding_bag_packed_15.kernel(emb_table, indices, per_sample_weights)
 
 
 @op("EmbeddingBagPacked", since=15, widen=True, tolerance=2e-6)
@@ -159,7 +141,9 @@ def embedding_bag_packed_15(
     reduction: Pooling = "sum",
 ) -> np.ndarray:
     """Same as EmbeddingBagPackedSum-3, or the mean of the rows. Source: EmbeddingBagPacked-15."""
-    return _packed(emb_table, indices, per_sample_weights, reduction)
+    rows = _gathered(emb_table, indices, per_sample_weights)
+    sums = rows.sum(1, dtype=emb_table.dtype)
+    return sums if reduction == "sum" or not rows.shape[1] else truncated_quotient(sums, rows.shape[1])
 
 
 @embedding_bag_packed_sum_3.shape_rule
@@ -191,9 +175,8 @@ def embedding_segments_sum_3(
     ignored, as in OpenVINO. Source: EmbeddingSegmentsSum-3.
     """
     count = integer(num_segments, "num_segments")
-    return _pooled(
-        _gathered(emb_table, indices, per_sample_weights), segment_ids, count, emb_table, default_index, "sum"
-    )
+    rows = _gathered(emb_table, indices, per_sample_weights)
+    return _pooled(rows, segment_ids, count, emb_table, default_index, "sum")
 
 
 @embedding_segments_sum_3.shape_rule
@@ -241,16 +224,12 @@ def segment_max_16(
 @segment_max_16.shape_rule
 def _segment_max_16_facts(data: Fact, segment_ids: Fact, num_segments: Fact | None = None) -> Fact:
     if data.shape is not None and segment_ids.shape:
-        check(
-            may_equal(data.shape[0], segment_ids.shape[0]),
-            f"segment_ids {segment_ids} do not have one id for each row of data {data}",
-        )
+        text = f"segment_ids {segment_ids} do not have one id for each row of data {data}"
+        check(may_equal(data.shape[0], segment_ids.shape[0]), text)
     ids = segment_ids.ints("segment_ids")
     if ids is not None:
-        check(
-            list(ids) == sorted(ids) and (not ids or ids[0] >= 0),
-            f"segment_ids {list(ids)[:8]} are not ascending from 0",
-        )
+        are_ascending = list(ids) == sorted(ids) and (not ids or ids[0] >= 0)
+        check(are_ascending, f"segment_ids {list(ids)[:8]} are not ascending from 0")
     count: Size = ANY
     if num_segments is not None:
         count = scalar_size(num_segments, "num_segments")
@@ -284,9 +263,8 @@ def _sparse_fill_empty_rows_16_facts(
     values: Fact, dense_shape: Fact, indices: Fact, default_value: Fact
 ) -> tuple[Fact, Fact, Fact]:
     kind, index_kind = unify_elements(values, default_value), unify_elements(dense_shape, indices)
-    check(
-        not dense_shape.shape or may_equal(dense_shape.shape[0], 2), f"dense_shape {dense_shape} must have 2 elements"
-    )
+    is_pair = not dense_shape.shape or may_equal(dense_shape.shape[0], 2)
+    check(is_pair, f"dense_shape {dense_shape} must have 2 elements")
     given: Size = values.shape[0] if values.shape else ANY
     if indices.shape:
         check(may_equal(indices.shape[1], 2), f"indices {indices} must have 2 columns")

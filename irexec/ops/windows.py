@@ -30,7 +30,7 @@ from irexec.reference.windows import (
 from irexec.schema.attributes import ElementTypes, NonNegatives, Positives
 from irexec.schema.opdef import IndexVector, IntegerTensor, IntegerVector, NumericTensor, Rank, Tensor
 from irexec.schema.registry import op
-from irexec.schema.shape_rules import normalize_axis
+from irexec.schema.shape_rules import normalize_axis, open_shape
 from irexec.schema.windows import (
     AverageAttributes,
     AverageAttributes1,
@@ -40,7 +40,7 @@ from irexec.schema.windows import (
     IndexType,
     PoolingAttributes,
     PoolingAttributes1,
-    check_list,
+    check_lists,
     known_sizes,
     per_axis,
     resolve_pads,
@@ -72,14 +72,6 @@ def _lowest(data: np.ndarray, elements: ElementTypes) -> float | int:
     return lowest((elements[0] if elements else None) or element_of(data.dtype))
 
 
-def _max_with_indices(
-    data: np.ndarray, *, attributes: IndexedAttributes, elements: ElementTypes
-) -> tuple[np.ndarray, np.ndarray]:
-    axis = normalize_axis(attributes.axis, data.ndim)
-    values, indices = max_pool_indices(data, attributes.windows(data.shape[2:]), axis, _lowest(data, elements))
-    return values, indices.astype(element(attributes.index_element_type).carrier)
-
-
 def _max_alone(
     data: np.ndarray, *, attributes: PoolingAttributes1 | IndexedAttributes, elements: ElementTypes = ElementTypes()
 ) -> np.ndarray:
@@ -100,7 +92,7 @@ def max_pool_8(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The maximum of each window, as of MaxPool-1, and its index in the data flattened from ``axis`` on. Source:
     MaxPool-8."""
-    return _max_with_indices(data, attributes=attributes, elements=elements)
+    return max_pool_14.kernel(data, attributes=attributes, elements=elements)
 
 
 @op("MaxPool", since=14)
@@ -108,24 +100,14 @@ def max_pool_14(
     data: Data, *, attributes: IndexedAttributes, elements: ElementTypes = ElementTypes()
 ) -> tuple[np.ndarray, np.ndarray]:
     """Same as MaxPool-8, with ceil_torch: rounded up, but no window starts after the data. Source: MaxPool-14."""
-    return _max_with_indices(data, attributes=attributes, elements=elements)
+    axis = normalize_axis(attributes.axis, data.ndim)
+    values, indices = max_pool_indices(data, attributes.windows(data.shape[2:]), axis, _lowest(data, elements))
+    return values, indices.astype(element(attributes.index_element_type).carrier)
 
 
 for _definition in (max_pool_8, max_pool_14):
     _definition.shape_rule(_max_with_indices_shape)
     _definition.first_output_only(_max_alone)
-
-
-def _average(data: np.ndarray, attributes: AverageAttributes) -> np.ndarray:
-    windows = attributes.windows(data.shape[2:])
-    wide = data.astype(np.float64 if data.dtype.kind in "iu" else data.dtype, copy=False)
-    sums = window_sums(wide, windows)
-    count: np.ndarray | np.int64 = np.int64(math.prod(windows.kernel))
-    if attributes.exclude_pad or not any(map(any, windows.pads)):
-        count = window_populations(data.shape[2:], windows)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.where(count > 0, sums / np.maximum(count, 1).astype(sums.dtype), 0)
-    return np.rint(means).astype(data.dtype) if data.dtype.kind in "iu" else means.astype(data.dtype)
 
 
 @op("AvgPool", since=1, widen=True, tolerance=2e-6)
@@ -136,19 +118,27 @@ def avg_pool_1(data: Data, *, attributes: AverageAttributes1) -> np.ndarray:
     far; but without any padding, points beyond the data do not. Integers are rounded to the nearest, halves to even.
     Source: AvgPool-1 and the CPU plugin.
     """
-    return _average(data, attributes)
+    return avg_pool_16.kernel(data, attributes=attributes)
 
 
 @op("AvgPool", since=14, widen=True, tolerance=2e-6)
 def avg_pool_14(data: Data, *, attributes: AverageAttributes) -> np.ndarray:
     """Same as AvgPool-1, with ceil_torch: rounded up, but no window starts after the data. Source: AvgPool-14."""
-    return _average(data, attributes)
+    return avg_pool_16.kernel(data, attributes=attributes)
 
 
 @op("AvgPool", since=16, widen=True, tolerance=2e-6)
 def avg_pool_16(data: Data, *, attributes: AverageAttributes16) -> np.ndarray:
     """Same as AvgPool-14, with dilations. Source: AvgPool-16."""
-    return _average(data, attributes)
+    windows = attributes.windows(data.shape[2:])
+    wide = data.astype(np.float64 if data.dtype.kind in "iu" else data.dtype, copy=False)
+    sums = window_sums(wide, windows)
+    count: np.ndarray | np.int64 = np.int64(math.prod(windows.kernel))
+    if attributes.exclude_pad or not any(map(any, windows.pads)):
+        count = window_populations(data.shape[2:], windows)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(count > 0, sums / np.maximum(count, 1).astype(sums.dtype), 0)
+    return np.rint(means).astype(data.dtype) if data.dtype.kind in "iu" else means.astype(data.dtype)
 
 
 for _definition in (avg_pool_1, avg_pool_14, avg_pool_16):
@@ -265,13 +255,10 @@ def _block_values(data: Fact, given: Sequence[tuple[Fact, str]]) -> list[tuple[i
 
 @space_to_batch_2.shape_rule
 def _space_to_batch_2_facts(data: Fact, block_shape: Fact, pads_begin: Fact, pads_end: Fact) -> Fact:
-    blocks, begins, ends = _block_values(
-        data, [(block_shape, "block_shape"), (pads_begin, "pads_begin"), (pads_end, "pads_end")]
-    )
-    if data.shape is None:
-        return Fact(data.element, None)
-    if blocks is None:
-        return Fact(data.element, (ANY,) * len(data.shape))
+    given = [(block_shape, "block_shape"), (pads_begin, "pads_begin"), (pads_end, "pads_end")]
+    blocks, begins, ends = _block_values(data, given)
+    if data.shape is None or blocks is None:
+        return Fact(data.element, open_shape(data.rank))
     batch = data.shape[0] * math.prod(blocks)
     if begins is None or ends is None:
         return Fact(data.element, (batch, *((ANY,) * (len(data.shape) - 1))))
@@ -289,10 +276,8 @@ def _batch_to_space_2_facts(data: Fact, block_shape: Fact, crops_begin: Fact, cr
     if blocks is None:
         if begins is None or ends is None:
             return Fact(data.element, (ANY,) * len(data.shape))
-        cuts = map(sum, zip(begins[1:], ends[1:], strict=True))
-        return Fact(
-            data.element, (ANY, *(Dim(max(low(size) - cut, 0)) for size, cut in zip(data.shape[1:], cuts, strict=True)))
-        )
+        cropped = zip(data.shape[1:], begins[1:], ends[1:], strict=True)
+        return Fact(data.element, (ANY, *(Dim(max(low(size) - begin - end, 0)) for size, begin, end in cropped)))
     batch = exact_quotient(data.shape[0], math.prod(blocks))
     if begins is None or ends is None:
         return Fact(data.element, (batch, *((ANY,) * (len(data.shape) - 1))))
@@ -363,16 +348,6 @@ class Col2ImAttributes:
     pads_begin: NonNegatives = (0, 0)
     pads_end: NonNegatives = (0, 0)
 
-    def check_lengths(self) -> None:
-        """Raise OpError unless there are two values of each list, or none."""
-        for values, what in (
-            (self.strides, "strides"),
-            (self.dilations, "dilations"),
-            (self.pads_begin, "pads_begin"),
-            (self.pads_end, "pads_end"),
-        ):
-            check_list(values, 2, what)
-
     def windows(self, sizes: Sequence[int], kernel: Sequence[int]) -> SlidingWindows:
         """The windows that the columns of an image of these sizes were taken from."""
         strides, dilations = per_axis(self.strides, 2, 1), per_axis(self.dilations, 2, 1)
@@ -405,7 +380,7 @@ def _col2im_15_shape(data: Fact, output_size: Fact, kernel_size: Fact, *, attrib
     _check_one_type(*given)
     for fact, what in given:
         check(not fact.shape or may_equal(fact.shape[0], 2), f"{what} {fact} must have two values")
-    attributes.check_lengths()
+    check_lists(attributes, 2)
     if data.shape is None:
         return Fact(data.element, None)
     *batch, depth, count = data.shape
@@ -415,10 +390,8 @@ def _col2im_15_shape(data: Fact, output_size: Fact, kernel_size: Fact, *, attrib
     sizes = [size for size in image if isinstance(size, int)]
     if kernel is not None and len(sizes) == 2:
         expected = math.prod(attributes.windows(sizes, kernel).counts)
-        check(
-            may_equal(count, expected),
-            f"data {data} has {count} columns, an image of {sizes[0]} x {sizes[1]} gives {expected}",
-        )
+        text = f"data {data} has {count} columns, an image of {sizes[0]} x {sizes[1]} gives {expected}"
+        check(may_equal(count, expected), text)
     return Fact(data.element, (*batch, channels, *(at_least(size, 0) for size in image)))
 
 

@@ -7,13 +7,13 @@ comparing it with a threshold gives the same result.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 
 from irexec.reference.indexing import as_indices
-from irexec.reference.limits import check_time
+from irexec.reference.limits import blocks, check_time
 
 
 class BoxSet(Protocol):
@@ -304,7 +304,7 @@ def decays(boxes: np.ndarray, normalized: bool, decay: Callable[[np.ndarray, np.
     max_overlap, factors = np.zeros(count, np.float32), np.ones(count, np.float32)
     # Usually boxes that do not overlap lower no score; then only pairs that do are evaluated.
     all_count = bool((decay(np.zeros(2, np.float32), np.array([0, 1], np.float32)) < 1).any())
-    for rows in _blocks(count):
+    for rows in blocks(count, count, _PAIRS_PER_BLOCK):
         check_time()
         before = np.arange(rows.stop) < np.arange(rows.start, rows.stop)[:, None]
         overlaps = np.where(before, _overlap_matrix(coordinates[:, rows], coordinates[:, : rows.stop], normalized), 0)
@@ -319,12 +319,6 @@ def decays(boxes: np.ndarray, normalized: bool, decay: Callable[[np.ndarray, np.
 
 
 _PAIRS_PER_BLOCK = 1 << 18
-
-
-def _blocks(count: int) -> Iterator[slice]:
-    size = max(_PAIRS_PER_BLOCK // max(count, 1), 1)
-    for start in range(0, count, size):
-        yield slice(start, min(start + size, count))
 
 
 def _overlap_matrix(one: np.ndarray, other: np.ndarray, normalized: bool) -> np.ndarray:

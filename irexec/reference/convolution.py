@@ -54,17 +54,15 @@ def convolve_transposed(x: np.ndarray, weights: np.ndarray, placed: TransposedWi
         parts = np.matmul(matrix, x.reshape(n, groups, inputs, math.prod(sizes)))
     parts = parts.reshape(n, groups * outputs, *kernel, *sizes)
     # The result may end after the natural one, where it is zero.
-    whole = [
-        max(size, begin + out) for size, begin, out in zip(placed.natural, placed.begins, placed.counts, strict=True)
-    ]
-    check_memory((n, groups * outputs, *whole), parts.dtype, "the uncropped result")
-    full = np.zeros((n, groups * outputs, *whole), parts.dtype)
+    ends = [begin + out for begin, out in zip(placed.begins, placed.counts, strict=True)]
+    whole = (n, groups * outputs, *map(max, placed.natural, ends))
+    check_memory(whole, parts.dtype, "the uncropped result")
+    full = np.zeros(whole, parts.dtype)
     for tap in np.ndindex(*kernel):
         check_time()
         taps = (slice(None), slice(None), *tap_slices(tap, sizes, placed.strides, placed.dilations))
         full[taps] += parts[(slice(None), slice(None), *tap)]
-    kept = tuple(slice(begin, begin + out) for begin, out in zip(placed.begins, placed.counts, strict=True))
-    return np.ascontiguousarray(full[(slice(None), slice(None), *kept)])
+    return np.ascontiguousarray(full[(slice(None), slice(None), *map(slice, placed.begins, ends))])
 
 
 def convolve_bits(x: np.ndarray, bits: np.ndarray, placed: SlidingWindows, pad_value: float) -> np.ndarray:

@@ -329,9 +329,8 @@ def suppress(
         check_time()
         kept.append(box)
         rest = slice(box + 1, None)
-        np.fmax(
-            max_overlap[rest], overlap(boxes[box], boxes[rest], sizes[box], sizes[rest], offset), out=max_overlap[rest]
-        )
+        overlaps = overlap(boxes[box], boxes[rest], sizes[box], sizes[rest], offset)
+        np.fmax(max_overlap[rest], overlaps, out=max_overlap[rest])
         if eta < 1 and threshold > 0.5:
             threshold *= eta
         free = np.flatnonzero(~(max_overlap[rest] > threshold))

@@ -159,7 +159,6 @@ def loss(
         # Log probability of all paths. A path ends with the last label or the blank after it; before any step it is in
         # the empty state in front.
         rows = np.arange(len(counts))
-        total = np.logaddexp(
-            forward[rows, 2 * counts + 2], np.where(counts > 0, forward[rows, 2 * counts + 1], -np.inf)
-        )
+        last = np.where(counts > 0, forward[rows, 2 * counts + 1], -np.inf)
+        total = np.logaddexp(forward[rows, 2 * counts + 2], last)
         return 0 - np.logaddexp(total, np.where(counts == 0, forward[rows, 1], -np.inf))

@@ -27,9 +27,8 @@ def truncated(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     through = np.dtype(np.int64) if dtype.itemsize == 8 or dtype == np.uint32 else np.dtype(np.int32)
     limit = 2.0 ** (8 * through.itemsize - 1)
     fits = (values >= -limit) & (values < limit)
-    return (
-        np.where(fits, np.where(fits, values, 0).astype(through), np.iinfo(through).min).astype(through).astype(dtype)
-    )
+    whole = np.where(fits, np.where(fits, values, 0).astype(through), np.iinfo(through).min)
+    return whole.astype(through).astype(dtype)
 
 
 def rounded(values: np.ndarray, dtype: np.dtype) -> np.ndarray:

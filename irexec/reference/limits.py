@@ -59,6 +59,13 @@ def check_memory(shape: Sequence[int], dtype: np.dtype, what: str) -> None:
         check_address(size, text)
 
 
+def blocks(count: int, each: int, largest: int) -> Iterator[slice]:
+    """Slices of ``count`` entries of ``each`` values, with at most ``largest`` values in each slice, or one entry."""
+    step = max(largest // max(each, 1), 1)
+    for begin in range(0, count, step):
+        yield slice(begin, min(begin + step, count))
+
+
 class Growth:
     """Memory of a result that Python builds piece by piece, whose size is not known before.
 

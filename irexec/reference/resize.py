@@ -134,16 +134,7 @@ def linear(coordinates: np.ndarray, size: int, scale: float, antialias: bool) ->
 def cubic(coordinates: np.ndarray, size: int, coefficient: float) -> Taps:
     """Four neighbours on a cubic curve; positions outside are clamped to the border."""
     base = np.floor(coordinates)
-    s, a = coordinates - base, F(coefficient)
-    weight = np.stack(
-        [
-            ((a * (s + 1) - 5 * a) * (s + 1) + 8 * a) * (s + 1) - 4 * a,
-            ((a + 2) * s - (a + 3)) * s * s + 1,
-            ((a + 2) * (1 - s) - (a + 3)) * (1 - s) * (1 - s) + 1,
-            ((a * (2 - s) - 5 * a) * (2 - s) + 8 * a) * (2 - s) - 4 * a,
-        ],
-        1,
-    )
+    weight = np.stack(_cubic(coordinates - base, F(coefficient)), 1)
     index = base.astype(np.int64)[:, None] + np.arange(-1, 3)
     return Taps(np.clip(index, 0, size - 1), weight.astype(F), size)
 
@@ -473,15 +464,14 @@ def _point_taps(position: np.ndarray, size: int, params: SampleParams) -> PointT
         return [(*pixel_of(np.rint(position), size, params), None)]
     floor = np.floor(position)
     part = position - floor
-    weights = [1 - part, part] if params.mode == "bilinear" else _cubic(part)
+    weights = [1 - part, part] if params.mode == "bilinear" else _cubic(part, _CUBIC)
     return [
         (*pixel_of(floor + step, size, params), weight) for step, weight in enumerate(weights, 1 - len(weights) // 2)
     ]
 
 
-def _cubic(r: np.ndarray) -> list[np.ndarray]:
+def _cubic(r: np.ndarray, a: float | np.floating) -> list[np.ndarray]:
     """The weights of the four pixels around, by the distance of the point from the second."""
-    a = _CUBIC
     first, last = (((a * x - 5 * a) * x + 8 * a) * x - 4 * a for x in (r + 1, 2 - r))
     second, third = (((a + 2) * x - (a + 3)) * x * x + 1 for x in (r, 1 - r))
     return [first, second, third, last]

@@ -7,14 +7,15 @@ Names of sizes: N images, C channels, H and W of the feature map, R boxes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from irexec.errors import check
 from irexec.reference.indexing import as_indices
-from irexec.reference.limits import check_time
-from irexec.reference.roi_align import blocks, interpolate
+from irexec.reference.limits import blocks, check_time
+from irexec.reference.roi_align import BLOCK, as_rows, interpolate
 from irexec.reference.special import round_half_away
 
 # The pixels of bins along one axis: the first of each, and the one after its last, (R, bins).
@@ -31,10 +32,8 @@ def boxes_before_end(rois: np.ndarray, images: int) -> np.ndarray:
     marked = np.flatnonzero(batch == -1)
     boxes = rois[: marked[0]] if len(marked) else rois
     wrong = ~((batch >= 0) & (batch < images))[: len(boxes)]
-    check(
-        not wrong.any(),
-        f"batch index {batch[: len(boxes)][wrong][:1].tolist()} is out of range for a batch of {images}",
-    )
+    first = batch[: len(boxes)][wrong][:1].tolist()
+    check(not wrong.any(), f"batch index {first} is out of range for a batch of {images}")
     return boxes
 
 
@@ -74,10 +73,9 @@ def _pool_blocks(features: np.ndarray, rois: np.ndarray, pooled: tuple[int, int]
     n, channels, height, width = features.shape
     result = np.zeros((len(rois), *pooled, channels), features.dtype)
     if result.size and height * width:
-        rows = np.ascontiguousarray(np.moveaxis(features, 1, -1)).reshape(-1, channels)
-        for block in blocks(len(boxes_before_end(rois, n)), result[0].size):
-            starts = rois[block, 0].astype(np.int64)[:, None, None] * (height * width)
-            result[block] = pool(rows, starts, rois[block])
+        rows = as_rows(features, 1)
+        for block in blocks(len(boxes_before_end(rois, n)), result[0].size, BLOCK):
+            result[block] = pool(rows, _starts(rois[block], (1, 1), height * width), rois[block])
     return np.ascontiguousarray(np.moveaxis(result, -1, 1))
 
 
@@ -171,32 +169,23 @@ def pool_sensitive(features: np.ndarray, rois: np.ndarray, outputs: int, bins: i
     """The mean of every bin from channels of its own: (N, outputs * bins * bins, H, W) and (R, 5) to (R, outputs, bins,
     bins)."""
     n, _, height, width = features.shape
-    rows = _rows_by_bin(features, outputs, bins)
+    rows = as_rows(features.reshape(n, outputs, bins, bins, height, width), 1)
     result = np.zeros((len(rois), bins, bins, outputs), features.dtype)
-    for block in blocks(len(boxes_before_end(rois, n)) if height * width else 0, bins * bins * outputs):
+    for block in blocks(len(boxes_before_end(rois, n)) if height * width else 0, bins * bins * outputs, BLOCK):
         first = round_half_away(rois[block, 1:3]) * rois.dtype.type(spatial_scale)
         last = round_half_away(rois[block, 3:] + 1) * rois.dtype.type(spatial_scale)
         vertical = _touched_windows(first[:, 1], last[:, 1], bins, height)
         horizontal = _touched_windows(first[:, 0], last[:, 0], bins, width)
-        result[block] = _mean_of_windows(
-            rows, _starts_by_bin(rois[block], bins, height * width), vertical, horizontal, width
-        )
+        starts = _starts(rois[block], (bins, bins), height * width)
+        result[block] = _mean_of_windows(rows, starts, vertical, horizontal, width)
     return np.ascontiguousarray(np.moveaxis(result, -1, 1))
 
 
-def _rows_by_bin(features: np.ndarray, outputs: int, bins: int) -> np.ndarray:
-    """Features (N, outputs * bins * bins, H, W) as rows of the outputs, by image, row and column of the bin, row,
-    column."""
-    n, _, height, width = features.shape
-    return np.ascontiguousarray(np.moveaxis(features.reshape(n, outputs, bins, bins, height, width), 1, -1)).reshape(
-        -1, outputs
-    )
-
-
-def _starts_by_bin(rois: np.ndarray, bins: int, pixels: int) -> np.ndarray:
-    """The row of features where the pixels of each bin start, (R, bins, bins)."""
-    indices = np.arange(bins * bins).reshape(bins, bins)
-    return (rois[:, 0].astype(np.int64)[:, None, None] * (bins * bins) + indices) * pixels
+def _starts(rois: np.ndarray, bins: tuple[int, ...], pixels: int) -> np.ndarray:
+    """The row of features where the pixels of each bin of each box start, (R, *bins)."""
+    count = math.prod(bins)
+    images = rois[:, 0].astype(np.int64).reshape(-1, *(1,) * len(bins))
+    return (images * count + np.arange(count).reshape(bins)) * pixels
 
 
 def _touched_windows(start: np.ndarray, stop: np.ndarray, bins: int, size: int) -> Windows:
@@ -217,11 +206,9 @@ def pool_sensitive_bilinear(
     """
     n, _, height, width = features.shape
     lines, columns = parts
-    rows = np.ascontiguousarray(
-        np.moveaxis(features.reshape(n, lines * columns, outputs, height, width), 2, -1)
-    ).reshape(-1, outputs)
+    rows = as_rows(features.reshape(n, lines * columns, outputs, height, width), 2)
     result = np.zeros((len(rois), pooled, pooled, outputs), features.dtype)
-    for block in blocks(len(boxes_before_end(rois, n)) if height * width else 0, pooled * pooled * outputs):
+    for block in blocks(len(boxes_before_end(rois, n)) if height * width else 0, pooled * pooled * outputs, BLOCK):
         images = rois[block, 0].astype(np.int64)[:, None, None] * (lines * columns)
         left, top, right, bottom = (rois[block, 1:] * rois.dtype.type(spatial_scale)).T
         for part in range(lines * columns):
@@ -262,22 +249,17 @@ def pool_deformable(
     n, _, height, width = features.shape
     classes = 1 if offsets is None else offsets.shape[1]
     each = outputs // classes
-    rows = np.ascontiguousarray(
-        np.moveaxis(features.reshape(n, classes, each, bins, bins, height, width), 2, -1)
-    ).reshape(-1, each)
+    rows = as_rows(features.reshape(n, classes, each, bins, bins, height, width), 2)
     result = np.zeros((len(rois), classes, bins, bins, each), features.dtype)
-    for block in blocks(len(boxes_before_end(rois, n)) if height * width else 0, outputs * bins * bins):
+    for block in blocks(len(boxes_before_end(rois, n)) if height * width else 0, outputs * bins * bins, BLOCK):
         moves = np.zeros((1, 1, 2, 1, 1), rois.dtype) if offsets is None else offsets[block].astype(rois.dtype)
-        y, step_y = moved_bins(
-            rois[block, 2], rois[block, 4], np.arange(bins)[:, None], spatial_scale, moves[:, :, 1], bins * parts[0]
-        )
-        x, step_x = moved_bins(
-            rois[block, 1], rois[block, 3], np.arange(bins), spatial_scale, moves[:, :, 0], bins * parts[1]
-        )
+        left, top, right, bottom = rois[block, 1:].T
+        index = np.arange(bins)
+        y, step_y = moved_bins(top, bottom, index[:, None], spatial_scale, moves[:, :, 1], bins * parts[0])
+        x, step_x = moved_bins(left, right, index, spatial_scale, moves[:, :, 0], bins * parts[1])
         points = ((y + i * step_y, x + j * step_x) for i, j in np.ndindex(*parts))
-        result[block] = _mean_of_points(
-            rows, _starts_by_class(rois[block], classes, bins, height * width), (height, width), points
-        )
+        starts = _starts(rois[block], (classes, bins, bins), height * width)
+        result[block] = _mean_of_points(rows, starts, (height, width), points)
     return np.ascontiguousarray(np.moveaxis(result, -1, 2)).reshape(len(rois), outputs, bins, bins)
 
 
@@ -293,12 +275,6 @@ def moved_bins(
     bin_length = length / number(indices.size)
     starts = indices.astype(start.dtype) * bin_length + first[:, None, None, None] + moves * length
     return starts, bin_length / number(points // indices.size)
-
-
-def _starts_by_class(rois: np.ndarray, classes: int, bins: int, pixels: int) -> np.ndarray:
-    """The row of features where the pixels of each bin start, (R, classes, bins, bins)."""
-    indices = np.arange(classes * bins * bins).reshape(classes, bins, bins)
-    return (rois[:, 0].astype(np.int64)[:, None, None, None] * indices.size + indices) * pixels
 
 
 def _mean_of_points(

@@ -20,7 +20,7 @@ import numpy as np
 
 from irexec.errors import check
 from irexec.reference.indexing import as_indices
-from irexec.reference.limits import check_time
+from irexec.reference.limits import blocks, check_time
 
 # The number of values pooled at once, so that they stay in the cache.
 BLOCK = 1 << 17
@@ -40,20 +40,11 @@ class Boxes:
     top: np.ndarray
     width: np.ndarray
     height: np.ndarray
-    rotation: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
+    rotation: tuple[np.ndarray, ...] | None = None
 
     def take(self, indices: np.ndarray | slice) -> Boxes:
         """The boxes of those indices."""
-        rotation = (
-            None
-            if self.rotation is None
-            else (
-                self.rotation[0][indices],
-                self.rotation[1][indices],
-                self.rotation[2][indices],
-                self.rotation[3][indices],
-            )
-        )
+        rotation = None if self.rotation is None else tuple(part[indices] for part in self.rotation)
         return Boxes(self.left[indices], self.top[indices], self.width[indices], self.height[indices], rotation)
 
 
@@ -319,7 +310,7 @@ def pool_boxes(
         _pool(
             result,
             BoxPooling(
-                rows=np.ascontiguousarray(np.moveaxis(features, 1, -1)).reshape(-1, channels),
+                rows=as_rows(features, 1),
                 starts=batch_indices.astype(np.int64) * (sizes[0] * sizes[1]),
                 sizes=sizes,
                 boxes=boxes,
@@ -339,11 +330,9 @@ def _pool(result: np.ndarray, pooling: BoxPooling) -> None:
     separable = are_separable(pooling, result.shape[1:3]) if maximum > _FEW_POINTS else np.zeros(len(result), np.bool_)
     points = int(per_bin[~separable].astype(object).sum())
     values = points * result[0].size
-    check(
-        values <= _MAX_VALUES,
-        f"the bins of the boxes have {points} points, {values} values, expected {_MAX_VALUES} at most",
-    )
-    for part in blocks(len(result), result[0].size):
+    text = f"the bins of the boxes have {points} points, {values} values, expected {_MAX_VALUES} at most"
+    check(values <= _MAX_VALUES, text)
+    for part in blocks(len(result), result[0].size, BLOCK):
         check_time()
         block = pooling.take(part)
         passes = int(block.rows_per_bin.max()) * int(block.columns_per_bin.max())
@@ -353,11 +342,9 @@ def _pool(result: np.ndarray, pooling: BoxPooling) -> None:
             pool_large_boxes(result[part], block, separable[part])
 
 
-def blocks(count: int, each: int) -> Iterator[slice]:
-    """Slices of ``count`` boxes of ``each`` values, each with as many boxes as fit the cache."""
-    step = max(BLOCK // max(each, 1), 1)
-    for begin in range(0, count, step):
-        yield slice(begin, min(begin + step, count))
+def as_rows(features: np.ndarray, axis: int) -> np.ndarray:
+    """Features as rows of all values along an axis, (pixels, values)."""
+    return np.ascontiguousarray(np.moveaxis(features, axis, -1)).reshape(-1, features.shape[axis])
 
 
 def _pool_block(result: np.ndarray, pooling: BoxPooling) -> None:
@@ -406,8 +393,6 @@ def _point_counts(lengths: np.ndarray, bins: int, sampling_ratio: int) -> np.nda
     if sampling_ratio:
         return np.full(lengths.shape, min(sampling_ratio, MAX_POINTS + 1), np.int64)
     counts = np.ceil(lengths / lengths.dtype.type(bins))
-    check(
-        bool(np.isfinite(counts).all()),
-        "the size of a box is not finite, so that the number of points of its bins is not known",
-    )
+    are_finite = bool(np.isfinite(counts).all())
+    check(are_finite, "the size of a box is not finite, so that the number of points of its bins is not known")
     return np.clip(counts, 0, MAX_POINTS + 1).astype(np.int64)

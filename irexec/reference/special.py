@@ -149,9 +149,8 @@ def transform(x: np.ndarray, axes: Sequence[int], inverse: bool) -> np.ndarray:
     """The transform of complex numbers along axes; the inverse is divided by the number of points."""
     if x.size == 0 or not axes:
         return x
-    return _by_blocks(
-        x, axes, x.shape, lambda part: np.fft.ifftn(part, axes=axes) if inverse else np.fft.fftn(part, axes=axes)
-    )
+    function = np.fft.ifftn if inverse else np.fft.fftn
+    return _by_blocks(x, axes, x.shape, lambda part: function(part, axes=axes))
 
 
 def _by_blocks(
@@ -179,13 +178,11 @@ def _by_blocks(
 
 def from_real(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
     """The transform of real numbers: n // 2 + 1 points along the last of the axes, all along the others."""
-    sizes = list(x.shape)
-    sizes[axes[-1]] = x.shape[axes[-1]] // 2 + 1 if x.shape[axes[-1]] else 0
+    sizes, last = list(x.shape), axes[-1]
+    sizes[last] = x.shape[last] // 2 + 1 if x.shape[last] else 0
     if x.size == 0:
         return np.zeros(sizes, np.result_type(x.dtype, np.complex64))
-    return _by_blocks(
-        x, axes, sizes, lambda part: transform(np.fft.rfft(part, axis=axes[-1]), axes[:-1], inverse=False)
-    )
+    return _by_blocks(x, axes, sizes, lambda part: transform(np.fft.rfft(part, axis=last), axes[:-1], inverse=False))
 
 
 def to_real(x: np.ndarray, axes: Sequence[int], size: int) -> np.ndarray:

@@ -55,13 +55,8 @@ def _fill(out: np.ndarray, data: np.ndarray, pads: Pads, mode: Mode, value: Any)
         inside = (rows >= 0) & (rows < len(data))
         if target.size > _BLOCK:
             # No axis has an index for an entry outside of the data.
-            _fill(
-                target[0],
-                data[rows[0]] if inside[0] else np.empty((0, *data.shape[2:]), data.dtype),
-                pads[1:],
-                mode,
-                value,
-            )
+            part = data[rows[0]] if inside[0] else np.empty((0, *data.shape[2:]), data.dtype)
+            _fill(target[0], part, pads[1:], mode, value)
             continue
         target[~inside] = value
         target[inside] = _padded(data[rows[inside]], [(0, 0), *pads[1:]], mode, value)
@@ -144,10 +139,9 @@ def pad(x: np.ndarray, pads: SpatialPads, value: float = 0) -> np.ndarray:
         return x
     lead = x.ndim - len(begins)
     sizes = [size + b + e for size, b, e in zip(x.shape[lead:], begins, ends, strict=True)]
-    check_memory((*x.shape[:lead], *sizes), x.dtype, "the padded input")
-    padded = (
-        np.full((*x.shape[:lead], *sizes), value, x.dtype) if value else np.zeros((*x.shape[:lead], *sizes), x.dtype)
-    )
+    shape = (*x.shape[:lead], *sizes)
+    check_memory(shape, x.dtype, "the padded input")
+    padded = np.full(shape, value, x.dtype) if value else np.zeros(shape, x.dtype)
     inner = tuple(slice(b, b + size) for b, size in zip(begins, x.shape[lead:], strict=True))
     padded[(slice(None),) * lead + inner] = x
     return padded
@@ -184,9 +178,7 @@ def _padded_image(x: np.ndarray, w: SlidingWindows, value: float) -> np.ndarray:
     """``x`` padded, at the end also by as much as the last windows reach beyond the padding when counts are rounded
     up."""
     axes = zip(w.counts, w.strides, w.kernel, w.dilations, strict=True)
-    covered = [
-        (count - 1) * stride + effective_kernel_size(kernel, dilation) for count, stride, kernel, dilation in axes
-    ]
+    covered = [(count - 1) * stride + effective_kernel_size(*points) for count, stride, *points in axes]
     ends = zip(w.pads_end, covered, x.shape[2:], w.pads_begin, strict=True)
     return pad(x, (w.pads_begin, tuple(max(end, span - size - begin) for end, span, size, begin in ends)), value)
 
@@ -206,9 +198,8 @@ def max_pool(x: np.ndarray, w: SlidingWindows, start: float) -> np.ndarray:
 def _reduce(function: np.ufunc, padded: np.ndarray, w: SlidingWindows) -> np.ndarray:
     """The points of each window combined by a function of two; one axis after the other."""
     result = padded
-    for axis, (taps, count, stride, dilation) in enumerate(
-        zip(w.kernel, w.counts, w.strides, w.dilations, strict=True), 2
-    ):
+    axes = zip(w.kernel, w.counts, w.strides, w.dilations, strict=True)
+    for axis, (taps, count, stride, dilation) in enumerate(axes, 2):
         slices = [(slice(None),) * axis + tap_slices((tap,), (count,), (stride,), (dilation,)) for tap in range(taps)]
         reduced = result[slices[0]].copy() if taps == 1 else function(result[slices[0]], result[slices[1]])
         for index in slices[2:]:
@@ -254,9 +245,8 @@ def window_populations(sizes: Sizes, w: SlidingWindows) -> np.ndarray:
         OpError: positions on an axis, padding included, are beyond 64 bits.
     """
     total = np.ones((), np.int64)
-    for size, k, s, d, begin, end, count in zip(
-        sizes, w.kernel, w.strides, w.dilations, w.pads_begin, w.pads_end, w.counts, strict=True
-    ):
+    axes = zip(sizes, w.kernel, w.strides, w.dilations, w.pads_begin, w.pads_end, w.counts, strict=True)
+    for size, k, s, d, begin, end, count in axes:
         check(size + begin + end <= ADDRESSABLE, f"an axis of size {size} with pads {begin} and {end} is too long")
         start = np.arange(count) * s - begin
         # The first point that is not before the data, and the one after the last that is not beyond it.

@@ -43,13 +43,6 @@ class _SpatialAttributes:
     pads_end: NonNegatives
     dilations: Positives
 
-    def check_lengths(self, rank: int) -> None:
-        """Raise OpError unless every spatial list has one value for each spatial axis, or none.
-
-        That holds for pads that ``auto_pad`` makes irrelevant too, as in OpenVINO.
-        """
-        check_lists(self, rank)
-
     def steps(self, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Strides and dilations, one for each of ``rank`` spatial axes."""
         return per_axis(self.strides, rank, 1), per_axis(self.dilations, rank, 1)
@@ -148,20 +141,14 @@ class ConvTransposeAttributes(_SpatialAttributes):
         if text.strip().lower() in ("", "none"):
             return (0,) * rank
         parts = [part.strip() for part in text.split(",")]
-        check(
-            all(part.isascii() and part.isdigit() for part in parts),
-            f"output_padding {text!r} is not a list of non-negative integers",
-        )
-        check(
-            len(parts) >= rank,
-            f"output_padding has length {len(parts)}, expected {rank}: one value for each spatial axis",
-        )
-        values = [int(part) for part in parts]
-        check(
-            not any(values[rank:]),
-            f"output_padding {text!r} has more values than {rank} spatial axes, and the surplus is not zero",
-        )
-        return tuple(values[:rank])
+        are_numbers = all(part.isascii() and part.isdigit() for part in parts)
+        check(are_numbers, f"output_padding {text!r} is not a list of non-negative integers")
+        if len(parts) < rank:
+            check_length(parts, rank, "output_padding")
+        values = tuple(map(int, parts))
+        surplus = f"has more values than {rank} spatial axes, and the surplus is not zero"
+        check(not any(values[rank:]), f"output_padding {text!r} {surplus}")
+        return values[:rank]
 
     def output_sizes(self, sizes: Sequence[Size], kernel: Sequence[Size]) -> tuple[Size, ...]:
         """The spatial sizes of the result; OpError if the pads crop more than there is."""
@@ -218,7 +205,8 @@ def result_fact(
     if rank is None:
         return Fact(element, None)
     check_filter(data, filter, rank, leading, inputs, of_groups)
-    attributes.check_lengths(rank)
+    # That includes pads that ``auto_pad`` makes irrelevant, as in OpenVINO.
+    check_lists(attributes, rank)
     batch = ANY if data.shape is None else data.shape[0]
     if output_shape is not None:
         if given is not None:
@@ -233,13 +221,11 @@ def _given_sizes(output_shape: Fact) -> tuple[Size, ...] | None:
     sizes = output_shape.sizes("output_shape")
     if sizes is not None:
         return tuple(non_negative(size, "a size of output_shape") for size in sizes)
-    if output_shape.shape is None or not isinstance(output_shape.shape[0], int):
+    count = None if output_shape.shape is None else output_shape.shape[0]
+    if not isinstance(count, int):
         return None
-    check(
-        output_shape.shape[0] <= MAX_AXES,
-        f"output_shape has {output_shape.shape[0]} values, more than a shape can have",
-    )
-    return (ANY,) * output_shape.shape[0]
+    check(count <= MAX_AXES, f"output_shape has {count} values, more than a shape can have")
+    return (ANY,) * count
 
 
 def check_filter(data: Fact, filter: Fact, rank: int, leading: int, inputs: Size, of_groups: str) -> None:
@@ -251,11 +237,7 @@ def check_filter(data: Fact, filter: Fact, rank: int, leading: int, inputs: Size
         rank: the number of spatial axes.
         inputs: number of channels that the filter reads; ``of_groups`` states the number of groups.
     """
-    check(
-        filter.rank in (None, rank + leading),
-        f"data of rank {rank + 2} does not go with a filter of rank {filter.rank}",
-    )
-    if data.shape is not None:
-        check(
-            may_equal(data.shape[1], inputs), f"data has {data.shape[1]} channels, the filter takes {inputs}{of_groups}"
-        )
+    fits = filter.rank in (None, rank + leading)
+    check(fits, f"data of rank {rank + 2} does not go with a filter of rank {filter.rank}")
+    channels = ANY if data.shape is None else data.shape[1]
+    check(may_equal(channels, inputs), f"data has {channels} channels, the filter takes {inputs}{of_groups}")

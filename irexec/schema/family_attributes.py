@@ -163,22 +163,12 @@ class PriorBoxAttributes:
     fixed_size: Floats = ()
     density: Floats = ()
 
-    @property
-    def max_first(self) -> bool:
-        """Whether the box of sqrt(min * max) stands before those of the ratios."""
-        return True
-
 
 @dataclass(frozen=True, kw_only=True)
 class PriorBox8Attributes(PriorBoxAttributes):
     """Attributes of version 8."""
 
     min_max_aspect_ratios_order: bool = True
-
-    @property
-    def max_first(self) -> bool:
-        """Whether the box of sqrt(min * max) stands before those of the ratios."""
-        return self.min_max_aspect_ratios_order
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +233,7 @@ def fixed_boxes(attributes: PriorBoxAttributes) -> list[CellBox]:
 def centred_boxes(min_sizes: Sequence[float], attributes: PriorBoxAttributes) -> list[CellBox]:
     """The boxes of ``min_sizes``, in pixels, in the centre of the cell."""
     half, shapes, scale_all = np.float32(0.5), [], attributes.scale_all_sizes
+    max_first = getattr(attributes, "min_max_aspect_ratios_order", True)
     ratios = ratios_of(attributes.aspect_ratio, attributes.flip)[1:]
     for i, size in enumerate(map(np.float32, min_sizes)):
         larger = [np.sqrt(size * np.float32(maximum)) * half for maximum in attributes.max_size[i : i + 1] if scale_all]
@@ -250,5 +241,5 @@ def centred_boxes(min_sizes: Sequence[float], attributes: PriorBoxAttributes) ->
         side = (size if scale_all else np.float32(min_sizes[0])) * half
         squares = [(side, side) for side in larger]
         others = [(side * np.sqrt(ratio), side / np.sqrt(ratio)) for ratio in ratios if with_ratios]
-        shapes += [(size * half, size * half), *(squares + others if attributes.max_first else others + squares)]
+        shapes += [(size * half, size * half), *(squares + others if max_first else others + squares)]
     return [CellBox(0, 0, 0, 0, float(width), float(height), False) for width, height in shapes]

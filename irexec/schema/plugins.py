@@ -19,7 +19,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from irexec.errors import IrexecError, PluginError
@@ -162,7 +161,10 @@ class Plugin:
         """The line of the plug-in's file at which an error was raised."""
         if isinstance(error, SyntaxError):
             return f", line {error.lineno}"
-        lines = [line for file, line in _frames(error.__traceback__) if file == self.place]
+        import traceback
+
+        frames = traceback.walk_tb(error.__traceback__)
+        lines = [line for frame, line in frames if frame.f_code.co_filename == self.place]
         return f", line {lines[-1]}" if lines else ""
 
 
@@ -300,12 +302,6 @@ def _has_group(folder: Path, group: str) -> bool:
         return False
     files = [folder / name / "entry_points.txt" for name in names if name.endswith((".dist-info", ".egg-info"))]
     return any(group.encode() in file.read_bytes() for file in files if file.is_file())
-
-
-def _frames(traceback: TracebackType | None) -> Iterator[tuple[str, int]]:
-    while traceback is not None:
-        yield traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
-        traceback = traceback.tb_next
 
 
 def _reason(error: BaseException) -> str:

@@ -149,11 +149,8 @@ def _versions(type: str) -> dict[int | str, OpDef] | None:
 def opset_number(version: str) -> int | None:
     """N of "opsetN"; None for any other text."""
     digits = version.removeprefix("opset")
-    return (
-        int(digits)
-        if version.startswith("opset") and digits.isascii() and digits.isdigit() and len(digits) < 6
-        else None
-    )
+    is_opset = version.startswith("opset") and digits.isascii() and digits.isdigit() and len(digits) < 6
+    return int(digits) if is_opset else None
 
 
 def is_known_type(type: str) -> bool:

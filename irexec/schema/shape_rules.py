@@ -5,6 +5,7 @@ It registers no operation. Sizes may be as large as a file can write (10**30): n
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,15 +20,15 @@ if TYPE_CHECKING:
     from irexec.ir.facts import Fact
 
 
-def unify_elements(*facts: Fact) -> Element | None:
-    """The element type that inputs share; None if it is not known of any of them.
+def unify_elements(*facts: Fact | None) -> Element | None:
+    """The element type that inputs share, of which some may be absent; None if it is not known of any of them.
 
     Raises:
         OpError: two of them differ.
     """
     found: Element | None = None
     for fact in facts:
-        if fact.element is None:
+        if fact is None or fact.element is None:
             continue
         check(found is None or fact.element is found, f"element types {found} and {fact.element} differ")
         found = fact.element
@@ -84,10 +85,8 @@ def labelled_sizes(labels: str, **facts: Fact) -> dict[str, Size]:
     for axes, (name, fact) in zip(labels.split(), facts.items(), strict=True):
         expected = tuple(known.get(label, ANY) for label in axes)
         for label, size, other in zip(axes, sizes_of(fact, len(axes), name), expected, strict=True):
-            check(
-                may_equal(size, other),
-                f"{name} has shape {shape_text(fact.shape)}, expected {shape_text(expected)}",
-            )
+            text = f"{name} has shape {shape_text(fact.shape)}, expected {shape_text(expected)}"
+            check(may_equal(size, other), text)
             known[label] = meet(size, other)
     return known
 
@@ -119,6 +118,14 @@ def open_shape(rank: int | None) -> PartialShape:
     return None if rank is None else (ANY,) * rank
 
 
+def held_shape(fact: Fact, what: str) -> PartialShape:
+    """The shape whose sizes an integer vector holds; OpError if one is negative. ``what`` names the input."""
+    sizes = fact.sizes(what)
+    if sizes is None:
+        return open_shape(vector_length(fact))
+    return tuple(non_negative(size, f"a size of {what}") for size in sizes)
+
+
 def group_count(data: Fact, groups: Size, inputs: Size) -> Size:
     """The number of groups as far as it follows from the channels of the data, each group taking ``inputs`` of them.
 
@@ -130,13 +137,12 @@ def group_count(data: Fact, groups: Size, inputs: Size) -> Size:
     channels = data.shape[1]
     if low(channels) == 0 and low(inputs) == 0:
         return groups
-    smallest, largest = max(1, low(inputs)), high(inputs)
+    largest, top = high(inputs), high(channels)
     minimum = min(1, low(channels)) if largest is None else -(-low(channels) // max(1, largest))
-    top = high(channels)
-    check(
-        top is None or minimum <= top // smallest, f"{channels} channels of data do not divide into groups of {inputs}"
-    )
-    return meet(groups, span(minimum, None if top is None else top // smallest))
+    maximum = None if top is None else top // max(1, low(inputs))
+    divides = maximum is None or minimum <= maximum
+    check(divides, f"{channels} channels of data do not divide into groups of {inputs}")
+    return meet(groups, span(minimum, maximum))
 
 
 def mvn_2_axes(rank: int, across_channels: bool, reduction_axes: Sequence[int] | None) -> range:
@@ -169,7 +175,7 @@ def broadcast(shapes: Sequence[PartialShape], mode: Broadcasting = "numpy", axis
     rank = max(map(len, known))
     padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in known]
     try:
-        return tuple(_broadcast_sizes(sizes) for sizes in zip(*padded, strict=True))
+        return tuple(functools.reduce(_broadcast_two, sizes) for sizes in zip(*padded, strict=True))
     except OpError:
         raise OpError(f"shapes {' and '.join(map(shape_text, known))} cannot be broadcast together") from None
 
@@ -226,13 +232,6 @@ def _pdpd(first: PartialShape, second: PartialShape, axis: int | None) -> Partia
     return tuple(result)
 
 
-def _broadcast_sizes(sizes: Iterable[Size]) -> Size:
-    result: Size = 1
-    for size in sizes:
-        result = _broadcast_two(result, size)
-    return result
-
-
 def _broadcast_two(a: Size, b: Size) -> Size:
     if a == b or b == 1:
         return a
@@ -280,17 +279,11 @@ def slice_size(size: Size, begin: Bound, end: Bound, step: int) -> Size:
     the points where a bound changes sign or equals the size, so that its extremes are among those points.
     """
     begin, end = _without_unreachable(size, begin, end, step)
-    if step == 1 and end is None and begin in (None, 0):
-        return size
-    if (
-        step == 1
-        and isinstance(end, Dim)
-        and begin in (None, 0)
-        and end.lo >= 0
-        and end.hi is not None
-        and end.hi <= low(size)
-    ):
-        return end
+    if step == 1 and begin in (None, 0):
+        if end is None:
+            return size
+        if isinstance(end, Dim) and end.lo >= 0 and end.hi is not None and end.hi <= low(size):
+            return end
     begins, ends = _extreme_points(begin), _extreme_points(end)
     counts = [_count(n, b, e, step) for b, e in product(begins, ends) for n in _sizes(size, b, e)]
     return span(min(counts), None if max(counts) > _UNBOUNDED and high(size) is None else max(counts))

@@ -127,11 +127,9 @@ def cropped_size(natural: Size, begin: int, end: int, output_padding: int) -> Si
     """Size after cropping the natural size; OpError if more is cropped than there is."""
     cropped = natural + (output_padding - begin - end)
     top = high(cropped)
-    check(
-        top is None or top >= 0,
-        f"pads {begin} and {end} crop more than the natural size {natural} with output_padding {output_padding}",
-    )
-    return at_least(cropped, 0) if low(cropped) < 0 else cropped
+    text = f"pads {begin} and {end} crop more than the natural size {natural} with output_padding {output_padding}"
+    check(top is None or top >= 0, text)
+    return at_least(cropped, 0)
 
 
 def resolve_pads(
@@ -225,13 +223,9 @@ class PoolingAttributes:
             for kernel, stride, dilation, begin, end in axes
         )
 
-    def _dilations(self) -> tuple[int, ...]:
-        """The dilations as given; versions without the attribute have none."""
-        return ()
-
     def _steps(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        rank = len(self.kernel)
-        return self.strides, per_axis(self._dilations(), rank, 1)
+        """Strides and dilations; versions without dilations have ones."""
+        return self.strides, per_axis(getattr(self, "dilations", ()), len(self.kernel), 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,9 +242,6 @@ class IndexedAttributes(PoolingAttributes):
     dilations: Positives = ()
     index_element_type: IndexType = "i64"
     axis: int = 0
-
-    def _dilations(self) -> tuple[int, ...]:
-        return self.dilations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,9 +270,6 @@ class AverageAttributes16(AverageAttributes):
     """AvgPool-16."""
 
     dilations: Positives = ()
-
-    def _dilations(self) -> tuple[int, ...]:
-        return self.dilations
 
 
 def _rounded_up(count: Size, size: Size, kernel: int, stride: int, dilation: int) -> Size:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from irexec.analysis.shape_inference import Inference
+from irexec.analysis.shape_inference import UNKNOWN, Inference
 from irexec.dtypes.elements import F16
 from irexec.errors import ModelError
 from irexec.ir import codes
 from irexec.ir.constants import constant_value
-from irexec.ir.dims import contradict, is_static, join_shapes, shape_text
+from irexec.ir.dims import broadcastable_to, contradict, is_static, join_shapes, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding, in_model
 from irexec.ir.graph import Body, Graph, ModelGraph, Node, PortMap, Value, graphs
@@ -61,19 +61,15 @@ def _external(node: Node, entry: PortMap) -> Iterator[str]:
 
 def _attributes(entry: PortMap) -> Iterator[str]:
     for key in ("axis", "start", "end", "stride", "part_size"):
-        text = entry.attributes.get(key)
-        if text is not None and not _is_integer(text):
+        text = entry.attributes.get(key, "0")
+        digits = text.strip().removeprefix("-")
+        if not (digits.isascii() and digits.isdigit()):
             yield f"{key} {text!r} is not an integer"
     purpose = entry.attributes.get("purpose")
     if purpose and purpose not in _PURPOSES:
         yield f"purpose {purpose!r} is not one of {', '.join(_PURPOSES)}"
     if entry.attributes.get("stride", "1").strip() == "0":
         yield "stride is 0"
-
-
-def _is_integer(text: str) -> bool:
-    stripped = text.strip().removeprefix("-")
-    return stripped.isascii() and stripped.isdigit()
 
 
 def _back_edges(node: Node, name: str, body: Body) -> Iterator[Finding]:
@@ -100,8 +96,10 @@ def graph_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]
         for cycle in cycles(stuck):
             path = " -> ".join(repr(node.name) for node in [*cycle[:8], cycle[0]])
             yield cycle[0].finding(codes.CYCLE, f"the graph has a cycle: {path}")
-        if graph.results or graph.sinks:
-            yield from _unreachable(graph)
+        reached = needed(graph) if graph.results or graph.sinks else set(graph.nodes)
+        for node in graph.nodes:
+            if node not in reached and node.type != "Parameter":
+                yield node.finding(codes.UNREACHABLE, "no Result and no Assign depends on it")
     if not model.results and not model.sinks:
         line = min((node.line for node in model.nodes if node.line), default=None)
         yield in_model(codes.NO_RESULT, "the model has no Result", line=line)
@@ -125,13 +123,6 @@ def cycles(stuck: list[Node]) -> Iterator[list[Node]]:
             yield [first, *(n for n in reversed(done) if n is not first)]
         for one in done:
             waiting.pop(one, None)
-
-
-def _unreachable(graph: Graph) -> Iterator[Finding]:
-    reached = needed(graph)
-    for node in graph.nodes:
-        if node not in reached and node.type != "Parameter":
-            yield node.finding(codes.UNREACHABLE, "no Result and no Assign depends on it")
 
 
 def _duplicate_names(graph: Graph) -> Iterator[Finding]:
@@ -169,10 +160,8 @@ def variable_findings(model: ModelGraph, inference: Inference) -> Iterator[Findi
         yield from _start_misfits(reader, inference)
     for nodes in (*readers.values(), *writers.values()):
         for node in nodes[1:]:
-            text = (
-                f"variable {node.attributes.get('variable_id')!r} is also that of layer {nodes[0].id} {nodes[0].name!r}"
-            )
-            yield node.finding(codes.VARIABLE_DUPLICATE, text)
+            name, first = node.attributes["variable_id"], f"layer {nodes[0].id} {nodes[0].name!r}"
+            yield node.finding(codes.VARIABLE_DUPLICATE, f"variable {name!r} is also that of {first}")
 
 
 def _misfits(writer: Node, readers: list[Node], inference: Inference) -> Iterator[Finding]:
@@ -204,21 +193,16 @@ def _fits(value: Fact, variable: Fact, exactly: bool) -> bool:
 
 def _start_misfits(reader: Node, inference: Inference) -> Iterator[Finding]:
     """A ReadValue-6 whose variable_shape excludes a possible shape of init_value; OpenVINO refuses such a layer."""
-    declared = _fact(reader.outputs, inference).shape
-    start = _fact(reader.inputs, inference).shape
-    if (
-        reader.inputs
-        and reader not in inference.failures
-        and shape_text(join_shapes(declared, start)) != shape_text(declared)
-    ):
+    declared, start = _fact(reader.outputs, inference).shape, _fact(reader.inputs, inference).shape
+    is_wider = shape_text(join_shapes(declared, start)) != shape_text(declared)
+    if reader.inputs and reader not in inference.failures and is_wider:
         text = f"init_value may have the shape {shape_text(start)}, variable_shape is {shape_text(declared)}"
         yield reader.finding(codes.VARIABLE_MISFIT, text)
 
 
 def _fact(values: Sequence[Value | None], inference: Inference) -> Fact:
     """The fact of the first value; an unknown one without it."""
-    unknown = Fact(None, None)
-    return unknown if not values or values[0] is None else inference.facts.get(values[0], unknown)
+    return UNKNOWN if not values or values[0] is None else inference.facts.get(values[0], UNKNOWN)
 
 
 def _users(model: ModelGraph, type: str) -> dict[str, list[Node]]:
@@ -287,7 +271,7 @@ def _blocks(weights: np.ndarray | None, *others: np.ndarray | None) -> Iterator[
     finding of the shapes."""
     assert weights is not None
     arrays = [np.zeros(()) if array is None else array for array in others]
-    if not weights.ndim or any(not _is_broadcast(array.shape, weights.shape) for array in arrays):
+    if not weights.ndim or any(not broadcastable_to(array.shape, weights.shape) for array in arrays):
         return
     rows = max(1, _BLOCK * len(weights) // max(weights.size, 1))
     for first in range(0, len(weights), rows):
@@ -295,10 +279,6 @@ def _blocks(weights: np.ndarray | None, *others: np.ndarray | None) -> Iterator[
         with_rows = [array.ndim == weights.ndim and len(array) > 1 for array in arrays]
         cut = [array[part] if rowed else array for array, rowed in zip(arrays, with_rows, strict=True)]
         yield tuple(array.astype(np.float64) for array in (weights[part], *cut))
-
-
-def _is_broadcast(shape: tuple[int, ...], whole: tuple[int, ...]) -> bool:
-    return len(shape) <= len(whole) and all(a in (1, b) for a, b in zip(reversed(shape), reversed(whole), strict=False))
 
 
 def _stored(value: Value | None) -> tuple[np.ndarray, np.ndarray | None] | None:

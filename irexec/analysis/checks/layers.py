@@ -7,7 +7,7 @@ inputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from irexec.ir import codes
 from irexec.ir.constants import Constant, constant_blocks, size_problem
 from irexec.ir.dims import contradict, shape_text
 from irexec.ir.facts import Fact
-from irexec.ir.findings import Finding, in_model
+from irexec.ir.findings import Finding, at_the_first, in_model
 from irexec.ir.graph import ModelGraph, Node, Value, graphs
-from irexec.messages import counted
+from irexec.ir.order import readers
 from irexec.schema.registry import is_known_type, opset_number, resolve
 
 # A problem that many layers of a model share is reported once, at the first of them.
@@ -68,13 +68,9 @@ def layer_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]
         explained = (node.id, node.name) in damaged or any(finding.severity == "error" for finding in found)
         if error is not None and not explained and not isinstance(error, UnsupportedError):
             reason = error.reason if isinstance(error, NodeError) else str(error)
-            inputs = ", ".join(
-                str(inference.facts.get(value, "?")) if value is not None else "nothing" for value in node.inputs
-            )
-            yield node.finding(codes.WRONG_INPUTS, f"{reason}; inputs {inputs or 'none'}")
-    for first, *others in repeated.values():
-        more = f"; so it is in {counted(len(others), 'more layer')}" if others else ""
-        yield replace(first, message=f"{first.message}{more}")
+            inputs = ("nothing" if value is None else str(inference.facts.get(value, "?")) for value in node.inputs)
+            yield node.finding(codes.WRONG_INPUTS, f"{reason}; inputs {', '.join(inputs) or 'none'}")
+    yield from map(at_the_first, repeated.values())
 
 
 def _schema_findings(node: Node) -> Iterator[Finding]:
@@ -135,12 +131,8 @@ def port_findings(model: ModelGraph, inference: Inference) -> Iterator[Finding]:
             if port.source is not None and port.fact is not None:
                 inferred = inference.facts.get(port.source, UNKNOWN)
                 if not _agrees(port.fact, inferred):
-                    yield from _input(
-                        _Port(node, "input", node.input_id(index), port.line, port.fact),
-                        port.source,
-                        inferred,
-                        is_static,
-                    )
+                    declared = _Port(node, "input", node.input_id(index), port.line, port.fact)
+                    yield from _input(declared, port.source, inferred, is_static)
 
 
 def _agrees(declared: Fact | None, inferred: Fact) -> bool:
@@ -154,16 +146,13 @@ def _without_type(model: ModelGraph, inference: Inference) -> set[Value]:
     Further outputs that nobody uses, such as the indices of MaxPool-8, had the type of the first one; and outputs of a
     model of version 10 the type in which they are given out.
     """
-    users: dict[Value, set[str]] = {}
-    for node in model.walk():
-        for source in node.inputs:
-            if source is not None:
-                users.setdefault(source, set()).add(node.type)
+    users = readers(model.walk())
     free = {value for node in model.walk() for value in node.outputs[1:] if value not in users}
     if model.version == version_10.VERSION:
-        for value, types in users.items():
+        for value, nodes in users.items():
             given_out = version_10.output_element(inference.facts.get(value, UNKNOWN).element)
-            if types == {"Result"} and value.fact is not None and value.fact.element is given_out:
+            is_given_out = value.fact is not None and value.fact.element is given_out
+            if is_given_out and all(node.type == "Result" for node in nodes):
                 free.add(value)
     return free
 
@@ -239,21 +228,15 @@ def refused_findings(model: ModelGraph, inference: Inference) -> Iterator[Findin
 def _parts(node: Node, facts: list[Fact]) -> str | None:
     """OpenVINO gives the layer no outputs, which other layers then cannot read."""
     shape = facts[2].shape if len(facts) > 2 else None
-    return (
-        None
-        if shape and isinstance(shape[0], int)
-        else "the length of split_lengths, and so the number of outputs, is not known"
-    )
+    is_known = shape and isinstance(shape[0], int)
+    return None if is_known else "the length of split_lengths, and so the number of outputs, is not known"
 
 
 def _signal(node: Node, facts: list[Fact]) -> str | None:
     """OpenVINO transforms signals of three types. Source: openvino ``fft_base.cpp``."""
     element = facts[0].element
-    return (
-        None
-        if element is None or element.name in ("bf16", "f16", "f32")
-        else f"data is {element}, expected bf16, f16 or f32"
-    )
+    is_taken = element is None or element.name in ("bf16", "f16", "f32")
+    return None if is_taken else f"data is {element}, expected bf16, f16 or f32"
 
 
 def _mapping(node: Node, facts: list[Fact]) -> str | None:

@@ -91,17 +91,10 @@ class Identities:
             return self._numbers(("constant", self._definition(node), fingerprint(node.constant)))
         if not node.bodies:
             return self.definition(node)
-        bodies = [
-            (
-                name,
-                tuple(
-                    sorted(
-                        self._numbers(("inner", self._definition(inner), _bytes(inner))) for inner in body.graph.walk()
-                    )
-                ),
-            )
-            for name, body in sorted(node.bodies.items())
-        ]
+        bodies: list[Hashable] = []
+        for name, body in sorted(node.bodies.items()):
+            parts = ((self._definition(one), one.constant and fingerprint(one.constant)) for one in body.graph.walk())
+            bodies.append((name, tuple(sorted(self._numbers(("inner", *part)) for part in parts))))
         return self._numbers(("bodies", self._definition(node), tuple(bodies)))
 
     def _definition(self, node: Node) -> Hashable:
@@ -155,10 +148,6 @@ def fingerprint(constant: Constant) -> Hashable:
             start = (raw.size - _SAMPLE) * i // (_SAMPLES - 1)
             digest.update(raw[start : start + _SAMPLE].tobytes())
     return digest.digest()
-
-
-def _bytes(node: Node) -> Hashable:
-    return None if node.constant is None else fingerprint(node.constant)
 
 
 Keys = list[int]
@@ -354,11 +343,14 @@ class Assignment:
             reason: the reason of the pairs.
             unless_named: leave out those of which one has the name of another unpaired layer.
         """
-        only_a, only_b = _unique(keys_a, self.to_b), _unique(keys_b, self.to_a)
-        for key, i in only_a.items():
-            j = only_b.get(key, -1)
-            if i >= 0 and j >= 0 and self.is_open(i, j) and not (unless_named and self._elsewhere(i, j)):
+        for i, j in self.unique_pairs(keys_a, keys_b):
+            if self.is_open(i, j) and not (unless_named and self._elsewhere(i, j)):
                 self.add(i, j, reason)
+
+    def unique_pairs(self, keys_a: Sequence[int], keys_b: Sequence[int]) -> list[tuple[int, int]]:
+        """The unpaired layers of each side whose key is equal, and that of no other unpaired layer."""
+        only_a, only_b = _unique(keys_a, self.to_b), _unique(keys_b, self.to_a)
+        return [(i, only_b[key]) for key, i in only_a.items() if i >= 0 and only_b.get(key, -1) >= 0]
 
     def score(self, i: int, j: int) -> float:
         """How well two layers of the same type go together; at 0 nothing speaks for them or against them."""

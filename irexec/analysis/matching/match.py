@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -184,10 +185,7 @@ def _splits(
     tails: list[int] = []
     before: list[int] = []
     for k, (_, j) in enumerate(pairs):
-        low, high = 0, len(tails)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if pairs[tails[middle]][1] < j else (low, middle)
+        low = bisect_left(tails, j, key=lambda tail: pairs[tail][1])
         before.append(tails[low - 1] if low else -1)
         tails[low : low + 1] = [k]
     chain: list[tuple[int, int]] = []
@@ -346,12 +344,9 @@ def pair_through(state: Assignment) -> None:
     for i in sorted((i for i in readers if i >= 0 and state.to_b[i] >= 0), key=lambda i: state.a.rank[i]):
         for one, other in zip(state.a.sources[i], state.b.sources[state.to_b[i]], strict=False):
             mine, theirs = _constant(state.a, one, state.to_b), _constant(state.b, other, state.to_a)
-            if (
-                mine >= 0
-                and theirs >= 0
-                and state.is_open(mine, theirs)
-                and _count(state.a, mine) == _count(state.b, theirs)
-            ):
+            if min(mine, theirs) < 0 or not state.is_open(mine, theirs):
+                continue
+            if _count(state.a, mine) == _count(state.b, theirs):
                 state.add(mine, theirs, "through")
 
 
@@ -479,18 +474,8 @@ def _joined(numbers: Numbers, keys: SideKeys, fields: tuple[str, ...]) -> list[i
 
 def _namesakes(state: Assignment) -> list[tuple[int, int]]:
     """Unpaired layers whose name, or tensor names, one unpaired layer of each side has."""
-    found = []
-    for keys_a, keys_b in ((state.keys_a.name, state.keys_b.name), (state.keys_a.tensors, state.keys_b.tensors)):
-        positions: dict[int, int] = {}
-        for j in state.open_b():
-            positions[keys_b[j]] = -1 if keys_b[j] in positions else j
-        seen: dict[int, int] = {}
-        for i in state.open_a():
-            seen[keys_a[i]] = -1 if keys_a[i] in seen else i
-        found += [
-            (i, positions[key]) for key, i in seen.items() if key != NO_KEY and i >= 0 and positions.get(key, -1) >= 0
-        ]
-    return found
+    a, b = state.keys_a, state.keys_b
+    return [*state.unique_pairs(a.name, b.name), *state.unique_pairs(a.tensors, b.tensors)]
 
 
 def _pair_equal(state: Assignment, spread: Spread) -> None:

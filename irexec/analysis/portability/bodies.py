@@ -10,7 +10,7 @@ from irexec.ir.dims import is_static
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
-    from irexec.ir.graph import Body, Node
+    from irexec.ir.graph import Body, Node, Value
 
 
 @difference(
@@ -55,18 +55,13 @@ def _runs(layer: ExaminedLayer) -> bool:
 
 def _read(layer: ExaminedLayer, body: Body) -> set[int]:
     """Ids of the layers that the Results of a body are computed from. A static shape is computed from nothing."""
-    waiting: list[Node] = list(body.graph.results)
-    seen: set[Node] = set()
-    while waiting:
-        node = waiting.pop()
-        if node in seen:
-            continue
-        seen.add(node)
+    from irexec.ir.order import upstream
+
+    def followed(node: Node) -> list[Value]:
         sources = [value for value in node.inputs if value is not None]
-        if node.type == "ShapeOf":
-            sources = [value for value in sources if not is_static(layer.facts[value].shape)]
-        waiting += [value.node for value in sources]
-    return {node.id for node in seen}
+        return [value for value in sources if node.type != "ShapeOf" or not is_static(layer.facts[value].shape)]
+
+    return {node.id for node in upstream(body.graph.results, followed)}
 
 
 _VIEWS = {"Reshape", "Squeeze", "Unsqueeze"}

@@ -10,7 +10,7 @@ Layers that are computed from constants never come to a device.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from irexec.analysis.portability import DIFFERENCES, Difference
 from irexec.analysis.portability.layer import ExaminedLayer, KnownLayer
@@ -30,10 +30,9 @@ from irexec.errors import UnsupportedError
 from irexec.ir import codes
 from irexec.ir.dims import high
 from irexec.ir.facts import Fact
-from irexec.ir.findings import Finding, in_model
+from irexec.ir.findings import Finding, at_the_first, in_model
 from irexec.ir.graph import ModelGraph, Node, Value
 from irexec.ir.order import grouped, readers
-from irexec.messages import counted
 from irexec.schema.registry import OTHER_VERSIONS, opset_number, resolve
 
 
@@ -57,13 +56,6 @@ def value_findings(model: ModelGraph, inference: Inference, release: Release) ->
     """A finding for each layer to which an implementation of a release may give other values or another shape."""
     rows = {code for code, row in DIFFERENCES.items() if row.effect != "fails"}
     return (one for one in portability_findings(model, inference, release) if one.code in rows)
-
-
-def at_the_first(findings: Sequence[Finding]) -> Finding:
-    """One finding for equal ones: the first, with the number of the other layers."""
-    first, *others = findings
-    more = f"; so it is in {counted(len(others), 'more layer')}" if others else ""
-    return replace(first, message=f"{first.message}{more}")
 
 
 def differences(
@@ -105,9 +97,8 @@ def release_findings(model: ModelGraph, inference: Inference, release: Release) 
     first_with = IR_VERSIONS.get(model.version)
     if first_with is None or first_with > release:
         since = "" if first_with is None else f"; {first_with} is the first that does"
-        yield in_model(
-            codes.VERSION_NOT_IN_RELEASE, f"OpenVINO {release} does not read version {model.version} of IR{since}"
-        )
+        text = f"OpenVINO {release} does not read version {model.version} of IR{since}"
+        yield in_model(codes.VERSION_NOT_IN_RELEASE, text)
     repeated: dict[str, list[Finding]] = {}
     own, reading = set(model.nodes), readers(model.walk())
     for node in model.walk():
@@ -137,15 +128,11 @@ def _operation(node: Node, release: Release) -> Iterator[Finding]:
     begun = first_release(node.type, since)
     if begun is None or begun > release:
         first = "no release is known to have it" if begun is None else f"{begun} is the first that does"
-        yield node.finding(
-            codes.NOT_IN_RELEASE, f"OpenVINO {release} does not have {node.type} of opset{since}; {first}"
-        )
+        text = f"OpenVINO {release} does not have {node.type} of opset{since}; {first}"
+        yield node.finding(codes.NOT_IN_RELEASE, text)
     elif written != since and (written not in OPSETS or OPSETS[written] > release):
-        message = (
-            f"OpenVINO {release} does not have opset{written}, with which the layer is written; "
-            f"opset{since} means the same"
-        )
-        yield node.finding(codes.OPSET_NOT_IN_RELEASE, message)
+        text = f"OpenVINO {release} does not have opset{written}, with which the layer is written; "
+        yield node.finding(codes.OPSET_NOT_IN_RELEASE, f"{text}opset{since} means the same")
 
 
 def _elements(node: Node, inference: Inference, release: Release) -> Iterator[Finding]:
@@ -153,10 +140,8 @@ def _elements(node: Node, inference: Inference, release: Release) -> Iterator[Fi
         fact = inference.facts.get(value)
         name = "" if fact is None or fact.element is None else fact.element.name
         if name in ELEMENTS and ELEMENTS[name] > release:
-            message = (
-                f"OpenVINO {release} does not have the element type {name}; {ELEMENTS[name]} is the first that does"
-            )
-            yield node.finding(codes.ELEMENT_NOT_IN_RELEASE, message)
+            text = f"OpenVINO {release} does not have the element type {name}; {ELEMENTS[name]} is the first that does"
+            yield node.finding(codes.ELEMENT_NOT_IN_RELEASE, text)
 
 
 DEVICES = ("CPU", "GPU", "NPU")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from irexec.ir.constants import constant_value
 from irexec.ir.dims import Size, high, is_static, low
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import upstream
 from irexec.schema.opdef import OpDef
 
 _MOVES = {
@@ -235,7 +236,7 @@ class ExaminedLayer(KnownLayer):
 
     def is_constant(self, index: int) -> bool:
         """Whether an input is computed from constants alone."""
-        return not any(map(_varies, self._ancestors(index, lambda node: False)))
+        return not any(map(_varies, self._ancestors(index)))
 
     def may_have_nan(self, index: int) -> bool:
         """Whether an input may have NaN though the inputs of the model have none."""
@@ -251,25 +252,17 @@ class ExaminedLayer(KnownLayer):
 
     def is_gathered_from_constants(self, index: int) -> bool:
         """Whether an input is computed from constants alone, by way of a GatherElements."""
-        found = self._ancestors(index, lambda node: False)
-        return self.is_constant(index) and any(node.type == "GatherElements" for node in found)
+        return self.is_constant(index) and any(node.type == "GatherElements" for node in self._ancestors(index))
 
     def is_computed_from_sizes(self, index: int) -> bool:
         """Whether an input is computed from constants and sizes of tensors alone."""
-        return not any(map(_varies, self._ancestors(index, lambda node: node.type == "ShapeOf")))
+        return not any(map(_varies, self._ancestors(index, ends=("ShapeOf",))))
 
-    def _ancestors(self, index: int, ends: Callable[[Node], bool]) -> set[Node]:
-        """The ancestors of an input, up to layers with varying values or for which ``ends`` is true."""
-        waiting = [self.node.inputs[index]]
-        seen: set[Node] = set()
-        while waiting:
-            value = waiting.pop()
-            if value is None or value.node in seen:
-                continue
-            seen.add(value.node)
-            if not _varies(value.node) and not ends(value.node):
-                waiting += value.node.inputs
-        return seen
+    def _ancestors(self, index: int, ends: tuple[str, ...] = ()) -> Iterator[Node]:
+        """The ancestors of an input, up to layers with varying values or of a type in ``ends``."""
+        value = self.node.inputs[index]
+        last = [] if value is None else [value.node]
+        return upstream(last, lambda node: () if _varies(node) or node.type in ends else node.inputs)
 
 
 def _varies(node: Node) -> bool:

@@ -14,6 +14,7 @@ from irexec.ir.dims import Size, is_static
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import upstream
 
 _FIRST, BF16_EVERYWHERE = Release(2020, 1), Release(2023, 0)
 """The first release, and the first with bf16 on any processor."""
@@ -152,15 +153,10 @@ def _is_decomposed(node: Node) -> bool:
 
 def is_constant(value: Value) -> bool:
     """Whether a value depends on constants alone, which are computed when the model is compiled."""
-    waiting, seen = [value.node], set[Node]()
-    while waiting:
-        node = waiting.pop()
-        if node.constant is None and (not node.inputs or node.type in ("Parameter", "ReadValue")):
-            return False
-        if node not in seen:
-            seen.add(node)
-            waiting += [one.node for one in node.inputs if one is not None]
-    return True
+    return not any(
+        node.constant is None and (not node.inputs or node.type in ("Parameter", "ReadValue"))
+        for node in upstream([value.node])
+    )
 
 
 def _equation(layer: KnownLayer, release: Release) -> Iterator[str]:

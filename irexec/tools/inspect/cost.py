@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from irexec.analysis.constant_layers import constant_layers
-from irexec.analysis.cost import NO_COMPUTATION, NOTHING, Cost, LayerCosts, product
+from irexec.analysis.cost import NO_COMPUTATION, NOTHING, Cost, LayerCosts
 from irexec.analysis.execution_graph import refuse_execution_graph
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.api import ModelLike, as_model
 from irexec.display import Column, Content, Table
-from irexec.ir.dims import is_static
+from irexec.ir.dims import is_static, product
 from irexec.ir.graph import Graph, Node
 from irexec.ir.order import grouped
 from irexec.messages import amount, counted, listed, metric
