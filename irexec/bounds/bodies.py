@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.bounds.interval import Bound, Interval, Unbounded, floats, settled
+from irexec.bounds.interval import Bound, Interval, Unbounded, spanning
 from irexec.ir.graph import Graph, Node
 from irexec.schema.bodies import Branch, Slice, Wiring
 from irexec.schema.shape_rules import normalize_axis
@@ -137,4 +137,4 @@ def _concatenated(parts: Sequence[Bound], axis: int) -> Bound:
     if all(one.is_certain for one in found):
         return Interval.certain(np.concatenate([one.exact for one in found], axis))
     exact, low, high = (np.concatenate([getattr(one, end) for one in found], axis) for end in ("exact", "low", "high"))
-    return settled(floats(exact), floats(low), floats(high)) if exact.dtype.kind == "f" else Interval(exact, low, high)
+    return spanning(exact, low, high)

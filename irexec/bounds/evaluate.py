@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from irexec.bounds.interval import ARITHMETICS, Algebra, Arithmetic, Bound, Inte
 from irexec.bounds.readings import UNDEFINED, anything, quantised_by_groups, read_as
 from irexec.bounds.registry import Layer, rule_of, rules_integers
 from irexec.dtypes.elements import BF16, F16, Element
-from irexec.errors import IrexecError, OpError
+from irexec.errors import IrexecError, OpError, check
 from irexec.ir.constants import constant_value
 from irexec.ir.dims import admits, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
-from irexec.ir.order import topological
-from irexec.schema.attributes import Caches, ElementTypes
+from irexec.ir.order import readers, topological
+from irexec.schema.attributes import ElementTypes, Written
 from irexec.schema.registry import resolve
 from irexec.schema.shape_rules import MOVES
 
@@ -31,6 +31,7 @@ Readings = Mapping[Node, Sequence[str]]
 _NO_READINGS: Readings = {}
 Groups = Mapping[Node, int]
 _NO_GROUPS: Groups = {}
+Known = TypeVar("Known")
 Given = Mapping[Value, np.ndarray] | Mapping[Value, Interval] | Mapping[Value, np.ndarray | Interval]
 
 
@@ -117,12 +118,12 @@ def _of_node(
             # A runtime may hold them in its own type before the body, which may pass them on, begins.
             read = Algebra(arithmetic).read
             given = [unknown if one is None else read(one) if isinstance(one, Interval) else one for one in inputs]
-            found = body_bounds(node, given, _Body(facts, arithmetic))
+            found = body_bounds(node, given, functools.partial(_of_body, facts, arithmetic))
             return found if UNDEFINED.isdisjoint(codes) else anything(found)
         for bound in inputs:
             if isinstance(bound, Unbounded):
                 return (bound,) * len(node.outputs)
-        layer = _layer(node, facts, arithmetic)
+        layer = layer_of(node, facts, arithmetic)
     except IrexecError as error:
         return (Unbounded(str(error)),) * len(node.outputs)
     known_inputs = [one for one in inputs if not isinstance(one, Unbounded)]
@@ -192,26 +193,22 @@ def _admitted(bound: Bound, fact: Fact | None) -> Bound:
     return bound
 
 
-@dataclass(frozen=True)
-class _Body:
-    """Evaluates bodies: a call returns the bounds of the Results from those of the Parameters."""
-
-    facts: Mapping[Value, Fact]
-    arithmetic: Arithmetic
-
-    def __call__(self, graph: Graph, arguments: Sequence[Bound]) -> list[Bound]:
-        known = {node.outputs[0]: bound for node, bound in zip(graph.parameters, arguments, strict=True)}
-        inner = [node for node in topological(graph)[0] if node.type not in ("Parameter", "Result")]
-        _region(inner, known, self.facts, self.arithmetic)
-        unknown = Unbounded("a result of a body is not connected")
-        sources = [node.inputs[0] for node in graph.results]
-        return [unknown if value is None else known.get(value, unknown) for value in sources]
+def _of_body(
+    facts: Mapping[Value, Fact], arithmetic: Arithmetic, graph: Graph, arguments: Sequence[Bound]
+) -> list[Bound]:
+    """The bounds of the Results of a body from those of its Parameters."""
+    known = {node.outputs[0]: bound for node, bound in zip(graph.parameters, arguments, strict=True)}
+    inner = [node for node in topological(graph)[0] if node.type not in ("Parameter", "Result")]
+    _region(inner, known, facts, arithmetic)
+    unknown = Unbounded("a result of a body is not connected")
+    sources = [node.inputs[0] for node in graph.results]
+    return [unknown if value is None else known.get(value, unknown) for value in sources]
 
 
-def _layer(node: Node, facts: Mapping[Value, Fact], arithmetic: Arithmetic) -> Layer:
+def layer_of(node: Node, facts: Mapping[Value, Fact], arithmetic: Arithmetic, **injected: object) -> Layer:
     """The layer of a node; raises IrexecError for one that is not known or whose attributes are wrong."""
     definition = resolve(node.type, node.version)
-    attributes = typed_attributes(node, definition).require()
+    attributes = {**typed_attributes(node, definition).require(), **injected}
     sources = [None if value is None else facts.get(value) for value in node.inputs]
     outputs = [facts.get(value, Fact(None, None)) for value in node.outputs]
     if definition.elements_parameter is not None:
@@ -220,28 +217,21 @@ def _layer(node: Node, facts: Mapping[Value, Fact], arithmetic: Arithmetic) -> L
     return Layer(definition, attributes, sources, outputs, arithmetic)
 
 
-class _Kept(Caches):
-    """Holds the intervals of what a rule writes to inputs."""
-
-    def __init__(self) -> None:
-        self.intervals: dict[str, Any] = {}
-
-    def keep(self, name: str, array: Any) -> None:
-        """See Caches."""
-        self.intervals[name] = array
-
-
 def caches_after(node: Node, given: Given, facts: Mapping[Value, Fact], arithmetic: Arithmetic) -> dict[str, Interval]:
     """The intervals of the inputs that a layer writes, as it leaves them, by their names; those without an error are
     left out."""
-    kept, layer = _Kept(), _layer(node, facts, arithmetic)
-    arrays = [
-        None if value is None else given[value] if value.node.constant is None else constant_value(value.node.constant)
-        for value in node.inputs
-    ]
+    kept, known = Written(), known_inputs([node], given)
+    arrays = (None if value is None else known[value] for value in node.inputs)
     inputs = [one if one is None or isinstance(one, Interval) else Interval.certain(one) for one in arrays]
-    operation_bounds(replace(layer, attributes={**layer.attributes, "caches": kept}), inputs)
-    return kept.intervals
+    operation_bounds(layer_of(node, facts, arithmetic, caches=kept), inputs)
+    return kept.inputs
+
+
+def known_inputs(nodes: Iterable[Node], given: Mapping[Value, Known]) -> dict[Value, Known | np.ndarray]:
+    """The known inputs of layers: given ones, and the arrays of constants."""
+    read = readers(nodes)
+    constants = {one: constant_value(one.node.constant) for one in read if one.node.constant is not None}
+    return {**{one: given[one] for one in read if one in given}, **constants}
 
 
 def operation_bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[Bound, ...]:
@@ -294,7 +284,7 @@ def _bounds(layer: Layer, inputs: Sequence[Interval | None]) -> tuple[Bound, ...
         return _of_integers(layer, [None if one is None else one.exact for one in inputs])
     found = rule_of(layer.definition.type)
     if found is None:
-        return (Unbounded(f"{layer.definition.type} has no rule"),) * len(layer.outputs)
+        raise OpError(f"{layer.definition.type} has no rule")
     algebra = Algebra(layer.arithmetic)
     made = found(layer, *(None if one is None else algebra.read(one) for one in inputs))
     return made if isinstance(made, tuple) else (made,)
@@ -306,15 +296,15 @@ def _of_integers(layer: Layer, arrays: Sequence[np.ndarray | None]) -> tuple[Bou
     Runtimes saturate or wrap there, and what a division by zero gives is nowhere specified. Results that fit have one
     right value: OpenVINO's CPU plugin, which computes i64 in 32 bits, is outside where 32 bits do not suffice.
     """
-    if layer.definition.type in _CUT and any(one is not None and one.dtype.kind in "iu" for one in arrays):
-        return (Unbounded("a function of integers, which is rounded to nearest or cut"),) * len(layer.outputs)
-    if layer.definition.type in _DIVIDING and any(one is not None and (one == 0).any() for one in arrays[1:]):
-        return (Unbounded("a division of integers by zero"),) * len(layer.outputs)
+    has_integers = any(one is not None and one.dtype.kind in "iu" for one in arrays)
+    type = layer.definition.type
+    check(not (type in _CUT and has_integers), "a function of integers, which is rounded to nearest or cut")
+    has_zeros = type in _DIVIDING and any(one is not None and (one == 0).any() for one in arrays[1:])
+    check(not has_zeros, "a division of integers by zero")
     outputs = [rounded(out, fact.element) for out, fact in zip(layer.run(*arrays), layer.outputs, strict=True)]
-    if layer.definition.type not in MOVES and any(one is not None and one.dtype.kind in "iu" for one in arrays):
+    if type not in MOVES and has_integers:
         for out, wide in zip(outputs, _widest(layer, arrays), strict=True):
-            if out.dtype.kind in "iu" and not _fits(out, wide):
-                return (Unbounded("integers that do not fit their type"),) * len(layer.outputs)
+            check(out.dtype.kind not in "iu" or _fits(out, wide), "integers that do not fit their type")
     return tuple(Interval.certain(out) for out in outputs)
 
 

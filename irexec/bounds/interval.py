@@ -11,6 +11,7 @@ gamma(n) = n u / (1 - n u) (Higham, Accuracy and Stability of Numerical Algorith
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -94,7 +95,11 @@ class Interval:
             return np.asarray(~self.admits(found), bool)
         if not {self.low.dtype.kind, self.high.dtype.kind} - set("biuOU"):
             return np.asarray((found < self.low) | (found > self.high), bool)
-        return self._float_outside(found)
+        values, low, high = floats(found), floats(self.low), floats(self.high)
+        is_demanded = np.isnan(low) | np.isnan(high)
+        with np.errstate(invalid="ignore"):
+            is_inside = (values >= low) & (values <= high)
+        return np.where(is_demanded, ~np.isnan(values), ~(is_inside | self.is_anything))
 
     @property
     def is_anything(self) -> Mask:
@@ -103,14 +108,6 @@ class Interval:
         if self.admits is not None or not all(end.dtype.kind == "f" for end in ends):
             return np.zeros(np.shape(self.exact), bool)
         return np.asarray(np.isneginf(ends[0]) & np.isposinf(ends[1]), bool)
-
-    def _float_outside(self, found: np.ndarray) -> Mask:
-        values = found.astype(np.float64)
-        low, high = np.asarray(self.low, np.float64), np.asarray(self.high, np.float64)
-        is_demanded = np.isnan(low) | np.isnan(high)
-        with np.errstate(invalid="ignore"):
-            is_inside = (values >= low) & (values <= high)
-        return np.where(is_demanded, ~np.isnan(values), ~(is_inside | self.is_anything))
 
     def excess(self, actual: np.ndarray) -> np.ndarray:
         """Distance of each element from the interval, in radii of the interval: 0 inside, infinite for a wrong NaN."""
@@ -136,9 +133,6 @@ class Unbounded:
 
 
 Bound = Interval | Unbounded
-
-
-Rounded = np.ndarray
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,16 +170,16 @@ class Arithmetic:
         """The largest finite partial sum."""
         return self.largest if self.sum_unit >= self.unit else max(self.largest, float(np.finfo(np.float32).max))
 
-    def nearest(self, array: np.ndarray) -> Rounded:
+    def nearest(self, array: np.ndarray) -> np.ndarray:
         """The values rounded to nearest, as f64; values out of range are infinite."""
         return _nearest(array, self.unit, self.smallest, self.largest)
 
-    def nearest_factor(self, array: np.ndarray) -> Rounded:
+    def nearest_factor(self, array: np.ndarray) -> np.ndarray:
         """The values rounded as factors of products are."""
         return _nearest(array, self.factor_unit, self.smallest, self.largest)
 
 
-def _nearest(array: np.ndarray, unit: float, smallest: float, largest: float) -> Rounded:
+def _nearest(array: np.ndarray, unit: float, smallest: float, largest: float) -> np.ndarray:
     values = np.asarray(array, np.float64)
     if unit <= 2.0**-51:
         return values
@@ -311,6 +305,12 @@ def settled(exact: np.ndarray, low: np.ndarray, high: np.ndarray, codes: tuple[s
     )
 
 
+def spanning(exact: np.ndarray, low: np.ndarray, high: np.ndarray) -> Interval:
+    """The interval between two arrays: ``settled`` of floating-point numbers, else as they are."""
+    is_float = exact.dtype.kind == "f"
+    return settled(floats(exact), floats(low), floats(high)) if is_float else Interval(exact, low, high)
+
+
 def integers_near(x: Interval, exact: np.ndarray) -> Interval:
     """The integers that a result becomes by any of the usual roundings: up, down, to zero or to nearest.
 
@@ -407,12 +407,7 @@ class Algebra:
         """a / b with a division or a reciprocal and a product; anything where the divisor may be zero but is not."""
         quotient = corners(np.divide, a, b)
         spans = (floats(b.low) <= 0) & (floats(b.high) >= 0) & (floats(b.low) < floats(b.high))
-        spans = np.broadcast_to(spans, quotient.exact.shape)
-        return self.rounded(
-            Interval(
-                quotient.exact, np.where(spans, -np.inf, quotient.low), np.where(spans, np.inf, quotient.high)
-            ), max(roundings, self.arithmetic.limit("Divide")),
-        )  # fmt: skip
+        return self.rounded(quotient.open_where(spans), max(roundings, self.arithmetic.limit("Divide")))
 
     def published(self, type: str, error: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
         """The error of a function, see ``increasing``, or the published one of its type where that is larger."""
@@ -486,10 +481,7 @@ def corners(function: Callable[..., np.ndarray], a: Interval, b: Interval) -> In
         if a.is_certain and b.is_certain:
             return settled(exact, exact, exact)
         corners = [function(floats(x), floats(y)) for x in (a.low, a.high) for y in (b.low, b.high)]
-        low, high = corners[0], corners[0]
-        for corner in corners[1:]:
-            low, high = np.minimum(low, corner), np.maximum(high, corner)
-        return settled(exact, low, high)
+        return settled(exact, functools.reduce(np.minimum, corners), functools.reduce(np.maximum, corners))
 
 
 def hull(a: Interval, b: Interval) -> Interval:

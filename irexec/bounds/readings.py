@@ -31,7 +31,11 @@ def read_as(codes: Sequence[str], layer: Layer, inputs: Inputs, evaluate: Evalua
     if code is None:
         return evaluate(layer, inputs)
     found = READINGS[code](layer, inputs, evaluate)
-    return tuple(replace(one, codes=(*one.codes, code)) if isinstance(one, Interval) else one for one in found)
+    return _each(found, lambda one: replace(one, codes=(*one.codes, code)))
+
+
+def _each(bounds: Sequence[Bound], change: Callable[[Interval], Interval]) -> tuple[Bound, ...]:
+    return tuple(one if isinstance(one, Unbounded) else change(one) for one in bounds)
 
 
 def _reading(code: str) -> Callable[[Reading], Reading]:
@@ -42,26 +46,37 @@ def _reading(code: str) -> Callable[[Reading], Reading]:
     return register
 
 
-def _with(layer: Layer, **attributes: object) -> Layer:
-    return replace(layer, attributes={**layer.attributes, **attributes})
+def _with(layer: Layer, **changes: object) -> Layer:
+    """The layer with other attributes, which may be fields of the operation's dataclass."""
+    made: dict[str, object] = {}
+    for name, value in layer.attributes.items():
+        fields = getattr(value, "__dataclass_fields__", {})
+        own: Mapping[str, object] = {key: one for key, one in changes.items() if key in fields}
+        made[name] = replace(value, **own) if own else changes.get(name, value)
+    return replace(layer, attributes=made)
+
+
+def _with_other(changes: Callable[[Layer], Mapping[str, object]]) -> Reading:
+    return lambda layer, inputs, evaluate: evaluate(_with(layer, **changes(layer)), inputs)
+
+
+READINGS |= {
+    # A quotient of integers without its fraction.
+    "IR911": _with_other(lambda layer: {"m_pythondiv": False}),
+    # The axes of the second input are the last ones.
+    "IR912": _with_other(lambda layer: {"auto_broadcast": "numpy"}),
+    "IR919": _with_other(lambda layer: {"cube_coeff": -0.5}),
+    "IR932": _with_other(lambda layer: {"do_softmax": False}),
+    # The bias without its fraction.
+    "IR946": _with_other(lambda layer: {"bias": float(int(layer.attributes["bias"]))}),
+}
+"""Readings of a layer with other attributes."""
 
 
 def _arrays(inputs: Inputs) -> list[np.ndarray] | None:
     """The inputs, if all are certain."""
     known = [one.exact for one in inputs if one is not None and one.is_certain]
     return known if len(known) == len([one for one in inputs if one is not None]) else None
-
-
-@_reading("IR911")
-def _cut_quotient(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
-    """A quotient of integers without its fraction."""
-    return evaluate(_with(layer, m_pythondiv=False), inputs)
-
-
-@_reading("IR912")
-def _aligned_at_the_end(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
-    """The axes of the second input are the last ones."""
-    return evaluate(_with(layer, auto_broadcast="numpy"), inputs)
 
 
 @_reading("IR913")
@@ -102,28 +117,9 @@ def _lowest(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ..
     kind = first.exact.dtype
     lowest, other = (np.iinfo(kind).min, -(2.0**31)) if kind.kind in "iu" else (-65504.0, float(np.finfo("f4").min))
     is_lowest = floats(first.exact) <= lowest
-    other_low, other_high = min(other, lowest), max(other, lowest)
-    low = np.where(is_lowest, np.minimum(floats(first.low), other_low), floats(first.low))
-    high = np.where(is_lowest, np.maximum(floats(first.high), other_high), floats(first.high))
+    low = np.where(is_lowest, np.minimum(floats(first.low), min(other, lowest)), floats(first.low))
+    high = np.where(is_lowest, np.maximum(floats(first.high), max(other, lowest)), floats(first.high))
     return (Interval(first.exact, np.where(is_lowest, -np.inf, low) if kind.kind == "f" else low, high), *rest)
-
-
-@_reading("IR919")
-def _default_coefficient(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
-    """cube_coeff is -0.5."""
-    return evaluate(_regrouped(layer, cube_coeff=-0.5), inputs)
-
-
-@_reading("IR932")
-def _without_softmax(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
-    """do_softmax is false."""
-    return evaluate(_regrouped(layer, do_softmax=False), inputs)
-
-
-@_reading("IR946")
-def _whole_bias(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
-    """The bias without its fraction."""
-    return evaluate(_with(layer, bias=float(int(layer.attributes["bias"]))), inputs)
 
 
 @_reading("IR927")
@@ -158,10 +154,7 @@ def _to_the_end(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound
 @_reading("IR970")
 def _nan_of_nothing(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
     """NaN where the specification has 0."""
-    return tuple(
-        one if isinstance(one, Unbounded) else one.open_where(floats(one.exact) == 0)
-        for one in evaluate(layer, inputs)
-    )  # fmt: skip
+    return _each(evaluate(layer, inputs), lambda one: one.open_where(floats(one.exact) == 0))
 
 
 @_reading("IR922")
@@ -182,10 +175,7 @@ def _finite(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ..
     def finite(array: np.ndarray) -> np.ndarray:
         return np.clip(floats(array), -largest, largest)
 
-    found = evaluate(layer, inputs)
-    return tuple(
-        one if isinstance(one, Unbounded) else replace(one, low=finite(one.low), high=finite(one.high)) for one in found
-    )
+    return _each(evaluate(layer, inputs), lambda one: replace(one, low=finite(one.low), high=finite(one.high)))
 
 
 @_reading("IR945")
@@ -231,16 +221,10 @@ UNDEFINED = frozenset({"IR928", "IR931", "IR944", "IR949", "IR950", "IR973", "IR
 
 def anything(bounds: Sequence[Bound]) -> tuple[Bound, ...]:
     """Bounds of the same shapes that contain everything."""
-    return tuple(
-        one if isinstance(one, Unbounded) else one.open_where(np.ones(np.shape(one.exact), bool)) for one in bounds
-    )
+    return _each(bounds, lambda one: one.open_where(np.ones(np.shape(one.exact), bool)))
 
 
-def _undefined(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
-    return anything(evaluate(layer, inputs))
-
-
-READINGS.update(dict.fromkeys(UNDEFINED, _undefined))
+READINGS.update(dict.fromkeys(UNDEFINED, lambda layer, inputs, evaluate: anything(evaluate(layer, inputs))))
 
 
 def quantised_by_groups(x: Interval, group: int, axis: int) -> Interval:
@@ -286,16 +270,6 @@ def quantised_by_groups(x: Interval, group: int, axis: int) -> Interval:
         whole(value), whole(np.minimum(least_value, value)), whole(np.maximum(most_value, value)), x.codes
     )  # fmt: skip
     return found.open_where(whole(is_open))
-
-
-def _regrouped(layer: Layer, **changes: object) -> Layer:
-    """The layer with other attributes, which are fields of the operation's dataclass."""
-    made: dict[str, object] = {}
-    for name, value in layer.attributes.items():
-        fields = getattr(value, "__dataclass_fields__", {})
-        own: Mapping[str, object] = {key: one for key, one in changes.items() if key in fields}
-        made[name] = replace(value, **own) if own else changes.get(name, value)
-    return replace(layer, attributes=made)
 
 
 @_reading("IR1001")

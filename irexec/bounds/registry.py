@@ -4,8 +4,8 @@
     def softmax(layer: Layer, x: Interval, *rest: Interval) -> Interval: ...
 
 A rule takes the layer and an Interval for each input (None for one that is left out), and returns an Interval or
-Unbounded for each output. It computes exact results with the reference kernel on f64 arrays (``layer.run``), and
-intervals by the operations of ``layer.algebra``.
+Unbounded for each output; the OpError that it raises is the reason why no output has a bound. It computes exact results
+with the reference kernel on f64 arrays (``layer.run``), and intervals by the operations of ``layer.algebra``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.evaluate import as_tuple
-from irexec.bounds.interval import Algebra, Arithmetic, Bound
+from irexec.bounds.interval import Algebra, Arithmetic, Bound, Interval, floats
 from irexec.dtypes.elements import Element
 from irexec.ir.facts import Fact
 from irexec.schema.opdef import OpDef
@@ -63,9 +63,32 @@ class Layer:
         """Element type of the first output."""
         return self.outputs[0].element
 
-    def run(self, *arrays: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        """The outputs of the reference kernel for the layer's attributes; f64 arrays give f64 results."""
+    @property
+    def is_float(self) -> bool:
+        """Whether the first output has floating-point numbers; False where its type is not known."""
+        return self.element is not None and self.element.is_float
+
+    def run(self, *inputs: np.ndarray | Interval | None) -> tuple[np.ndarray, ...]:
+        """The outputs of the reference kernel for the layer's attributes; f64 arrays give f64 results.
+
+        Args:
+            inputs: an Interval stands for its exact array.
+        """
+        arrays = (one.exact if isinstance(one, Interval) else one for one in inputs)
         return tuple(np.asarray(one) for one in as_tuple(self.definition(*arrays, **self.attributes)))
+
+    def certain(self, *inputs: Interval | None) -> tuple[Bound, ...]:
+        """The outputs, which are known."""
+        return tuple(Interval.certain(out) for out in self.run(*inputs))
+
+    def function(self, *rest: np.ndarray | Interval | None) -> Callable[..., np.ndarray]:
+        """The first output as a function of the inputs before ``rest``; both are f64."""
+
+        def run(*arrays: np.ndarray) -> np.ndarray:
+            with np.errstate(all="ignore"):
+                return floats(self.run(*map(floats, arrays), *rest)[0])
+
+        return run
 
 
 def rule(*types: str, integers: bool = False) -> Callable[[Rule], Rule]:

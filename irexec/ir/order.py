@@ -68,6 +68,12 @@ def grouped(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
     return found
 
 
+def values_of_copy(graph: Graph, copy: Graph) -> dict[Value, Value]:
+    """The values of a copy, which has the nodes of a graph in the same order, by those of the graph."""
+    pairs = zip(graph.nodes, copy.nodes, strict=True)
+    return {value: own for node, twin in pairs for value, own in zip(node.outputs, twin.outputs, strict=True)}
+
+
 def readers(nodes: Iterable[Node]) -> dict[Value, list[Node]]:
     """The layers that read each value; a layer that reads it twice is there twice."""
     return grouped((value, node) for node in nodes for value in node.inputs if value is not None)

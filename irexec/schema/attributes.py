@@ -268,6 +268,17 @@ NOT_KEPT = Caches()
 """The default of a kernel."""
 
 
+class Written(Caches):
+    """Holds what a kernel, or the rule of its bounds, has written, by the names of the inputs."""
+
+    def __init__(self) -> None:
+        self.inputs: dict[str, Any] = {}
+
+    def keep(self, name: str, array: Any) -> None:
+        """See Caches."""
+        self.inputs[name] = array
+
+
 class ElementTypes(tuple[Element | None, ...]):
     """The element types of the inputs: an annotation where carriers are ambiguous (bf16 and f32 share one)."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from irexec.bounds import ARITHMETICS, Unbounded
-from irexec.schema.attributes import Caches
+from irexec.schema.attributes import Written
 from irexec.testing import Case, case, typed
 from irexec.testing.laws import attributes_of, infer
 from irexec.testing.random_cases import seeded
@@ -223,18 +223,10 @@ MAKERS = (
 )  # fmt: skip
 
 
-class _Kept(Caches):
-    def __init__(self) -> None:
-        self.arrays: dict[str, np.ndarray] = {}
-
-    def keep(self, name: str, array: np.ndarray) -> None:
-        self.arrays[name] = array
-
-
 def differences(row: Case) -> list[str]:
     """What the plugin gives otherwise than irexec."""
     outputs, after = inner.inputs_after(row)
-    kept, found = _Kept(), []
+    kept, found = Written(), []
     definition = row.definition
     injected = {"caches": kept} if definition.caches else {}
     ours = definition(*(x.array for x in row.inputs), **attributes_of(row), **injected)
@@ -246,11 +238,11 @@ def differences(row: Case) -> list[str]:
             found.append(f"output {i}")
         elif not isinstance(bound, Unbounded) and bound.outside(a).any():
             found.append(f"bound of output {i}")
-    if "value_cache" in kept.arrays:
+    if "value_cache" in kept.inputs:
         # The plugin clears the rest of the block that it writes to.
-        kept.arrays.pop("value_cache")
+        kept.inputs.pop("value_cache")
     names = [spec.name for spec in definition.inputs]
-    found += [name for name, a in kept.arrays.items() if not np.allclose(a, after[names.index(name)], 1e-4, 1e-4)]
+    found += [name for name, a in kept.inputs.items() if not np.allclose(a, after[names.index(name)], 1e-4, 1e-4)]
     return found
 
 

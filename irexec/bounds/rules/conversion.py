@@ -19,15 +19,15 @@ def converted(layer: Layer, x: Interval, *like: Interval) -> Bound:
     Where a number may lie beyond the integer type every element of it is allowed: C leaves it undefined, and runtimes
     saturate, wrap, or give the smallest integer.
     """
-    return _converted(layer.element, layer, x, [one.exact for one in like])
+    return _converted(layer.element, layer, x, *like)
 
 
 @rule("ConvertPromoteTypes")
 def promoted(layer: Layer, *inputs: Interval) -> tuple[Bound, ...]:
     """Two conversions to a common type; see ``converted``. An integer that becomes another one is known or not."""
-    exact = layer.run(*(one.exact for one in inputs))
+    exact = layer.run(*inputs)
     return tuple(
-        _converted(fact.element, layer, one, []) if fact.element is not None and fact.element.is_float
+        _converted(fact.element, layer, one) if fact.element is not None and fact.element.is_float
         else Interval.certain(out) if one.exact.dtype.kind in "iub" and one.is_certain and _fits(one.exact, out)
         else Unbounded("an integer that does not fit the common type")
         for fact, one, out in zip(layer.outputs, inputs, exact, strict=True)
@@ -38,7 +38,7 @@ def _fits(given: np.ndarray, made: np.ndarray) -> bool:
     return bool((given.astype(object) == made.astype(object)).all())
 
 
-def _converted(element: Element | None, layer: Layer, x: Interval, others: list[np.ndarray]) -> Bound:
+def _converted(element: Element | None, layer: Layer, x: Interval, *others: Interval) -> Bound:
     if element is None:
         return Unbounded("the element type is not known")
     if element.is_float:
@@ -46,12 +46,11 @@ def _converted(element: Element | None, layer: Layer, x: Interval, others: list[
             return Unbounded("strings become numbers")
         if element.bits < 16:
             return Unbounded("how large numbers become those of few bits is open")
-        values = floats(x.exact), floats(x.low), floats(x.high)
-        return layer.algebra.rounded(settled(*values))
+        return layer.algebra.rounded(settled(floats(x.exact), floats(x.low), floats(x.high)))
     if element.kind not in ("signed", "unsigned") or element.bits < 8 or x.exact.dtype.kind not in "fiub":
         return Unbounded("an edge of a conversion is not certain")
     with np.errstate(all="ignore"):
-        exact = layer.run(x.exact, *others)[0]
+        exact = layer.run(x, *others)[0]
     limits = np.iinfo(element.carrier)
     low, high = floats(x.low), floats(x.high)
     is_open = ~((low > float(limits.min) - 1) & (high < float(limits.max) + 1))
@@ -86,8 +85,7 @@ def fake_quantize(
         index = np.clip((floats(inside.exact) - low.exact) * last / (floats(high.exact) - floats(low.exact)), 0, last)
         ends = [np.clip(np.rint(index + side * error), 0, last) / last for side in (-1, 1)]
         found = _levels(of, exact, ends, out_low, out_high)
-    is_open = ~(span > 0) | ~np.isfinite(floats(x.exact)) | ~np.isfinite(scale)
-    return found.open_where(np.broadcast_to(is_open, exact.shape))
+    return found.open_where(~(span > 0) | ~np.isfinite(floats(x.exact)) | ~np.isfinite(scale))
 
 
 def _levels(of: Algebra, exact: np.ndarray, ends: list[np.ndarray], low: Interval, high: Interval) -> Interval:
@@ -118,9 +116,8 @@ def fake_convert(layer: Layer, x: Interval, scale: Interval, shift: Interval | N
     exact = floats(layer.run(*(None if one is None else floats(one.exact) for one in (x, scale, shift)))[0])
     rounded = joined(held, scaled)
     is_small = scaled.magnitude < 2 * smallest
-    rounded = settled(
-        rounded.exact, rounded.low - np.where(is_small, step, 0.0), rounded.high + np.where(is_small, step, 0.0)
-    )
+    reach = np.where(is_small, step, 0.0)
+    rounded = settled(rounded.exact, rounded.low - reach, rounded.high + reach)
     found = of.divide(rounded if shift is None else of.add(rounded, shift), scale)
     ends = settled(exact, np.minimum(found.low, exact), np.maximum(found.high, exact))
     return ends.open_where(~(scaled.magnitude <= largest) | np.isnan(exact))

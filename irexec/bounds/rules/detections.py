@@ -14,9 +14,10 @@ import numpy as np
 from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, floats, joined
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.elementwise import by_exp
+from irexec.errors import check
 from irexec.reference.detection import MAX_LOG_SCALE, make_anchors
 
-_OPEN_SIZES = Unbounded("the sizes of the image, to which boxes are clipped, are not certain")
+_OPEN_SIZES = "the sizes of the image, to which boxes are clipped, are not certain"
 
 
 def one_of(
@@ -70,10 +71,9 @@ def detection_output(
 ) -> Bound:
     """Each row is image, class, score and the four corners of one of the boxes, before the row that ends them."""
     attributes, of = layer.attributes["attributes"], layer.algebra
-    if any(one is not None for one in more):
-        return Unbounded("boxes that are decoded twice")
+    check(all(one is None for one in more), "boxes that are decoded twice")
     images, count = len(logits.exact), proposals.exact.shape[2] // attributes.box_values
-    exact = layer.run(logits.exact, scores.exact, proposals.exact)[0]
+    exact = layer.run(logits, scores, proposals)[0]
     if not count:
         return Interval.certain(exact)
     classes = scores.exact.shape[1] // count
@@ -106,8 +106,7 @@ def _decoded(of: Algebra, logits: Interval, proposals: Interval, attributes: Any
     if attributes.code_type.endswith("CORNER"):
         boxes = of.add(priors, offsets)
     else:
-        first, last = (joined(lambda end, part=part: end[..., part], priors) for part in (slice(0, 2), slice(2, 4)))
-        moved, scale = (joined(lambda end, part=part: end[..., part], offsets) for part in (slice(0, 2), slice(2, 4)))
+        (first, last), (moved, scale) = halves(priors), halves(offsets)
         sides = of.subtract(last, first)
         middle = joined(lambda end: end / 2, of.add(first, last))
         centre = of.add(of.multiply(moved, sides), middle)
@@ -122,16 +121,14 @@ def _decoded(of: Algebra, logits: Interval, proposals: Interval, attributes: Any
 def _values(exact: np.ndarray, candidates: Interval, mask: np.ndarray, is_padded: bool) -> Bound:
     """A vector, of which each element is one of several candidates, or the zero of an unused row."""
     found = one_of(exact[:, None], (candidates,), mask, more=[[0.0]] if is_padded else [])
-    if found is None or found.admits is None:
+    if found is None or (admits := found.admits) is None:
         return Unbounded("no candidates")
-    admits = found.admits
     return Interval(exact, found.low[:, 0], found.high[:, 0], admits=lambda array: admits(array[:, None])[:, 0])
 
 
 def _placed(of: Algebra, boxes: Interval, deltas: Interval, offset: float, limit: float | None) -> Interval:
     """Boxes moved and scaled by deltas; see irexec.reference.detection.placed, of pixels where ``limit`` is given."""
-    first, last = (joined(lambda end, part=part: end[..., part], boxes) for part in (slice(0, 2), slice(2, 4)))
-    moved, scale = (joined(lambda end, part=part: end[..., part], deltas) for part in (slice(0, 2), slice(2, 4)))
+    (first, last), (moved, scale) = halves(boxes), halves(deltas)
     pixel = Interval.certain(np.asarray(offset, np.float64))
     sides = of.add(of.subtract(last, first), pixel)
     centre = of.add(of.multiply(moved, sides), of.add(first, joined(lambda end: end / 2, sides)))
@@ -149,8 +146,14 @@ def _inside(boxes: Interval, width: np.ndarray | float, height: np.ndarray | flo
     return joined(lambda end: np.maximum(np.minimum(end, limits), 0), boxes)
 
 
-def _corners(boxes: Interval) -> list[Interval]:
-    return [joined(lambda end, i=i: end[..., i], boxes) for i in range(4)]
+def columns(x: Interval) -> list[Interval]:
+    """The elements of the last axis."""
+    return [joined(lambda end, i=i: end[..., i], x) for i in range(x.exact.shape[-1])]
+
+
+def halves(x: Interval) -> tuple[Interval, Interval]:
+    """The first two and the last two elements of the last axis."""
+    return joined(lambda end: end[..., :2], x), joined(lambda end: end[..., 2:], x)
 
 
 @rule("GenerateProposals")
@@ -158,10 +161,9 @@ def generate_proposals(
     layer: Layer, info: Interval, anchors: Interval, deltas: Interval, scores: Interval
 ) -> tuple[Bound, ...]:
     """Each row is one of the anchors, moved; each score one of all. How many belong to an image is open."""
-    if not info.is_certain:
-        return (_OPEN_SIZES,) * len(layer.outputs)
+    check(info.is_certain, _OPEN_SIZES)
     attributes, shape = layer.attributes["attributes"], scores.exact.shape
-    outputs = layer.run(info.exact, anchors.exact, deltas.exact, scores.exact)
+    outputs = layer.run(info, anchors, deltas, scores)
     offset = 0.0 if attributes.normalized else 1.0
     changes = deltas.moved(lambda array: array.reshape(*shape[:2], 4, *shape[2:]).transpose(0, 3, 4, 1, 2))
     boxes = _placed(layer.algebra, anchors, changes, offset, MAX_LOG_SCALE)
@@ -169,7 +171,7 @@ def generate_proposals(
     mask = np.ones(boxes.exact.shape[:-1], bool)
     rated = scores.moved(lambda array: array.transpose(0, 2, 3, 1))
     reason = Unbounded("the number of boxes follows from overlaps near a threshold")
-    rows = one_of(outputs[0], _corners(_inside(boxes, width, height)), mask)
+    rows = one_of(outputs[0], columns(_inside(boxes, width, height)), mask)
     return Unbounded("no anchors") if rows is None else rows, _values(outputs[1], rated, mask, False), reason
 
 
@@ -178,16 +180,15 @@ def generate_proposals_of_an_image(
     layer: Layer, info: Interval, anchors: Interval, deltas: Interval, scores: Interval
 ) -> tuple[Bound, ...]:
     """Each row is one of the anchors, moved, or zeros; each score one of all, or 0."""
-    if not info.is_certain:
-        return (_OPEN_SIZES,) * len(layer.outputs)
+    check(info.is_certain, _OPEN_SIZES)
     count, *grid = scores.exact.shape
-    outputs = layer.run(info.exact, anchors.exact, deltas.exact, scores.exact)
+    outputs = layer.run(info, anchors, deltas, scores)
     start = anchors.moved(lambda array: array.reshape(*grid, count, 4))
     changes = deltas.moved(lambda array: array.reshape(count, 4, *grid).transpose(2, 3, 0, 1))
     height, width = floats(info.exact)[:2] - 1
     boxes = _inside(_placed(layer.algebra, start, changes, 1.0, MAX_LOG_SCALE), width, height)
     mask = np.ones(boxes.exact.shape[:-1], bool)
-    rows = one_of(outputs[0], _corners(boxes), mask, more=np.zeros((1, 4)).tolist())
+    rows = one_of(outputs[0], columns(boxes), mask, more=[[0.0] * 4])
     rated = scores.moved(lambda array: array.transpose(1, 2, 0))
     return Unbounded("no anchors") if rows is None else rows, _values(outputs[1], rated, mask, True)
 
@@ -197,10 +198,9 @@ def detectron_detection_output(
     layer: Layer, rois: Interval, deltas: Interval, scores: Interval, info: Interval
 ) -> tuple[Bound, ...]:
     """Each row is one of the regions, moved for one of the classes, or zeros; likewise its class and its score."""
-    if not info.is_certain:
-        return (_OPEN_SIZES,) * len(layer.outputs)
+    check(info.is_certain, _OPEN_SIZES)
     attributes, of = layer.attributes["attributes"], layer.algebra
-    outputs = layer.run(rois.exact, deltas.exact, scores.exact, info.exact)
+    outputs = layer.run(rois, deltas, scores, info)
     shape = len(rois.exact), attributes.num_classes
     weights = Interval.certain(np.array(attributes.deltas_weights, np.float64))
     changes = of.divide(deltas.moved(lambda array: array.reshape(*shape, 4)), weights)
@@ -210,7 +210,7 @@ def detectron_detection_output(
     slack = 2 * of.arithmetic.unit * abs(attributes.score_threshold)
     label = numbered(1, shape)
     mask = (floats(scores.high) >= attributes.score_threshold - slack) & (label.exact > 0)
-    rows = one_of(outputs[0], _corners(boxes), mask, more=np.zeros((1, 4)).tolist())
+    rows = one_of(outputs[0], columns(boxes), mask, more=[[0.0] * 4])
     assert rows is not None
     return rows, _values(outputs[1], label, mask, True), _values(outputs[2], scores, mask, True)
 
@@ -222,8 +222,7 @@ def proposal(layer: Layer, scores: Interval, deltas: Interval, image: Interval) 
     Which anchors are proposed follows from comparisons of scores, sides and overlaps, which rounding may decide.
     """
     attributes, of = layer.attributes["attributes"], layer.algebra
-    if not image.is_certain:
-        return (_OPEN_SIZES,) * len(layer.outputs)
+    check(image.is_certain, _OPEN_SIZES)
     outputs = layer.run(floats(scores.exact), floats(deltas.exact), floats(image.exact))
     count, (n, _, *grid) = attributes.anchor_count, scores.exact.shape
     positions = np.indices(grid).transpose(1, 2, 0)[..., :: 1 if attributes.is_tensorflow else -1]
@@ -246,8 +245,7 @@ def proposal(layer: Layer, scores: Interval, deltas: Interval, image: Interval) 
     if attributes.normalize:
         boxes = of.divide(boxes, Interval.certain(np.array(limits * 2, np.float64)))
     mask = np.ones(boxes.exact.shape[:-1], bool)
-    columns = [numbered(0, mask.shape), *_corners(boxes)]
-    rows = one_of(outputs[0], columns, mask, end=True, more=np.zeros((1, 5)).tolist())
+    rows = one_of(outputs[0], [numbered(0, mask.shape), *columns(boxes)], mask, end=True, more=[[0.0] * 5])
     rated = scores.moved(lambda array: array[:, count:].transpose(0, 2, 3, 1))
     assert rows is not None
     return (rows, *(_values(one, rated, mask, True) for one in outputs[1:]))

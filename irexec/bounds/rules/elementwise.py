@@ -14,46 +14,36 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irexec.bounds.interval import Bound, Interval, Unbounded, corners, floats, hull, joined, settled
+from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, corners, floats, hull, joined, settled, spanning
 from irexec.bounds.registry import Layer, rule
+from irexec.errors import check
 from irexec.schema.shape_rules import MOVES, align, alignment
 
 
 def aligned(layer: Layer, a: Interval, b: Interval) -> tuple[Interval, Interval]:
     """Both operands broadcast to the shape of the result."""
     mode = alignment(layer.attributes)
-    parts = [align(getattr(a, end), getattr(b, end), *mode) for end in ("exact", "low", "high")]
-    first, second = (Interval(parts[0][i], parts[1][i], parts[2][i]) for i in (0, 1))
-    return _kept(a, first), _kept(b, second)
+    exact, low, high = (align(getattr(a, end), getattr(b, end), *mode) for end in ("exact", "low", "high"))
+    first, second = (
+        Interval.certain(exact[i]) if one.is_certain else Interval(exact[i], low[i], high[i])
+        for i, one in enumerate((a, b))
+    )
+    return first, second
 
 
-def _kept(old: Interval, new: Interval) -> Interval:
-    return Interval.certain(new.exact) if old.is_certain else new
+_OF_TWO = {"Add": Algebra.add, "Subtract": Algebra.subtract, "Multiply": Algebra.multiply}
 
 
-@rule("Add")
-def add(layer: Layer, a: Interval, b: Interval) -> Bound:
-    """a + b."""
-    return layer.algebra.add(*aligned(layer, a, b))
-
-
-@rule("Subtract")
-def subtract(layer: Layer, a: Interval, b: Interval) -> Bound:
-    """a - b."""
-    return layer.algebra.subtract(*aligned(layer, a, b))
-
-
-@rule("Multiply")
-def multiply(layer: Layer, a: Interval, b: Interval) -> Bound:
-    """a * b."""
-    return layer.algebra.multiply(*aligned(layer, a, b))
+@rule(*_OF_TWO)
+def of_two(layer: Layer, a: Interval, b: Interval) -> Bound:
+    """a + b, a - b or a * b."""
+    return _OF_TWO[layer.definition.type](layer.algebra, *aligned(layer, a, b))
 
 
 @rule("Divide")
 def divide(layer: Layer, a: Interval, b: Interval) -> Bound:
     """a / b; a reciprocal and a product are as good as a division."""
-    if layer.element is not None and not layer.element.is_float:
-        return Unbounded("a quotient of integers that are not known")
+    check(layer.element is None or layer.is_float, "a quotient of integers that are not known")
     return layer.algebra.divide(*aligned(layer, a, b))
 
 
@@ -69,13 +59,12 @@ def squared_difference(layer: Layer, a: Interval, b: Interval) -> Bound:
 @rule("Less", "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual")
 def compared(layer: Layer, a: Interval, b: Interval) -> Bound:
     """A comparison is open where the intervals of the operands overlap in more than one point."""
-    exact = layer.run(a.exact, b.exact)[0]
+    exact = layer.run(a, b)[0]
     if a.is_certain and b.is_certain:
         return Interval.certain(exact)
     a, b = aligned(layer, a, b)
     with np.errstate(invalid="ignore"):
         is_open = ~((floats(a.low) > floats(b.high)) | (floats(a.high) < floats(b.low)))
-    is_open = np.broadcast_to(is_open, exact.shape)
     return Interval(exact, exact & ~is_open, exact | is_open)
 
 
@@ -86,16 +75,14 @@ def select(layer: Layer, condition: Interval, a: Interval, b: Interval) -> Bound
     if condition.is_certain:
         is_certain = a.is_certain and b.is_certain
         return Interval.certain(chosen.exact) if is_certain else chosen
-    if chosen.exact.dtype.kind != "f":
-        return Unbounded("the condition of integers is not certain")
-    either = hull(chosen, _chosen(layer, ~condition.exact, a, b))
-    is_open = np.broadcast_to(condition.low != condition.high, chosen.exact.shape)
+    check(chosen.exact.dtype.kind == "f", "the condition of integers is not certain")
+    either, is_open = hull(chosen, _chosen(layer, ~condition.exact, a, b)), condition.low != condition.high
     return settled(chosen.exact, np.where(is_open, either.low, chosen.low), np.where(is_open, either.high, chosen.high))
 
 
 def _chosen(layer: Layer, condition: np.ndarray, a: Interval, b: Interval) -> Interval:
     exact, low, high = (layer.run(condition, getattr(a, end), getattr(b, end))[0] for end in ("exact", "low", "high"))
-    return settled(floats(exact), floats(low), floats(high)) if exact.dtype.kind == "f" else Interval(exact, low, high)
+    return spanning(exact, low, high)
 
 
 Error = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -104,10 +91,6 @@ Error = Callable[[np.ndarray, np.ndarray], np.ndarray]
 def relative(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Four roundings of the result."""
     return 4 * y
-
-
-def _once(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return y
 
 
 def by_exp(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -162,8 +145,7 @@ def _lenient(layer: Layer, x: Interval, found: Bound) -> Bound:
 
 
 def _function(layer: Layer, rest: tuple[Interval | None, ...]) -> Callable[[np.ndarray], np.ndarray]:
-    others = [None if one is None else floats(one.exact) for one in rest]
-    return lambda array: layer.run(floats(array), *others)[0]
+    return layer.function(*(None if one is None else floats(one.exact) for one in rest))
 
 
 @rule(*INCREASING)
@@ -209,8 +191,8 @@ with the end of a text."""
 def moved(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
     """Elements keep their values and change their places, which floating-point inputs may tell as well."""
     places = _PLACES.get(layer.definition.type, ())
-    if any(one is not None and not one.is_certain for one in (inputs[i] for i in places if i < len(inputs))):
-        return (Unbounded("an index is not certain"),) * len(layer.outputs)
+    are_known = all(one is None or one.is_certain for one in (inputs[i] for i in places if i < len(inputs)))
+    check(are_known, "an index is not certain")
     return _at_ends(layer, inputs)
 
 
@@ -253,12 +235,8 @@ def _open_at_nan(layer: Layer, inputs: tuple[Interval | None, ...], found: Bound
 @rule("PRelu")
 def prelu(layer: Layer, x: Interval, slope: Interval) -> Bound:
     """x, or x times the slope where x is negative, rounded once: for each sign monotone in both operands."""
-    if not (layer.element is not None and layer.element.is_float):
-        return Unbounded("products of integers that are not known")
-
-    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return layer.run(floats(a), floats(b))[0]
-
+    check(layer.is_float, "products of integers that are not known")
+    run = layer.function()
     exact = run(x.exact, slope.exact)
     ends = [run(a, b) for a in (x.low, x.high) for b in (slope.low, slope.high)]
     low, high = np.stack(ends).min(0), np.stack(ends).max(0)
@@ -269,18 +247,14 @@ def prelu(layer: Layer, x: Interval, slope: Interval) -> Bound:
 
 
 def _at_ends(layer: Layer, inputs: tuple[Interval | None, ...]) -> tuple[Bound, ...]:
-    if all(one is None or one.is_certain for one in inputs):
-        return tuple(
-            Interval.certain(out) for out in layer.run(*(None if one is None else one.exact for one in inputs))
-        )
-    if any(one is not None and not one.is_certain and one.exact.dtype.kind != "f" for one in inputs):
-        return (Unbounded("an index is not certain"),) * len(layer.outputs)
-    exact, low, high = (
+    uncertain = [one for one in inputs if one is not None and not one.is_certain]
+    if not uncertain:
+        return layer.certain(*inputs)
+    check(all(one.exact.dtype.kind == "f" for one in uncertain), "an index is not certain")
+    ends = (
         layer.run(*(None if one is None else _end(one, side) for one in inputs)) for side in ("exact", "low", "high")
     )
-    return tuple(
-        settled(e, a, b) if e.dtype.kind == "f" else Interval(e, a, b) for e, a, b in zip(exact, low, high, strict=True)
-    )
+    return tuple(spanning(*each) for each in zip(*ends, strict=True))
 
 
 def _end(x: Interval, side: str) -> np.ndarray:
@@ -291,8 +265,7 @@ def _end(x: Interval, side: str) -> np.ndarray:
 @rule("Swish")
 def swish(layer: Layer, x: Interval, beta: Interval | None = None) -> Bound:
     """x times the sigmoid of beta x; the slope is that for beta 1, since swish(x, beta) is swish(beta x, 1) / beta."""
-    others = [] if beta is None else [floats(beta.exact)]
-    found = layer.algebra.smooth(lambda array: layer.run(floats(array), *others)[0], 1.2, x, gated)
+    found = layer.algebra.smooth(_function(layer, () if beta is None else (beta,)), 1.2, x, gated)
     if beta is None or beta.is_certain:
         return found
     with np.errstate(all="ignore"):
@@ -309,13 +282,12 @@ def power(layer: Layer, a: Interval, b: Interval) -> Bound:
     For a positive base the power is monotone in each operand. Other bases have a bound where the exponent is an
     integer: by the sign and the absolute value. Base 0 is exact for a positive exponent. Large results may overflow.
     """
-    if layer.element is not None and not layer.element.is_float:
-        return Unbounded("powers of integers that are not known")
+    check(layer.element is None or layer.is_float, "powers of integers that are not known")
     a, b = aligned(layer, a, b)
     of, base = layer.algebra, floats(a.exact)
     with np.errstate(all="ignore"):
         exact = np.power(base, floats(b.exact))
-        size = corners(np.power, _powers_absolute(a), b)
+        size = corners(np.power, _absolute_values(a), b)
         steps = max(8, layer.arithmetic.limit("Power")) + 4 * np.maximum(
             np.abs(floats(b.low)), np.abs(floats(b.high))
         ) * _log_size(a)
@@ -330,10 +302,10 @@ def power(layer: Layer, a: Interval, b: Interval) -> Bound:
     return Interval(exact, low, high).open_where(np.broadcast_to(~is_known, exact.shape))
 
 
-def _powers_absolute(x: Interval) -> Interval:
-    """\\|x\\| for an interval on one side of zero."""
-    ends = np.abs(floats(x.low)), np.abs(floats(x.high))
-    return settled(np.abs(floats(x.exact)), np.minimum(*ends), np.maximum(*ends))
+def _absolute_values(x: Interval) -> Interval:
+    """\\|x\\|, which is not rounded."""
+    ends, spans = (np.abs(floats(x.low)), np.abs(floats(x.high))), (floats(x.low) < 0) & (floats(x.high) > 0)
+    return settled(np.abs(floats(x.exact)), np.where(spans, 0, np.minimum(*ends)), np.maximum(*ends))
 
 
 def _log_size(x: Interval) -> np.ndarray:
@@ -345,8 +317,8 @@ def _log_size(x: Interval) -> np.ndarray:
 def remainder(layer: Layer, a: Interval, b: Interval) -> Bound:
     """a - b k, where k is a / b without its fraction, exactly or by a quotient with three roundings: k is open where
     the quotient is that near to an integer."""
-    if not (a.is_certain and b.is_certain) or a.exact.dtype.kind != "f":
-        return Unbounded("a remainder of operands that are not certain")
+    is_known = a.is_certain and b.is_certain and a.exact.dtype.kind == "f"
+    check(is_known, "a remainder of operands that are not certain")
     whole = np.floor if layer.definition.type == "FloorMod" else np.trunc
     a, b = aligned(layer, a, b)
     unit = layer.arithmetic.unit
@@ -363,24 +335,19 @@ def remainder(layer: Layer, a: Interval, b: Interval) -> Bound:
 @rule("Tan")
 def tan(layer: Layer, x: Interval) -> Bound:
     """tan increases between two poles; the argument is reduced to one period with four roundings."""
-    of, near = layer.algebra, _reduced(layer, x)
+    of = layer.algebra
+    near = of.widened(x, 4 * layer.arithmetic.unit * (x.magnitude + 1))
     with np.errstate(all="ignore"):
         branches = [np.floor(floats(end) / np.pi + 0.5) for end in (near.low, near.high)]
         found = of.rounded(joined(np.tan, near), max(8.0, layer.arithmetic.limit("Tan")))
     return found.open_where((branches[0] != branches[1]) | ~np.isfinite(found.exact))
 
 
-def _reduced(layer: Layer, x: Interval) -> Interval:
-    return layer.algebra.widened(x, 4 * layer.arithmetic.unit * (x.magnitude + 1))
-
-
 @rule("Cosh")
 def cosh(layer: Layer, x: Interval) -> Bound:
     """cosh is the same for -x, and increases with \\|x\\|."""
-    ends = np.abs(floats(x.low)), np.abs(floats(x.high))
-    spans = (floats(x.low) < 0) & (floats(x.high) > 0)
-    size = settled(np.abs(floats(x.exact)), np.where(spans, 0, np.minimum(*ends)), np.maximum(*ends))
-    return layer.algebra.overflowing(layer.algebra.increasing(np.cosh, size, layer.algebra.published("Cosh", by_exp)))
+    of = layer.algebra
+    return of.overflowing(of.increasing(np.cosh, _absolute_values(x), of.published("Cosh", by_exp)))
 
 
 @rule("ErfInv")
@@ -391,8 +358,7 @@ def erf_inv(layer: Layer, x: Interval) -> Bound:
     # The change of x by which 1 - x^2 changes by two roundings of 1.
     near = of.widened(settled(floats(x.exact), floats(x.low), floats(x.high)), 2 * of.arithmetic.unit * x.magnitude)
     inside = np.abs(floats(x.exact)) < 1
-    with np.errstate(all="ignore"):
-        ends = [floats(layer.run(np.clip(floats(end), -1, 1))[0]) for end in (near.low, near.high)]
-        exact = floats(layer.run(floats(x.exact))[0])
-    found = settled(exact, ends[0], ends[1])
+    run = layer.function()
+    low, high = (run(np.clip(floats(end), -1, 1)) for end in (near.low, near.high))
+    found = settled(run(x.exact), low, high)
     return of.widened(of.rounded(found, 32.0), 2.0**-12 * found.magnitude).open_where(~inside)

@@ -9,12 +9,13 @@ intervals overlap, equal ones too, may come in either order, unless a stable ord
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from irexec.bounds.interval import Algebra, Bound, Interval, Mask, Unbounded, floats, joined, settled
+from irexec.bounds.interval import Algebra, Bound, Interval, Mask, floats, joined, settled, spanning
 from irexec.bounds.registry import Layer, rule
+from irexec.errors import check
 from irexec.ir.facts import integer
 from irexec.reference.indexing import as_indices, bisect
 from irexec.schema.registry import newest
@@ -24,8 +25,7 @@ from irexec.schema.shape_rules import normalize_axis
 @rule("Einsum")
 def einsum(layer: Layer, *inputs: Interval) -> Bound:
     """The sum of products is linear in each operand, and may be computed by two operands at a time."""
-    if not (layer.element is not None and layer.element.is_float):
-        return Unbounded("sums of integers that are not known")
+    check(layer.is_float, "sums of integers that are not known")
     of, factors = layer.algebra, [layer.algebra.factor(one) for one in inputs]
     with np.errstate(all="ignore"):
         exact, size, upper, base, count = (
@@ -51,13 +51,13 @@ _WEIGHTED = ("EmbeddingBagOffsetsSum", "EmbeddingBagOffsets", "EmbeddingSegments
 @rule(*_WEIGHTED)
 def bags(layer: Layer, table: Interval, *inputs: Interval | None) -> Bound:
     """Sums of rows times weights, or their means; a bag has at most as many rows as there are indices."""
-    if table.exact.dtype.kind != "f":
-        return Unbounded("sums of integers that are not known")
-    of, at = layer.algebra, _weights_at(inputs)
-    weights = None if at is None else inputs[at]
+    check(table.exact.dtype.kind == "f", "sums of integers that are not known")
+    # The weights are the only input of a floating-point type beside the table.
+    at = next((i for i, one in enumerate(inputs) if one is not None and one.exact.dtype.kind == "f"), None)
+    of, weights = layer.algebra, None if at is None else inputs[at]
 
     def run(values: np.ndarray, factors: np.ndarray | None) -> np.ndarray:
-        others = [None if one is None else one.exact for one in inputs]
+        others: list[np.ndarray | Interval | None] = list(inputs)
         if at is not None:
             others[at] = factors
         with np.errstate(all="ignore"):
@@ -76,22 +76,12 @@ def bags(layer: Layer, table: Interval, *inputs: Interval | None) -> Bound:
     return found.open_where(~np.isfinite(exact))
 
 
-def _weights_at(inputs: tuple[Interval | None, ...]) -> int | None:
-    """The index of the weights: the only input of a floating-point type beside the table."""
-    for i, one in enumerate(inputs):
-        if one is not None and one.exact.dtype.kind == "f":
-            return i
-    return None
-
-
 @rule("SegmentMax")
 def segment_max(layer: Layer, x: Interval, *inputs: Interval | None) -> Bound:
     """A maximum is not rounded; of NaN implementations make what they like. The lowest value may be that of the
     arithmetic's own type."""
-    if x.exact.dtype.kind != "f":
-        return Unbounded("a maximum of integers that are not known")
-    others = [None if one is None else one.exact for one in inputs]
-    found = joined(lambda array: layer.run(array.astype(x.exact.dtype), *others)[0], x)
+    check(x.exact.dtype.kind == "f", "a maximum of integers that are not known")
+    found = joined(lambda array: layer.run(array.astype(x.exact.dtype), *inputs)[0], x)
     is_lowest = np.abs(found.exact) >= min(float(np.finfo(np.float32).max), layer.arithmetic.largest) / 2
     return found.open_where(is_lowest | np.isnan(floats(x.exact)).any())
 
@@ -132,20 +122,17 @@ def _scattered_integers(
     layer: Layer, x: Interval, indices: Interval, updates: Interval, axis: Sequence[np.ndarray]
 ) -> Bound:
     """The results themselves: without sums, or where each element has one update at most."""
-    if not (x.is_certain and updates.is_certain):
-        return Unbounded("updates of integers that are not known")
+    check(x.is_certain and updates.is_certain, "updates of integers that are not known")
     reduction = layer.attributes.get("reduction", "none")
     counts = _counts(layer, x.exact.shape, indices.exact, updates.exact.shape, axis)
-    if reduction == "none" and (counts > 1).any():
-        return Unbounded("several updates of one integer")
-    if reduction == "mean":
-        return Unbounded("means of integers are rounded as the runtime likes")
+    check(not (reduction == "none" and (counts > 1).any()), "several updates of one integer")
+    check(reduction != "mean", "means of integers are rounded as the runtime likes")
     exact = layer.run(x.exact, indices.exact, updates.exact, *axis)[0]
     if reduction in ("sum", "sub", "prod") and exact.dtype.kind in "iu":
         sums = layer.run(floats(x.exact), indices.exact, floats(updates.exact), *axis)[0]
         limit = 2.0 ** (8 * exact.dtype.itemsize - 2)
-        if not (np.array_equal(sums, floats(exact)) or (np.abs(sums).max(initial=0) < limit and limit > 2.0**53)):
-            return Unbounded("integers that do not fit their type")
+        fits = np.array_equal(sums, floats(exact)) or (np.abs(sums).max(initial=0) < limit and limit > 2.0**53)
+        check(bool(fits), "integers that do not fit their type")
     return Interval.certain(exact)
 
 
@@ -242,23 +229,21 @@ def _repeated(index: np.ndarray) -> Mask:
 @rule("TopK", integers=True)
 def topk(layer: Layer, x: Interval, k: Interval) -> tuple[Bound, ...]:
     """The largest or smallest elements, and their indices; rows with NaN have no bound."""
-    if not k.is_certain:
-        return (Unbounded("the number of elements is not known"),) * 2
-    if x.exact.dtype.kind == "f" and np.isnan([x.exact, x.low, x.high]).any():
-        return (Unbounded("how NaN is ordered is open"),) * 2
+    check(k.is_certain, "the number of elements is not known")
+    check(not (x.exact.dtype.kind == "f" and np.isnan([x.exact, x.low, x.high]).any()), "how NaN is ordered is open")
     attributes = layer.attributes["attributes"]
     axis, order = normalize_axis(attributes.axis, x.exact.ndim), attributes.sort
     count = integer(k.exact, "k")
-    exact = layer.run(x.exact, k.exact)
     if not count:
-        return tuple(Interval.certain(each) for each in exact)
+        return layer.certain(x, k)
+    exact = layer.run(x, k)
     low, high = (np.moveaxis(_signed(end), axis, -1) for end in (x.low, x.high))
     is_largest = attributes.mode == "max"
     ends = (-high, -low) if is_largest else (low, high)
     ranks = _Ranks.of(*ends, count, getattr(attributes, "stable", False) and x.is_certain)
     values = _values(ranks, np.moveaxis(exact[0], axis, -1), order, is_largest)
     indices = _indices(ranks, exact[1], axis, order)
-    return _moved(values, axis, exact[0].dtype), indices
+    return _moved(values, axis), indices
 
 
 def _signed(end: np.ndarray) -> np.ndarray:
@@ -282,9 +267,8 @@ def _values(ranks: _Ranks, exact: np.ndarray, order: str, is_largest: bool) -> I
     chosen = np.sort(np.argsort(~ranks.may_be_wanted, -1, kind="stable")[..., : ranks.count], -1)
     own = [np.take_along_axis(end, chosen, -1) for end in (ranks.low, ranks.high)]
     own = [-own[1], -own[0]] if is_largest else own
-    return Interval(
-        exact, np.where(ranks.is_settled, own[0], least), np.where(ranks.is_settled, own[1], most)
-    )  # fmt: skip
+    ends = np.where(ranks.is_settled, own[0], least), np.where(ranks.is_settled, own[1], most)
+    return Interval(exact, *ends)
 
 
 def _any_order(found: np.ndarray, low: np.ndarray, high: np.ndarray) -> Mask:
@@ -296,16 +280,11 @@ def _any_order(found: np.ndarray, low: np.ndarray, high: np.ndarray) -> Mask:
     return mask
 
 
-def _moved(x: Interval, axis: int, dtype: np.dtype) -> Interval:
+def _moved(x: Interval, axis: int) -> Interval:
     exact, low, high = (np.moveaxis(each, -1, axis) for each in (x.exact, x.low, x.high))
     if np.array_equal(low, exact) and np.array_equal(high, exact) and x.admits is None:
         return Interval.certain(exact)
-    inner = x.admits
-    admits = None if inner is None else _along(inner, axis)
-    if dtype.kind != "f":
-        return Interval(exact, low, high, admits=admits)
-    made = settled(floats(exact), floats(low), floats(high))
-    return Interval(made.exact, made.low, made.high, admits=admits)
+    return replace(spanning(exact, low, high), admits=None if x.admits is None else _along(x.admits, axis))
 
 
 def _along(inner: Callable[[np.ndarray], Mask], axis: int) -> Callable[[np.ndarray], Mask]:
@@ -324,7 +303,7 @@ def _indices(ranks: _Ranks, exact: np.ndarray, axis: int, order: str) -> Interva
 @rule("ShapeOf", "Eye")
 def shape_of(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
     """No element of a floating-point input is read; zeros and ones are exact in every type."""
-    return tuple(Interval.certain(out) for out in layer.run(*(None if one is None else one.exact for one in inputs)))
+    return layer.certain(*inputs)
 
 
 @rule("IsFinite", "IsInf", "IsNaN")
@@ -347,10 +326,8 @@ def counted(layer: Layer, a: Interval, b: Interval) -> Bound:
     is_bucketize = layer.definition.type == "Bucketize"
     boundaries, values = (b, a) if is_bucketize else (a, b)
     ends = (boundaries.low, boundaries.high, values.low, values.high)
-    if any(np.isnan(end).any() for end in ends if end.dtype.kind == "f"):
-        return Unbounded("how NaN is ordered is open")
-    if any((np.diff(end.astype(np.float64)) < 0).any() for end in ends[:2]):
-        return Unbounded("boundaries out of order")
+    check(not any(np.isnan(end).any() for end in ends if end.dtype.kind == "f"), "how NaN is ordered is open")
+    check(not any((np.diff(end.astype(np.float64)) < 0).any() for end in ends[:2]), "boundaries out of order")
 
     def run(value: np.ndarray, boundary: np.ndarray) -> np.ndarray:
         return layer.run(*(value, boundary) if is_bucketize else (boundary, value))[0]
@@ -365,20 +342,19 @@ def counted(layer: Layer, a: Interval, b: Interval) -> Bound:
 def non_zero(layer: Layer, x: Interval) -> Bound:
     """The indices are known if no element may be zero that is not, or the other way; of a scalar the shape is open."""
     is_zero = x.exact == 0
-    if x.exact.ndim == 0:
-        return Unbounded("the indices of a scalar")
-    if ((x.low <= 0) & (x.high >= 0) & ~(is_zero & (x.low == x.high))).any():
-        return Unbounded("an element may be zero, or may not")
-    return Interval.certain(layer.run(x.exact)[0])
+    check(x.exact.ndim > 0, "the indices of a scalar")
+    is_open = (x.low <= 0) & (x.high >= 0) & ~(is_zero & (x.low == x.high))
+    check(not is_open.any(), "an element may be zero, or may not")
+    return layer.certain(x)[0]
 
 
 @rule("Unique")
 def unique(layer: Layer, x: Interval, *axis: Interval | None) -> tuple[Bound, ...]:
     """Elements that are certain are equal or not; how NaN, and zeros of both signs, count is open."""
-    if not x.is_certain or np.isnan(x.exact).any() or len(set(np.signbit(x.exact[x.exact == 0]).tolist())) > 1:
-        return (Unbounded("elements that may be equal, or may not"),) * len(layer.outputs)
-    outputs = layer.run(x.exact, *(None if one is None else one.exact for one in axis))
-    return tuple(Interval.certain(out) for out in outputs)
+    is_open = not x.is_certain or np.isnan(x.exact).any()
+    is_open = is_open or len(set(np.signbit(x.exact[x.exact == 0]).tolist())) > 1
+    check(not is_open, "elements that may be equal, or may not")
+    return layer.certain(x, *axis)
 
 
 @rule("Range")
@@ -389,18 +365,17 @@ def ranged(layer: Layer, *ends: Interval) -> Bound:
     The number of elements is known unless the quotient (stop - start) / step may lie on either side of an integer.
     """
     start, stop, step = (floats(one.exact).reshape(-1)[0] for one in ends)
-    is_float = layer.element is not None and layer.element.is_float
-    if not all(one.is_certain for one in ends) or not np.isfinite([start, stop, step]).all() or step == 0:
-        return Unbounded("the ends of a range are not certain")
+    is_finite = all(one.is_certain for one in ends) and bool(np.isfinite([start, stop, step]).all())
+    check(is_finite and step != 0, "the ends of a range are not certain")
     unit = layer.arithmetic.unit
     whole = all(each == np.trunc(each) and abs(each) * unit <= 0.5 for each in (start, stop, step))
-    if not is_float:
-        exact = layer.run(*(one.exact for one in ends))[0]
-        return Interval.certain(exact) if whole else Unbounded("a range of integers from fractions")
+    if not layer.is_float:
+        check(whole, "a range of integers from fractions")
+        return layer.certain(*ends)[0]
     quotient = (stop - start) / step
     error = 4 * unit * (abs(quotient) + (abs(stop) + abs(start)) / abs(step))
-    if not whole and np.ceil(quotient - error) != np.ceil(quotient + error):
-        return Unbounded("the number of elements may be one more or less")
+    is_certain = whole or np.ceil(quotient - error) == np.ceil(quotient + error)
+    check(bool(is_certain), "the number of elements may be one more or less")
     number = np.arange(max(0, int(np.ceil(quotient))))
     exact = start + number * step
     size = max(abs(start), float(np.abs(exact).max(initial=0)) + abs(step))

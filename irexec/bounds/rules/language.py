@@ -15,6 +15,7 @@ from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.elementwise import INCREASING
 from irexec.bounds.rules.normalization import constant, positive, root, squares
 from irexec.bounds.rules.products import attention
+from irexec.errors import OpError, check
 from irexec.ops.paged import attention_bias, spans
 from irexec.ops.recurrences import delta_rule, l2_normalized, rows_of
 from irexec.ops.rotary import arranged, rotary_factors
@@ -35,8 +36,7 @@ def rms(layer: Layer, x: Interval, scale: Interval | None = None) -> Bound:
 @rule("RoPE")
 def rope(layer: Layer, data: Interval, cos: Interval, sin: Interval, positions: Interval | None = None) -> Bound:
     """A sum of two products."""
-    if positions is not None and not positions.is_certain:
-        return Unbounded("positions that are not certain")
+    check(positions is None or positions.is_certain, "positions that are not certain")
     of, attributes = layer.algebra, layer.attributes["attributes"]
     index = None if positions is None else positions.exact
     whole = ([floats(getattr(one, end)) for one in (data, cos, sin)] for end in ("exact", "low", "high"))
@@ -55,10 +55,9 @@ def paged_attention(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]
     earlier tokens of rotated blocks. The weights that positions received are not bounded."""
     given = {spec.name: one for spec, one in zip(layer.definition.inputs, inputs, strict=False) if one is not None}
     floating = {"query", "key", "value", "key_cache", "value_cache", "scale", "sinks"}
-    if not all(one.is_certain for name, one in given.items() if name not in floating):
-        return (Unbounded("blocks or lengths that are not certain"),) * 3
-    if not layer.attributes["write_kv_cache"]:
-        return (Unbounded("tokens of another layer are in the caches"),) * 3
+    are_certain = all(one.is_certain for name, one in given.items() if name not in floating)
+    check(are_certain, "blocks or lengths that are not certain")
+    check(layer.attributes["write_kv_cache"], "tokens of another layer are in the caches")
     certain = {name: one.exact for name, one in given.items() if name not in floating}
     query, sinks = given["query"], given["sinks"]
     blocks, heads, size = given["key_cache"].exact.shape[:3]
@@ -89,7 +88,7 @@ def paged_attention(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]
         plain = replace(layer, attributes={"causal": False})
         one = attention(plain, q, k, v, Interval.certain(bias), given["scale"], sink)
         if not isinstance(one, Interval):
-            return (Unbounded("attention without a bound"),) * 3
+            raise OpError("attention without a bound")
         found.append(one.moved(lambda heads: heads.swapaxes(0, 1).reshape(heads.shape[1], -1)))
     every = joined(lambda *parts: np.concatenate(parts), *found) if found else Interval.certain(np.zeros((0, 0)))
     return every, Unbounded("weights that positions received"), Interval.certain(np.zeros(0))
@@ -281,16 +280,15 @@ def _in_blocks(
         writes_without: whether the last state is written without an interval.
         begin, row: from a row of the table to a state, and back.
     """
-    if not all(one.is_certain for one in places):
-        return Unbounded("blocks or lengths that are not certain")
+    check(all(one.is_certain for one in places), "blocks or lengths that are not certain")
     begins, blocks, block_begins, past, interval = (one.exact for one in places)
     runs = [*spans(shape[0], past, begins, blocks, block_begins)]
     plan = [*rows_of(runs, interval, len(table.exact), writes_without)]
     outputs, left = [Interval.certain(np.zeros((0, *shape[1:])))], [table]
     for span, first, written in plan:
         # A runtime may run the sequences at once.
-        if any(first in other.values() for others, _, other in plan if others is not span):
-            return Unbounded("a sequence begins with a row that another one writes")
+        is_written = any(first in other.values() for others, _, other in plan if others is not span)
+        check(not is_written, "a sequence begins with a row that another one writes")
         one = begin(table.moved(operator.itemgetter(first)))
         for t in range(span.tokens.start, span.tokens.stop):
             y, one = step(t, one)

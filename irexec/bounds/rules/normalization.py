@@ -11,9 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, floats, joined, settled
+from irexec.bounds.interval import Algebra, Bound, Interval, floats, joined, settled
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.elementwise import relative
+from irexec.errors import check
 from irexec.reference.windows import pad, windows
 from irexec.schema.registry import newest
 from irexec.schema.shape_rules import mvn_2_axes, normalize_axes
@@ -22,15 +23,8 @@ from irexec.schema.shape_rules import mvn_2_axes, normalize_axes
 @rule("ReduceSum", "ReduceMean", "ReduceL1", "CumSum")
 def summed(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
     """A sum of elements or of their absolute values, in any order; a mean divides it, or multiplies by 1/n."""
-    if not (layer.element is not None and layer.element.is_float):
-        return Unbounded("sums of integers that are not known")
-
-    others = [None if one is None else one.exact for one in rest]
-
-    def run(array: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return floats(layer.run(floats(array), *others)[0])
-
+    check(layer.is_float, "sums of integers that are not known")
+    run = layer.function(*rest)
     exact = run(x.exact)
     ends = (exact - run(x.radius), exact + run(x.radius)) if not x.is_certain else (exact, exact)
     size = run(x.magnitude)
@@ -46,22 +40,11 @@ def summed(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
 @rule("ReduceL2")
 def root_of_squares(layer: Layer, x: Interval, axes: Interval) -> Bound:
     """The root of a sum of squares in any order; a scaled sum of a few roundings more avoids overflows."""
-    of, run = layer.algebra, _run_as("ReduceSum", layer, axes)
-    square = squares(of, x)
-    total = square.moved(run)
+    of = layer.algebra
+    total = squares(of, x).moved(replace(layer, definition=newest("ReduceSum")).function(axes))
     count = max(1.0, x.exact.size / max(1, total.exact.size))
     found = root(of, positive(of.summed(total, total.magnitude, count + 4)))
     return found.open_where(~(total.high <= layer.arithmetic.largest))
-
-
-def _run_as(type: str, layer: Layer, axes: Interval) -> Callable[[np.ndarray], np.ndarray]:
-    """Another reduction along the layer's axes."""
-    definition = newest(type)
-
-    def run(array: np.ndarray) -> np.ndarray:
-        return floats(definition(floats(array), axes.exact, **layer.attributes))
-
-    return run
 
 
 @rule("ReduceProd")
@@ -70,14 +53,8 @@ def multiplied(layer: Layer, x: Interval, axes: Interval) -> Bound:
 
     Every partial product lies between the product of the factors below 1 and that of the others.
     """
-    if not (layer.element is not None and layer.element.is_float):
-        return Unbounded("products of integers that are not known")
-    of = layer.algebra
-
-    def run(array: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return floats(layer.run(floats(array), axes.exact)[0])
-
+    check(layer.is_float, "products of integers that are not known")
+    of, run = layer.algebra, layer.function(axes)
     exact, size = run(x.exact), run(x.magnitude)
     count = max(1.0, x.exact.size / max(1, exact.size))
     reach = run(np.abs(floats(x.exact)) + x.radius) - run(np.abs(floats(x.exact))) if not x.is_certain else 0.0
@@ -143,7 +120,7 @@ def shares(of: Algebra, x: Interval, axis: int, blocks: float = 0.0) -> Interval
         ends = settled(exact, np.maximum(least, 0) * (1 - factor), np.minimum(most, 1) * (1 + factor))
         is_open = ~np.isfinite(top) | ~np.isfinite(parts[2].sum(axis, keepdims=True))
         found = positive(of.widened(ends, np.where(most > 0, 4 * unit, 0.0)))
-    return found.open_where(np.broadcast_to(is_open, exact.shape) | np.isnan(exact))
+    return found.open_where(is_open | np.isnan(exact))
 
 
 @rule("BatchNormInference")
@@ -218,11 +195,10 @@ def normalized(of: Algebra, x: Interval, axes: tuple[int, ...], epsilon: float |
         total = count * np.maximum(mean_of(size * size), mean_of(size))
         is_open = ~(total <= of.arithmetic.sum_largest)
         if epsilon is not None:
-            deviation = _deviation(
-                of, _variance(of, data - mean, size, shift, each, gamma, mean_of), epsilon, is_inside
-            )
+            variance, added = _variance(of, data - mean, size, shift, each, gamma, mean_of), constant(of, epsilon)
+            deviation = root(of, of.add(variance, added)) if is_inside else of.add(root(of, variance), added)
             centered = of.divide(centered, deviation, 4.0)
-        return centered.open_where(np.broadcast_to(is_open, data.shape))
+        return centered.open_where(is_open)
 
 
 def _variance(
@@ -234,13 +210,6 @@ def _variance(
     two_passes += (gamma + 2 * of.arithmetic.unit) * mean_of((off + shift + each) ** 2)
     one_pass = 2 * gamma * mean_of(size * size) + 4 * of.arithmetic.sum_unit * mean_of(size) ** 2
     return of.widened(settled(variance, variance, variance), np.maximum(two_passes, two_passes + one_pass))
-
-
-def _deviation(of: Algebra, variance: Interval, epsilon: float, is_inside: bool) -> Interval:
-    added = constant(of, epsilon)
-    if is_inside:
-        return root(of, of.add(variance, added))
-    return of.add(root(of, variance), added)
 
 
 def constant(of: Algebra, value: float) -> Interval:
@@ -271,13 +240,11 @@ def normalize_l2(layer: Layer, x: Interval, axes: Interval) -> Bound:
     """x / sqrt(sum of squares + eps), or of the larger of both: a sum in any order, then one rounding each."""
     of, rank = layer.algebra, x.exact.ndim
     along = tuple(dict.fromkeys(normalize_axes(axes.exact.ravel().tolist(), rank)))
-    if not along:
-        return Unbounded("NormalizeL2 without axes is the sign in OpenVINO alone")
+    check(bool(along), "NormalizeL2 without axes is the sign in OpenVINO alone")
     total = positive(of.total(squares(of, x), along))
     epsilon = constant(of, layer.attributes["eps"])
-    if layer.attributes["eps_mode"] == "add":
-        return _quotient(of, x, of.add(total, epsilon))
-    return _quotient(of, x, joined(np.maximum, total, epsilon))
+    is_added = layer.attributes["eps_mode"] == "add"
+    return _quotient(of, x, of.add(total, epsilon) if is_added else joined(np.maximum, total, epsilon))
 
 
 def _quotient(of: Algebra, x: Interval, square: Interval) -> Interval:

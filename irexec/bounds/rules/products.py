@@ -39,6 +39,7 @@ from irexec.bounds.interval import (
 )
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.normalization import positive, shares, squares
+from irexec.errors import check
 from irexec.ir.facts import integer, integers
 from irexec.reference import special
 from irexec.reference.convolution import grid_of
@@ -57,13 +58,7 @@ _TILES = 3.0
 @rule("MatMul", "GroupedMatMul", *_CONVOLUTIONS)
 def product(layer: Layer, x: Interval, w: Interval, *rest: Interval | None) -> Bound:
     """A sum of products of two tensors."""
-    others = [None if one is None else one.exact for one in rest]
-    a, b = layer.algebra.factor(x), layer.algebra.factor(w)
-
-    def run(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return floats(layer.run(floats(left), floats(right), *others)[0])
-
+    a, b, run = layer.algebra.factor(x), layer.algebra.factor(w), layer.function(*rest)
     if not _may_be_winograd(layer, w.exact.shape):
         return sum_of_products(layer.algebra, run, a, b)
     extra = run(_neighbourhood(a.magnitude), b.magnitude)
@@ -92,7 +87,8 @@ def sum_of_products(
         if extra is not None:
             size = size + extra
         found = of.summed(settled(exact, exact - reach, exact + reach), size, count)
-    return found if np.isfinite(size).all() else _open_at_infinities(found, exact, size)
+    # The order of the additions decides where an infinity or NaN takes part.
+    return found if np.isfinite(size).all() else found.open_where(~np.isfinite(exact) | ~np.isfinite(size))
 
 
 def _reach(run: Callable[..., np.ndarray], a: Interval, b: Interval) -> np.ndarray | float:
@@ -100,11 +96,6 @@ def _reach(run: Callable[..., np.ndarray], a: Interval, b: Interval) -> np.ndarr
         return 0.0
     radius_a, radius_b = a.radius, b.radius
     return run(np.abs(floats(a.exact)) + radius_a, radius_b) + run(radius_a, np.abs(floats(b.exact)))
-
-
-def _open_at_infinities(found: Interval, exact: np.ndarray, size: np.ndarray) -> Interval:
-    """Anything where an infinity or NaN takes part: what is added first decides."""
-    return found.open_where(~np.isfinite(exact) | ~np.isfinite(size))
 
 
 def _may_be_winograd(layer: Layer, weights: tuple[int, ...]) -> bool:
@@ -129,10 +120,9 @@ def largest(layer: Layer, x: Interval, *rest: Interval | None) -> tuple[Bound, .
 
     Windows with NaN have no bound, and neither have windows in the padding alone, whose minimum depends on the type.
     """
-    others = [None if one is None else one.exact for one in rest]
 
     def run(array: np.ndarray) -> np.ndarray:
-        return layer.run(array, *others)[0]
+        return layer.run(array, *rest)[0]
 
     # Zeros have the maximum zero, but where there is padding alone.
     is_open = run(np.zeros_like(x.exact)) != 0
@@ -150,15 +140,14 @@ def largest(layer: Layer, x: Interval, *rest: Interval | None) -> tuple[Bound, .
     if found.exact.dtype.kind in "iu":
         # A search that begins at the smallest number finds none that is larger.
         is_open = is_open | (found.exact == np.iinfo(found.exact.dtype).min)
-    return found, _index_of_largest(layer, x, found, is_open, run, others)
+    return found, _index_of_largest(layer, x, found, is_open, run, layer.run(x, *rest)[1])
 
 
 def _index_of_largest(
-    layer: Layer, x: Interval, found: Interval, is_open: Mask, run: Function, others: list[np.ndarray | None]
+    layer: Layer, x: Interval, found: Interval, is_open: Mask, run: Function, exact: np.ndarray
 ) -> Bound:
     """The index of any element between the first and the last one of the window whose interval meets that of the
     largest value."""
-    exact = layer.run(x.exact, *others)[1]
     axis = normalize_axis(getattr(layer.attributes.get("attributes"), "axis", 2), x.exact.ndim)
     if axis > 2:
         return Unbounded("the index of an element within a part of the spatial axes")
@@ -184,16 +173,15 @@ def mean(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
     The kernel's result for absolute values bounds the error; no window has more terms than the tensor has elements
     along the spatial axes. The mean of integers is rounded in any direction.
     """
-    others = [None if one is None else one.exact for one in rest]
-    with np.errstate(all="ignore"):
-        exact, reach, size = (floats(layer.run(floats(one), *others)[0]) for one in (x.exact, x.radius, x.magnitude))
-        # The mean of a window beside the data is open: OpenVINO divides zero by zero.
-        is_empty = layer.run(np.ones(x.exact.shape), *others)[0] == 0
+    run = layer.function(*rest)
+    exact, reach, size = map(run, (x.exact, x.radius, x.magnitude))
+    # The mean of a window beside the data is open: OpenVINO divides zero by zero.
+    is_empty = run(np.ones(x.exact.shape)) == 0
     kernel = layer.attributes.get("attributes")
     window = getattr(kernel, "kernel", None) or x.exact.shape[2:]
     found = layer.algebra.summed(settled(exact, exact - reach, exact + reach), size, float(np.prod(window)))
     found = layer.algebra.rounded(found, 2.0).open_where(~np.isfinite(exact) | is_empty)
-    return found if x.exact.dtype.kind == "f" else integers_near(found, layer.run(x.exact, *others)[0])
+    return found if x.exact.dtype.kind == "f" else integers_near(found, layer.run(x, *rest)[0])
 
 
 @rule("DeformableConvolution")
@@ -205,8 +193,7 @@ def deformable(layer: Layer, x: Interval, offsets: Interval, w: Interval, mask: 
     product has four roundings, for the interpolation and the mask, besides the sum. A point that may be on either side
     of the border, where pixels begin to count, has no bound.
     """
-    if x.exact.dtype.kind != "f":
-        return Unbounded("integers at moved points are rounded as the runtime likes")
+    check(x.exact.dtype.kind == "f", "integers at moved points are rounded as the runtime likes")
     of, attributes = layer.algebra, layer.attributes["attributes"]
     a, b, m = of.factor(x), of.factor(w), None if mask is None else of.factor(mask)
     at = floats(offsets.exact)
@@ -228,7 +215,7 @@ def deformable(layer: Layer, x: Interval, offsets: Interval, w: Interval, mask: 
         reach = np.maximum(size - base, 0) + moved + 4 * of.arithmetic.unit * size
         found = of.summed(settled(exact, exact - reach, exact + reach), size + moved, float(count) + 4)
     is_open = _near_border(x, place, error, getattr(attributes, "bilinear_interpolation_pad", False))
-    return found.open_where(np.broadcast_to(is_open[:, None], exact.shape) | ~np.isfinite(exact))
+    return found.open_where(is_open[:, None] | ~np.isfinite(exact))
 
 
 def _moved(weight: np.ndarray, error: np.ndarray) -> np.ndarray:
@@ -288,7 +275,7 @@ def attention(
         scores = _kept(scores, mask.exact) if mask.exact.dtype == np.bool_ else _added(of, scores, mask)
     weights = _weights(of, scores, sink)
     found = sum_of_products(of, np.matmul, of.factor(weights), of.factor(value))
-    return found.open_where(np.broadcast_to(~np.isfinite(weights.high).all(-1, keepdims=True), found.exact.shape))
+    return found.open_where(~np.isfinite(weights.high).all(-1, keepdims=True))
 
 
 def _scores(of: Algebra, query: Interval, key: Interval, scale: Interval) -> Interval:
@@ -335,44 +322,35 @@ def _transformed(
         reach = np.broadcast_to(np.where(np.isnan(reach), np.inf, reach), exact.shape)
         found = of.widened(settled(exact, exact - reach, exact + reach), 0.0)
         is_open = ~(size * points <= of.arithmetic.sum_largest)
-    return found.open_where(np.broadcast_to(is_open, exact.shape))
+    return found.open_where(is_open)
 
 
 @rule("DFT", "IDFT", "RDFT", "IRDFT")
 def transform(layer: Layer, x: Interval, axes: Interval, signal_size: Interval | None = None) -> Bound:
     """See the docstring of the module; an inverse divides by the number of points."""
-    type, others = layer.definition.type, [axes.exact, *([] if signal_size is None else [signal_size.exact])]
-    has_pairs = type != "RDFT"
+    type, has_pairs = layer.definition.type, layer.definition.type != "RDFT"
     along = normalize_axes(integers(axes.exact, "axes"), x.exact.ndim - has_pairs)
-    with np.errstate(all="ignore"):
-        exact = floats(layer.run(floats(x.exact), *others)[0])
+    exact = layer.function(axes, *([] if signal_size is None else [signal_size]))(x.exact)
     if exact.size == 0 or x.exact.size == 0:
         return Interval.certain(exact)
-    size, radius = (_transforms_added(array, along, has_pairs) for array in (x.magnitude, x.radius))
-    if type != "IRDFT":
-        size, radius = size[..., None], radius[..., None]
+    # The sum along axes, of both numbers of each pair.
+    size, radius = (
+        (array.sum(-1) if has_pairs else array).sum(along, keepdims=True) for array in (x.magnitude, x.radius)
+    )
+    # Every point of IRDFT but the first and the last stands for two.
+    size, radius = (2 * size, 2 * radius) if type == "IRDFT" else (size[..., None], radius[..., None])
     sizes = [max(exact.shape[axis], x.exact.shape[axis]) for axis in along]
-    if type == "IRDFT":
-        # Every point but the first and the last stands for two.
-        size, radius = 2 * size, 2 * radius
     if type in ("IDFT", "IRDFT"):
         divisor = float(math.prod(exact.shape[axis] for axis in along))
         size, radius = size / divisor, radius / divisor
     return _transformed(layer.algebra, exact, size, radius, sizes)
 
 
-def _transforms_added(array: np.ndarray, axes: tuple[int, ...], has_pairs: bool) -> np.ndarray:
-    """The sum along axes, of both numbers of each pair."""
-    parts = array.sum(-1) if has_pairs else array
-    return parts.sum(axes, keepdims=True)
-
-
 @rule("STFT")
 def stft(layer: Layer, signal: Interval, window: Interval, size: Interval, step: Interval) -> Bound:
     """The transform of frames times the window: the products have one rounding more."""
     count, stride = integer(size.exact, "frame_size"), integer(step.exact, "frame_step")
-    with np.errstate(all="ignore"):
-        exact = floats(layer.run(floats(signal.exact), floats(window.exact), size.exact, step.exact)[0])
+    exact = layer.function(size, step)(signal.exact, window.exact)
     if exact.size == 0:
         return Interval.certain(exact)
     weight, doubt = (special.centered(array, count) for array in (window.magnitude, window.radius))
@@ -393,9 +371,7 @@ def istft(
     Where that sum is small, or 0, the result has no bound: implementations differ in what they divide by then.
     """
     of, count, stride = layer.algebra, integer(size.exact, "frame_size"), integer(step.exact, "frame_step")
-    others = [size.exact, step.exact, *([] if length is None else [length.exact])]
-    with np.errstate(all="ignore"):
-        exact = floats(layer.run(floats(x.exact), floats(window.exact), *others)[0])
+    exact = layer.function(size, step, *([] if length is None else [length]))(x.exact, window.exact)
     if exact.size == 0 or x.exact.size == 0:
         return Interval.certain(exact)
     weight = squares(of, window.moved(lambda array: special.centered(array, count)))
@@ -422,6 +398,5 @@ def istft(
         frame(x.radius, window.magnitude) + frame(x.magnitude, window.radius), [count + int(overlaps)]
     )  # fmt: skip
     found = of.divide(of.multiply(total, Interval.certain(np.array(scale))), squared, 6.0)
-    is_small = np.broadcast_to(floats(squared.low) < 1e-6, exact.shape)
     ends = settled(exact, np.minimum(found.low, exact), np.maximum(found.high, exact))
-    return ends.open_where(is_small)
+    return ends.open_where(floats(squared.low) < 1e-6)

@@ -5,16 +5,18 @@ The products of a gate and its bias are one sum in any order; states are rounded
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, floats, integers_near, joined, settled
+from irexec.bounds.interval import Algebra, Bound, Interval, floats, integers_near, joined, settled
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.elementwise import INCREASING, relative
 from irexec.bounds.rules.products import sum_of_products
+from irexec.errors import check
 from irexec.ops.sequences import activations
 from irexec.schema.family_attributes import CellAttributes, GRUCellAttributes, LSTMCellAttributes
 
@@ -28,11 +30,8 @@ _ERRORS = {"sigmoid": INCREASING["Sigmoid"], "tanh": INCREASING["Tanh"], "hardsi
 def _functions(of: Algebra, attributes: CellAttributes) -> list[Function]:
     """The activations of a cell after its clip: none of them ever decreases."""
     errors = (_ERRORS.get(name.strip().lower(), relative) for name in attributes.functions)
-    return [_function(of, *pair) for pair in zip(activations(attributes), errors, strict=True)]
-
-
-def _function(of: Algebra, function: Callable[[np.ndarray], np.ndarray], error: Callable[..., np.ndarray]) -> Function:
-    return lambda x: of.increasing(lambda array: function(floats(array)), x, error)
+    pairs = zip(activations(attributes), errors, strict=True)
+    return [functools.partial(of.increasing, function, error=error) for function, error in pairs]
 
 
 def _clipped(x: Interval, clip: float) -> Interval:
@@ -168,8 +167,7 @@ def sequence(layer: Layer, x: Interval, *inputs: Interval) -> tuple[Bound, ...]:
         for d, is_reverse in enumerate(layer.attributes["attributes"].reversed_directions)
     ]
     found = [way.run() for way in ways]
-    y = _stacked([one for one, _ in found])
-    finals = [_stacked([final[k] for _, final in found]) for k in range(count)]
+    y, *finals = map(_stacked, zip(*((one, *final) for one, final in found), strict=True))
     if attention:
         return y, *finals
 
@@ -223,25 +221,22 @@ def _chosen(mask: np.ndarray, a: Interval, b: Interval) -> Interval:
     return joined(choose, a, b)
 
 
-def _stacked(parts: Sequence[Interval]) -> Interval:
+def _stacked(parts: Iterable[Interval]) -> Interval:
     return joined(lambda *arrays: np.stack(arrays, 1), *parts)
 
 
 @rule("CTCGreedyDecoder", "CTCGreedyDecoderSeqLen")
 def decoded(layer: Layer, x: Interval, lengths: Interval, *rest: Interval | None) -> tuple[Bound, ...]:
     """The best class of each step is known if its interval lies above all others: then the result is."""
-    count = len(layer.outputs)
-    if not lengths.is_certain:
-        return (Unbounded("lengths that are not certain"),) * count
+    check(lengths.is_certain, "lengths that are not certain")
     if x.exact.shape[2] > 1:
         best = np.argmax(floats(x.exact), 2)[..., None]
         others = floats(x.high).copy()
         np.put_along_axis(others, best, -np.inf, 2)
         # A comparison with NaN is false.
-        if not (np.take_along_axis(floats(x.low), best, 2)[..., 0] > others.max(2)).all():
-            return (Unbounded("classes of which either may be the best"),) * count
-    arrays = (x.exact, lengths.exact, *(None if one is None else one.exact for one in rest))
-    return tuple(Interval.certain(out) for out in layer.run(*arrays))
+        is_best = np.take_along_axis(floats(x.low), best, 2)[..., 0] > others.max(2)
+        check(bool(is_best.all()), "classes of which either may be the best")
+    return layer.certain(x, lengths, *rest)
 
 
 @rule("CTCLoss")
@@ -253,10 +248,9 @@ def ctc_loss(layer: Layer, logits: Interval, *rest: Interval | None) -> Bound:
     no sum of the logarithms of the steps exceeds. Errors of the steps add up. An impossible text is infinite, or as
     large as the runtime likes.
     """
-    exact = floats(layer.run(floats(logits.exact), *(None if one is None else one.exact for one in rest))[0])
+    exact = floats(layer.run(floats(logits.exact), *rest)[0])
     unit, steps = layer.arithmetic.unit, logits.exact.shape[1]
-    if not logits.exact.size or not np.isfinite(logits.exact).all():
-        return Unbounded("logits that are not finite")
+    check(logits.exact.size > 0 and bool(np.isfinite(logits.exact).all()), "logits that are not finite")
     top = floats(logits.exact).max(2)
     spread = top - floats(logits.exact).min(2) + np.log(logits.exact.shape[2])
     each = unit * (16 + 16 * spread + 8 * np.abs(top)) + 2 * layer.arithmetic.sum_unit * logits.exact.shape[2]
@@ -276,10 +270,9 @@ def recoloured(layer: Layer, *planes: Interval | None) -> tuple[Bound, ...]:
     size = max(float(one.magnitude.max(initial=0.0)) for one in given) + 128
     own = max(float(one.radius.max(initial=0.0)) for one in given)
     is_float = given[0].exact.dtype.kind == "f"
-    arrays = [None if one is None else one.exact for one in planes]
     reach = 5 * own + 16 * layer.arithmetic.unit * 5 * size
     made = []
-    for exact in layer.run(*(floats(one) if is_float and one is not None else one for one in arrays)):
+    for exact in layer.run(*(floats(one.exact) if is_float and one is not None else one for one in planes)):
         if is_float:
             made.append(layer.algebra.widened(settled(floats(exact), floats(exact), floats(exact)), reach))
             continue

@@ -18,9 +18,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from irexec.bounds.interval import Bound, Interval, Mask, Unbounded, floats, settled
+from irexec.bounds.interval import Bound, Interval, Mask, floats, joined, settled
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.resampling import steepest
+from irexec.errors import check
 from irexec.reference.roi import bin_positions, boxes_before_end, moved_bins, part_of
 from irexec.reference.special import round_half_away
 
@@ -36,8 +37,6 @@ def roi_pooling(layer: Layer, x: Interval, rois: Interval) -> Bound:
     attributes = layer.attributes
     bins, sizes = (attributes["pooled_h"], attributes["pooled_w"]), x.exact.shape[2:]
     boxes = _boxes(x, rois)
-    if isinstance(boxes, Unbounded):
-        return boxes
     if attributes["method"] == "max":
         scale = attributes["spatial_scale"]
         corners = boxes[:, 1:] * scale
@@ -59,8 +58,6 @@ def psroi_pooling(layer: Layer, x: Interval, rois: Interval) -> Bound:
     attributes = layer.attributes["attributes"]
     bins, scale, sizes = attributes.group_size, attributes.spatial_scale, x.exact.shape[2:]
     boxes = _boxes(x, rois)
-    if isinstance(boxes, Unbounded):
-        return boxes
     if attributes.mode == "bilinear":
         lines, columns = attributes.parts
         found = boxes[:, 1:] * scale
@@ -69,8 +66,7 @@ def psroi_pooling(layer: Layer, x: Interval, rois: Interval) -> Bound:
              bin_positions(*part_of(found[:, 0], found[:, 2], j, columns), bins, sizes[1])[:, None, :])
             for i, j in np.ndindex(lines, columns)
         )  # fmt: skip
-        if lines * columns * bins * bins > _MOST:
-            return Unbounded("too many points")
+        check(lines * columns * bins * bins <= _MOST, "too many points")
         doubt = _doubt(layer, rois, boxes, scale * max(sizes))
         return _of_points(layer, [x, rois], points, lines * columns, doubt, 0.0)
     is_open = _near_half(boxes[:, 1:] + np.array([0, 0, 1, 1]), _doubt(layer, rois, boxes, 1.0, 0))
@@ -91,10 +87,8 @@ def deformable_psroi_pooling(layer: Layer, x: Interval, rois: Interval, offsets:
     attributes = layer.attributes["attributes"]
     bins, scale, parts = attributes.group_size, attributes.spatial_scale, attributes.parts
     boxes = _boxes(x, rois)
-    if isinstance(boxes, Unbounded):
-        return boxes
-    if parts[0] * parts[1] * bins * bins > _MOST or (offsets is not None and not np.isfinite(offsets.exact).all()):
-        return Unbounded("too many points, or offsets that are not finite")
+    are_finite = offsets is None or bool(np.isfinite(offsets.exact).all())
+    check(parts[0] * parts[1] * bins * bins <= _MOST and are_finite, "too many points, or offsets that are not finite")
     moves, own = np.zeros((1, 1, 2, 1, 1)), np.zeros(len(boxes))
     extent = (np.abs(boxes[:, 3:] - boxes[:, 1:3]).max(1, initial=0.0) + 2) * scale + 0.1
     if offsets is not None:
@@ -114,12 +108,11 @@ def deformable_psroi_pooling(layer: Layer, x: Interval, rois: Interval, offsets:
     return _of_points(layer, [x, rois, offsets], points, parts[0] * parts[1], doubt, 0.5)
 
 
-def _boxes(x: Interval, rois: Interval) -> np.ndarray | Unbounded:
+def _boxes(x: Interval, rois: Interval) -> np.ndarray:
     """The boxes before the end of them, in f64."""
-    if not x.exact.size or not np.isfinite(rois.exact).all() or not np.isfinite(x.magnitude).all():
-        return Unbounded("no pixels, or boxes or pixels that are not finite")
-    if (np.abs(floats(rois.exact[:, 1:])) > _LARGEST * 16).any():
-        return Unbounded("boxes far outside of the image")
+    are_finite = bool(np.isfinite(rois.exact).all() and np.isfinite(x.magnitude).all())
+    check(x.exact.size > 0 and are_finite, "no pixels, or boxes or pixels that are not finite")
+    check(not (np.abs(floats(rois.exact[:, 1:])) > _LARGEST * 16).any(), "boxes far outside of the image")
     return boxes_before_end(floats(rois.exact), len(x.exact))
 
 
@@ -159,12 +152,10 @@ def _grid(boxes: Mask, rows: Mask, columns: Mask) -> Mask:
 
 def _of_windows(layer: Layer, x: Interval, rois: Interval, is_open: Mask, area: float) -> Bound:
     """The result of windows of whole pixels: open where a window is; an area of 0 is a maximum."""
-    exact, low, high, size = (
-        floats(layer.run(floats(end), floats(rois.exact))[0]) for end in (x.exact, x.low, x.high, x.magnitude)
-    )
-    found = settled(exact, low, high)
-    found = layer.algebra.summed(found, size, area + 3) if area else layer.algebra.rounded(found)
-    return found.open_where(_of_all(is_open[:, None], exact.shape))
+    run = layer.function(floats(rois.exact))
+    found = joined(run, x)
+    found = layer.algebra.summed(found, run(x.magnitude), area + 3) if area else layer.algebra.rounded(found)
+    return found.open_where(_of_all(is_open[:, None], found.exact.shape))
 
 
 def _of_points(

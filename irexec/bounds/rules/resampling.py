@@ -25,9 +25,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from irexec.bounds.interval import Algebra, Bound, Interval, Mask, Unbounded, floats, integers_near, settled
+from irexec.bounds.interval import (
+    Algebra,
+    Bound,
+    Interval,
+    Mask,
+    Unbounded,
+    floats,
+    integers_near,
+    joined,
+    settled,
+    spanning,
+)
 from irexec.bounds.registry import Layer, rule
 from irexec.bounds.rules.elementwise import INCREASING
+from irexec.errors import check
 from irexec.ir.facts import integers
 from irexec.reference import resize
 from irexec.reference.indexing import as_indices
@@ -48,9 +60,8 @@ def prior_boxes(layer: Layer, grid: Interval, image: Interval) -> Bound:
     largest size. Clipping makes no error larger.
     """
     attributes = layer.attributes["attributes"]
-    if getattr(attributes, "fixed_size", ()):
-        return Unbounded("how boxes of a fixed size are placed is rounded to pixels")
-    exact = floats(layer.run(grid.exact, image.exact)[0])
+    check(not getattr(attributes, "fixed_size", ()), "how boxes of a fixed size are placed is rounded to pixels")
+    exact = floats(layer.run(grid, image)[0])
     size = float(np.abs(exact).max(initial=1.0)) + _largest_side(attributes) / max(1.0, float(image.exact.min()))
     return layer.algebra.widened(settled(exact, exact, exact), _ROUNDINGS * layer.arithmetic.unit * 2 * size)
 
@@ -71,10 +82,9 @@ def prior_grid(layer: Layer, priors: Interval, feature_map: Interval, image: Int
     """
     attributes = layer.attributes["attributes"]
     rows, columns = feature_map.exact.shape[2:]
-    if (attributes.h or rows, attributes.w or columns) != (rows, columns):
-        return Unbounded("a grid of another size than the feature map")
-    exact = floats(layer.run(floats(priors.exact), floats(feature_map.exact), floats(image.exact))[0])
-    reach = float(priors.radius.max(initial=0.0)) if not priors.is_certain else 0.0
+    is_whole = (attributes.h or rows, attributes.w or columns) == (rows, columns)
+    check(is_whole, "a grid of another size than the feature map")
+    exact, reach = layer.function()(priors.exact, feature_map.exact, image.exact), priors.reach
     size = float(np.abs(exact).max(initial=0.0)) + float(priors.magnitude.max(initial=0.0))
     # The stride, a quotient, may be rounded too.
     return layer.algebra.widened(settled(exact, exact, exact), reach + 8 * layer.arithmetic.unit * 2 * size)
@@ -90,18 +100,15 @@ def top_rois(layer: Layer, rois: Interval, scores: Interval) -> Bound:
         return Unbounded("scores that are equal, or too few")
     rest = floats(scores.high).copy()
     rest[order] = -np.inf
-    if len(order) and (rest >= low[-1]).any():
-        return Unbounded("scores that may be in another order")
-    exact, low, high = (layer.run(end, scores.exact)[0] for end in (rois.exact, rois.low, rois.high))
-    return Interval.certain(exact) if rois.is_certain else settled(floats(exact), floats(low), floats(high))
+    check(not (len(order) and (rest >= low[-1]).any()), "scores that may be in another order")
+    return layer.certain(rois, scores)[0] if rois.is_certain else joined(layer.function(scores), rois)
 
 
 @rule("RegionYolo")
 def region_yolo(layer: Layer, x: Interval) -> Bound:
     """Sigmoids and softmax of channels, or channels as they are: each has a relative error of at most that of exp
     of twice the largest element, and of the sum of all channels; sigmoids have an absolute one as well."""
-    if not x.is_certain or not np.isfinite(x.exact).all():
-        return Unbounded("elements that are not certain")
+    check(x.is_certain and bool(np.isfinite(x.exact).all()), "elements that are not certain")
     exact = floats(layer.run(floats(x.exact))[0])
     largest = float(x.magnitude.max(initial=0.0))
     share = layer.arithmetic.unit * (32 + 8 * min(largest, 800.0))
@@ -114,12 +121,8 @@ def region_yolo(layer: Layer, x: Interval) -> Bound:
 @rule("Col2Im")
 def col2im(layer: Layer, x: Interval, size: Interval, kernel: Interval) -> Bound:
     """A sum of at most as many elements as a window has, in any order; each partial sum may be stored."""
-    if not (layer.element is not None and layer.element.is_float):
-        return Unbounded("sums of integers that are not known")
-
-    def run(array: np.ndarray) -> np.ndarray:
-        return floats(layer.run(floats(array), size.exact, kernel.exact)[0])
-
+    check(layer.is_float, "sums of integers that are not known")
+    run = layer.function(size, kernel)
     with np.errstate(all="ignore"):
         exact = run(x.exact)
         reach = 0.0 if x.is_certain else run(x.radius)
@@ -173,21 +176,19 @@ def interpolate(layer: Layer, x: Interval, *given: Interval | None) -> Bound:
         axes_given = given[-1] if len(given) == (3 if layer.definition.since == 4 else 2) else None
         positions = range(x.exact.ndim) if axes_given is None else integers(axes_given.exact, "axes")
         axes, params = normalize_axes(positions, x.exact.ndim), attributes.params
-    others = [None if one is None else one.exact for one in given]
     padded = x.moved(attributes.padded)
     if 0 in padded.exact.shape:
-        return Interval.certain(layer.run(x.exact, *others)[0])
-    is_float = x.exact.dtype.kind == "f"
+        return Interval.certain(layer.run(x, *given)[0])
+    is_float, run = x.exact.dtype.kind == "f", layer.function(*given)
     with np.errstate(all="ignore"):
-        exact = layer.run(floats(x.exact) if is_float else x.exact, *others)[0]
+        exact = run(x.exact) if is_float else layer.run(x, *given)[0]
     table = _axes(layer, padded, axes, exact.shape, given)
-    if any(one.is_another_size for one in table):
-        return Unbounded("a size that follows from a scale near an edge")
+    check(not any(one.is_another_size for one in table), "a size that follows from a scale near an edge")
     if params.mode == "nearest":
         return _nearest_taps(padded, exact, params, table)
     if is_float:
         return _axis_sums(layer.algebra, padded, exact, params, table)
-    found = _axis_sums(layer.algebra, padded, floats(layer.run(floats(x.exact), *others)[0]), params, table)
+    found = _axis_sums(layer.algebra, padded, run(x.exact), params, table)
     # Pillow rounds after each axis, whose weights add up to 2 at most.
     doubt = 2.0 * len(table) if params.is_pillow else 0.0
     return integers_near(layer.algebra.widened(found, doubt), exact)
@@ -222,9 +223,8 @@ def _nearest_taps(x: Interval, exact: np.ndarray, params: ResizeParams, table: S
             return settled(exact, exact, exact).open_where(np.ones(exact.shape, bool))
         low = np.minimum(*(np.take(low, as_indices(index), one.axis) for index in ends))
         high = np.maximum(*(np.take(high, as_indices(index), one.axis) for index in ends))
-    if exact.dtype.kind != "f":
-        return Interval(exact, np.minimum(low, exact), np.maximum(high, exact))
-    return settled(floats(exact), floats(low), floats(high))
+    is_float = exact.dtype.kind == "f"
+    return spanning(exact, low if is_float else np.minimum(low, exact), high if is_float else np.maximum(high, exact))
 
 
 def _axis_sums(of: Algebra, x: Interval, exact: np.ndarray, params: ResizeParams, table: Sequence[_Axis]) -> Interval:
@@ -319,8 +319,7 @@ def grid_sample(layer: Layer, x: Interval, grid: Interval) -> Bound:
     """See the docstring of the module; sampled integers may be rounded in any direction."""
     attributes = layer.attributes["attributes"]
     params = SampleParams(attributes.mode, attributes.padding_mode, attributes.align_corners)
-    if 0 in x.exact.shape or 0 in grid.exact.shape:
-        return Unbounded("nothing is sampled")
+    check(0 not in x.exact.shape and 0 not in grid.exact.shape, "nothing is sampled")
     points = [_positions(grid, 1 - axis, size, params) for axis, size in enumerate(x.exact.shape[2:])]
     is_kept = params.mode == "nearest" and x.exact.dtype.kind != "f"
     with np.errstate(all="ignore"):
@@ -333,7 +332,7 @@ def grid_sample(layer: Layer, x: Interval, grid: Interval) -> Bound:
         found = integers_near(found, layer.run(x.exact, floats(grid.exact))[0])
     # A position that may be off by half a pixel has pixels out of reach.
     is_open = np.logical_or(*(~(np.isfinite(position) & (error < 0.25)) for position, error in points))
-    return found.open_where(np.broadcast_to(is_open[:, None], exact.shape) | ~np.isfinite(floats(exact)))
+    return found.open_where(is_open[:, None] | ~np.isfinite(floats(exact)))
 
 
 def _positions(grid: Interval, coordinate: int, size: int, params: SampleParams) -> tuple[np.ndarray, np.ndarray]:
@@ -362,7 +361,7 @@ def _nearest(
         inside = counts[:, None]
         low = np.minimum(low, np.where(inside, gather(x.low), 0))
         high = np.maximum(high, np.where(inside, gather(x.high), 0))
-    return settled(floats(exact), floats(low), floats(high)) if exact.dtype.kind == "f" else Interval(exact, low, high)
+    return spanning(exact, low, high)
 
 
 def _weighted(
@@ -412,8 +411,8 @@ each relative to at most the largest coordinate and the size of the box."""
 @rule("ROIAlign", "ROIAlignRotated")
 def roi_align(layer: Layer, x: Interval, rois: Interval, images: Interval) -> Bound:
     """See the module; values are weighted sums of four pixels, added up over the points of a bin."""
-    if not x.exact.size or not images.exact.size or not np.isfinite(rois.exact).all():
-        return Unbounded("no pixels, or boxes that are not finite")
+    is_finite = bool(np.isfinite(rois.exact).all())
+    check(x.exact.size > 0 and images.exact.size > 0 and is_finite, "no pixels, or boxes that are not finite")
     boxes, error = _boxes(layer, rois)
     counts, is_open = _counts(layer, boxes, error)
     if counts.max() > _POINTS or not np.isfinite(x.magnitude).all():
@@ -425,9 +424,8 @@ def roi_align(layer: Layer, x: Interval, rois: Interval, images: Interval) -> Bo
     reach = 2 * error[:, None] * steepest(floats(x.exact))[chosen] + 2 * x.reach
     points = counts.prod(0)[:, None]
     reach += (8 * layer.arithmetic.unit + points * layer.arithmetic.sum_unit) * (largest + reach)
-    spread = np.broadcast_to(reach[:, :, None, None], exact.shape)
-    found = layer.algebra.widened(settled(exact, exact, exact), spread)
-    return found.open_where(np.broadcast_to(is_open[:, None, None, None], exact.shape))
+    found = layer.algebra.widened(settled(exact, exact, exact), reach[:, :, None, None])
+    return found.open_where(is_open[:, None, None, None])
 
 
 def _boxes(layer: Layer, rois: Interval) -> tuple[Boxes, np.ndarray]:
@@ -478,20 +476,15 @@ def _points(layer: Layer, boxes: Boxes, counts: np.ndarray) -> Iterator[tuple[np
     height, width = layer.attributes["attributes"].pooled
     for i in range(int(counts[0].max())):
         for j in range(int(counts[1].max())):
-            # A point of a bin that has fewer is its last one.
-            y = _first(boxes.top, boxes.height, height, counts[0]) + _step(boxes.height, height, counts[0], i)
-            x = _first(boxes.left, boxes.width, width, counts[1]) + _step(boxes.width, width, counts[1], j)
+            y = _position(boxes.top, boxes.height, height, counts[0], i)
+            x = _position(boxes.left, boxes.width, width, counts[1], j)
             yield rotate(y[:, :, None], x[:, None, :], boxes)
 
 
-def _first(start: np.ndarray, length: np.ndarray, bins: int, counts: np.ndarray) -> np.ndarray:
-    """The position [boxes, bins] of the first point of each bin."""
-    return positions(start, length, bins, counts, np.zeros(1, np.int64))[:, 0]
-
-
-def _step(length: np.ndarray, bins: int, counts: np.ndarray, point: int) -> np.ndarray:
-    """The distance [boxes, 1] from the first point of a bin to another one."""
-    return np.asarray(length / bins / counts * np.minimum(point, counts - 1))[:, None]
+def _position(start: np.ndarray, length: np.ndarray, bins: int, counts: np.ndarray, point: int) -> np.ndarray:
+    """The position [boxes, bins] of a point of each bin along an axis; the last one of a bin that has fewer."""
+    first = positions(start, length, bins, counts, np.zeros(1, np.int64))[:, 0]
+    return first + np.asarray(length / bins / counts * np.minimum(point, counts - 1))[:, None]
 
 
 def steepest(x: np.ndarray) -> np.ndarray:

@@ -13,7 +13,8 @@ import numpy as np
 
 from irexec.bounds.interval import Algebra, Bound, Interval, Unbounded, floats, joined, settled
 from irexec.bounds.registry import Layer, rule
-from irexec.bounds.rules.detections import numbered, one_of
+from irexec.bounds.rules.detections import columns, halves, numbered, one_of
+from irexec.errors import check
 
 _LARGEST = 2048
 """Number of candidates whose overlaps are computed."""
@@ -78,7 +79,7 @@ class _Decisions:
 
     def _edges(self, boxes: Interval) -> tuple[Interval, Interval]:
         """The lower and the upper corners [n, 2]."""
-        one, two = (joined(lambda end, part=part: floats(end)[:, part], boxes) for part in (slice(0, 2), slice(2, 4)))
+        one, two = halves(boxes)
         if self.is_centre:
             half = joined(lambda end: end / 2, two)
             return self.of.subtract(one, half), self.of.add(one, half)
@@ -90,7 +91,7 @@ class _Decisions:
         begin, end = joined(np.maximum, *_pairs(first)), joined(np.minimum, *_pairs(last))
         shared = of.add(of.subtract(end, begin), Interval.certain(np.asarray(self.unit)))
         shared = joined(lambda end: np.maximum(end, 0), shared)
-        area, of_both = of.multiply(*_columns(sides)), of.multiply(*_columns(shared))
+        area, of_both = of.multiply(*columns(sides)), of.multiply(*columns(shared))
         union = of.subtract(of.add(*_pairs(area)), of_both)
         return of.divide(of_both, union)
 
@@ -100,11 +101,6 @@ def _pairs(x: Interval) -> tuple[Interval, Interval]:
     return joined(lambda end: end[:, None], x), joined(lambda end: end[None], x)
 
 
-def _columns(x: Interval) -> tuple[Interval, Interval]:
-    """The two elements of the last axis."""
-    return joined(lambda end: end[..., 0], x), joined(lambda end: end[..., 1], x)
-
-
 def _scalar(x: Interval | None) -> float:
     return 0.0 if x is None or not x.exact.size else float(x.exact.reshape(-1)[0])
 
@@ -112,20 +108,17 @@ def _scalar(x: Interval | None) -> float:
 @rule("NonMaxSuppression")
 def non_max_suppression(layer: Layer, boxes: Interval, scores: Interval, *rest: Interval | None) -> tuple[Bound, ...]:
     """The indices and the scores of the boxes that are selected, and their number."""
-    count, attributes = len(layer.outputs), layer.attributes["attributes"]
+    attributes = layer.attributes["attributes"]
     limit, iou, score, sigma = (*rest, None, None, None, None)[:4]
-    if any(one is not None and not one.is_certain for one in (limit, iou, score)) or _scalar(sigma) > 0:
-        return (Unbounded("soft suppression, or thresholds that are not certain"),) * count
+    are_certain = all(one is None or one.is_certain for one in (limit, iou, score))
+    check(are_certain and not _scalar(sigma) > 0, "soft suppression, or thresholds that are not certain")
     decisions = _Decisions(
         layer.algebra, boxes, scores, _scalar(iou), _scalar(score), attributes.box_encoding == "center",
         is_one_order=attributes.sort_result_descending,
     )  # fmt: skip
-    if limit is not None and _scalar(limit) == 0:
-        reason = ""
-    else:
-        reason = "" if 0 in scores.exact.shape else decisions.open_reason()
-    arrays = [None if one is None else one.exact for one in (boxes, scores, *rest)]
-    outputs = layer.run(*arrays)
+    is_empty = 0 in scores.exact.shape or (limit is not None and _scalar(limit) == 0)
+    reason = "" if is_empty else decisions.open_reason()
+    outputs = layer.run(boxes, scores, *rest)
     if not reason:
         return _of_rows(layer, outputs, scores.reach, slice(2, 3))
     return _triplets(outputs, scores, _may_be_candidate(layer, scores, _scalar(score)), reason)
@@ -149,9 +142,8 @@ def _may_be_candidate(layer: Layer, scores: Interval, threshold: float) -> np.nd
 @rule("NMSRotated")
 def nms_rotated(layer: Layer, boxes: Interval, scores: Interval, *rest: Interval) -> tuple[Bound, ...]:
     """Any of the boxes whose scores are high enough: overlaps of rotated boxes are not computed here."""
-    outputs = layer.run(boxes.exact, scores.exact, *(one.exact for one in rest))
-    if not rest[2].is_certain:
-        return (Unbounded("a threshold that is not certain"),) * len(outputs)
+    outputs = layer.run(boxes, scores, *rest)
+    check(rest[2].is_certain, "a threshold that is not certain")
     return _triplets(outputs, scores, _may_be_candidate(layer, scores, _scalar(rest[2])), "rotated boxes")
 
 
@@ -176,17 +168,16 @@ def multiclass_nms(layer: Layer, boxes: Interval, scores: Interval, *counts: Int
     The best of all classes are kept, so that scores of different classes are compared as well.
     """
     attributes = layer.attributes["attributes"]
-    arrays = [None if one is None else one.exact for one in (boxes, scores, *counts)]
-    outputs = layer.run(*arrays)
+    outputs = layer.run(boxes, scores, *counts)
     is_own = scores.exact.ndim != 3 or any(one is not None for one in counts)
-    if is_own or attributes.nms_eta != 1.0:
-        reason = "boxes of each class, or a threshold that adapts"
-        return _of_candidates(layer, outputs, boxes, scores, is_own, reason)
     decisions = _Decisions(
         layer.algebra, boxes, scores, attributes.iou_threshold, attributes.score_threshold,
         unit=0.0 if attributes.normalized else 1.0, is_one_order=attributes.sort_result_across_batch,
     )  # fmt: skip
-    reason = "" if 0 in scores.exact.shape else decisions.open_reason()
+    if is_own or attributes.nms_eta != 1.0:
+        reason = "boxes of each class, or a threshold that adapts"
+    else:
+        reason = "" if 0 in scores.exact.shape else decisions.open_reason()
     if reason:
         return _of_candidates(layer, outputs, boxes, scores, is_own, reason)
     return _of_rows(layer, outputs, max(scores.reach, boxes.reach), slice(1, 6))
@@ -195,7 +186,7 @@ def multiclass_nms(layer: Layer, boxes: Interval, scores: Interval, *counts: Int
 @rule("MatrixNms")
 def matrix_nms(layer: Layer, boxes: Interval, scores: Interval) -> tuple[Bound, ...]:
     """Any of the boxes, with a score that better boxes may have lowered."""
-    outputs = layer.run(boxes.exact, scores.exact)
+    outputs = layer.run(boxes, scores)
     lowered = layer.algebra.rounded(
         Interval(floats(scores.exact), np.zeros(scores.exact.shape), floats(scores.high)), 8
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import readers
 from irexec.tools.judge.evidence import Evidence
 from irexec.tools.judge.opponent import Tensors
 
@@ -64,8 +65,8 @@ def condition(evidence: Evidence, value: Value, given: Tensors) -> float | None:
     tensor and of its inputs; None if the layer does not run alone.
     """
     exact = evidence.alone([value], given, "irexec").get(value)
-    read = {source for node in evidence.region(value, given) for source in node.inputs if source in given}
-    moved = [source for source in read if source is not None and given[source].dtype.kind == "f"]
+    read = readers(evidence.region(value, given))
+    moved = [source for source in read if source in given and given[source].dtype.kind == "f"]
     if exact is None or not moved:
         return None
     rng, found = np.random.default_rng(0), 0.0

@@ -17,11 +17,11 @@ from irexec.analysis.builder import Adding
 from irexec.analysis.model import Model
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Value
+from irexec.ir.order import values_of_copy
 from irexec.messages import counted
 from irexec.schema.shape_rules import MOVES
 from irexec.tools.compare.layers import levels_apart
-from irexec.tools.engines.runtimes import open_runtime, precision_beside
-from irexec.tools.judge.opponent import Tensors
+from irexec.tools.judge.opponent import Tensors, irexec_beside
 from irexec.tools.judge.step import Step
 
 _RUNS = 2
@@ -88,14 +88,7 @@ class Noise:
         size = 2 * step.evidence.arithmetic.unit
         for seed in range(_RUNS):
             model, noisy = with_errors(step.runs.side.model, step.runs.facts, lambda value: size, seed)
-            options = step.runs.options
-            with open_runtime(
-                "irexec",
-                model,
-                precision=precision_beside(options.runtime),
-                dynamic_quantization=options.group,
-                byte_caches=options.byte_caches,
-            ) as own:
+            with irexec_beside(step.runs.options, model) as own:
                 arrays = own.run_all(step.runs.steps[: step.index + 1], [noisy[value] for value in values])[-1]
             found.append(dict(zip(values, arrays, strict=True)))
         return found
@@ -137,11 +130,7 @@ def with_errors(
         The copy, and its values by those of the model.
     """
     made, rng = copy.copy(model), np.random.default_rng(seed)
-    own = {
-        value: other for node, twin in zip(model.nodes, made.nodes, strict=True)
-        for value, other in zip(node.outputs, twin.outputs, strict=True)
-    }  # fmt: skip
-    adding, count = Adding(made.nodes), len(made.nodes)
+    own, adding, count = values_of_copy(model, made), Adding(made.nodes), len(made.nodes)
     moved: dict[Value, Value] = {}
     for value in _computed(model, facts):
         fact = facts[value]

@@ -14,11 +14,12 @@ import numpy as np
 
 from irexec.analysis.evaluate import rounded
 from irexec.bounds import EDGES, Arithmetic, Interval, Unbounded, graph_bounds, stored_in, unrounded
+from irexec.bounds.evaluate import known_inputs
 from irexec.bounds.interval import Algebra, floats
 from irexec.dtypes.elements import BF16, F16, F32, F64, Element
-from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import readers
 from irexec.schema.shape_rules import MOVES
 from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.compare.options import opened_runtime
@@ -106,10 +107,8 @@ class Beside:
 
     def judged(self) -> JudgedLayer:
         """The judgement by this interval alone."""
-        layer, names = (
-            compared_layer(self.value),
-            tuple(node.name for node in self.nodes if node is not self.value.node),
-        )
+        layer = compared_layer(self.value)
+        names = tuple(node.name for node in self.nodes if node is not self.value.node)
         if isinstance(self.bound, Unbounded):
             return JudgedLayer(layer, "no bound", elements=self.actual.size, reason=self.bound.reason, region=names)
         if self.bound.exact.shape != self.actual.shape:
@@ -203,12 +202,11 @@ class Evidence:
     ) -> tuple[Interval | Unbounded, list[Node]]:
         """The interval of a value, or why there is none, and its region; see ``beside``."""
         nodes = self.region(value, given)
-        read = {source for node in nodes for source in node.inputs if source is not None}
         # Inner tensors of the region may be known: other outputs of its layers.
-        sources = {source: self._held(source, given[source], rough) for source in read if source in given}
-        for source in read:
-            if source.node.constant is not None:
-                sources[source] = Interval.certain(constant_value(source.node.constant))
+        sources = {
+            one: self._held(one, array, rough) if one.node.constant is None else Interval.certain(array)
+            for one, array in known_inputs(nodes, given).items()
+        }
         computed = [node for node in nodes if node.type not in MOVES and node.constant is None]
         roundings = ROUGH if len(computed) > 1 else 0
         readings = self.readings if known else {}
@@ -223,9 +221,7 @@ class Evidence:
         has no exact result.
         """
         nodes, rng = self.region(value, given), np.random.default_rng(0)
-        read = {source for node in nodes for source in node.inputs if source is not None}
-        sources = {source: given[source] for source in read if source in given}
-        sources |= {one: constant_value(one.node.constant) for one in read if one.node.constant is not None}
+        sources = known_inputs(nodes, given)
         ordered = sorted(sources, key=lambda one: (one.node.id, one.index))
         kinds = {one: np.unique(sources[one], return_inverse=True)[1] for one in ordered}
 
@@ -258,7 +254,7 @@ class Evidence:
         constant = [node for node in nodes if node in self.side.constant]
         if any(node.type not in _DECOMPRESSING or _truncates(node) for node in constant):
             return []
-        read = {source for node in nodes if node not in constant for source in node.inputs if source is not None}
+        read = readers(node for node in nodes if node not in constant)
         found: list[Tensors] = []
         for written in (frozenset[str](), frozenset({"Convert"}), frozenset(node.type for node in constant)):
             known = self._decompressed(constant, written)
@@ -271,10 +267,7 @@ class Evidence:
         """The outputs of constant layers, exact but for those of types that are rounded as the model states."""
         known: dict[Value, np.ndarray] = {}
         for node in constant:
-            sources = {one: known[one] for one in node.inputs if one is not None and one in known}
-            for one in node.inputs:
-                if one is not None and one.node.constant is not None:
-                    sources[one] = constant_value(one.node.constant)
+            sources = known_inputs([node], known)
             for made, bound in graph_bounds([node], sources, self.facts, self.arithmetic).items():
                 element = self.facts[made].element
                 if isinstance(bound, Interval) and element is not None:
@@ -284,9 +277,8 @@ class Evidence:
 
     def earlier(self, values: Sequence[Value], given: Tensors) -> dict[Value, np.ndarray] | None:
         """The tensors without those that the regions of values read; None if these are all inputs of the model."""
-        nodes = {node for value in values for node in self.region(value, given)}
-        read = {source for node in nodes for source in node.inputs if source is not None and source in given}
-        dropped = {source for source in read if source.node.type not in ("Parameter", "ReadValue")}
+        read = readers(node for value in values for node in self.region(value, given))
+        dropped = {one for one in read if one in given and one.node.type not in ("Parameter", "ReadValue")}
         if not dropped:
             return None
         return {other: array for other, array in given.items() if other not in dropped}

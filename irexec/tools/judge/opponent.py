@@ -10,22 +10,21 @@ from pathlib import Path
 
 import numpy as np
 
-from irexec.analysis.attributes import typed_attributes
 from irexec.analysis.model import Model, find_port
 from irexec.analysis.portability import DIFFERENCES
 from irexec.analysis.portability.findings import differences
 from irexec.analysis.shape_inference import Inference, infer_shapes
-from irexec.bounds import Arithmetic, Interval, caches_after
+from irexec.bounds import ARITHMETICS, Arithmetic, Interval, caches_after
+from irexec.bounds.evaluate import known_inputs, layer_of
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.compile.passes.quantise_activations import quantised_products
 from irexec.dtypes.elements import BF16, F16, Element
 from irexec.errors import InputError, IrexecError, UnsupportedError
-from irexec.ir.constants import constant_value
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import values_by_name
 from irexec.ops.paged import paged_attention_extension
-from irexec.schema.attributes import Caches, ElementTypes
+from irexec.schema.attributes import Written
 from irexec.schema.registry import resolve
 from irexec.tools.compare.inputs import recorded_inputs
 from irexec.tools.compare.scopes import folded, pairs_by_module
@@ -267,14 +266,7 @@ class Runs:
     @cached_property
     def ours(self) -> list[Tensors]:
         """All tensors of each step in irexec."""
-        options = self.options
-        with open_runtime(
-            "irexec",
-            self.model,
-            precision=precision_beside(options.runtime),
-            dynamic_quantization=options.group,
-            byte_caches=options.byte_caches,
-        ) as own:
+        with irexec_beside(self.options, self.model) as own:
             found = observe(own, self.steps, [*self.values, *self.results])
         arrays = {value: given for value, given in found.arrays.items() if isinstance(value, Value)}
         return self._with_inputs([{value: of[i] for value, of in arrays.items()} for i in range(len(self.steps))])
@@ -283,6 +275,14 @@ class Runs:
         ports = [(port.node.outputs[0], port.name) for port in self.model.inputs]
         given = [{value: arrays[name] for value, name in ports} for arrays in self.steps]
         return [{**one, **own} for one, own in zip(steps, given, strict=False)]
+
+
+def irexec_beside(options: JudgeOptions, model: Model) -> Runtime:
+    """A model in irexec, which computes as the runtime does."""
+    return open_runtime(
+        "irexec", model, precision=precision_beside(options.runtime), dynamic_quantization=options.group,
+        byte_caches=options.byte_caches,
+    )  # fmt: skip
 
 
 def _known_differences(model: Model, inference: Inference) -> dict[Node, tuple[str, ...]]:
@@ -306,17 +306,6 @@ def _variables(model: Model) -> Iterator[tuple[Value, Value]]:
             yield node.outputs[0], source
 
 
-class _Left(Caches):
-    """Holds the caches that a kernel has written."""
-
-    def __init__(self) -> None:
-        self.arrays: dict[str, np.ndarray] = {}
-
-    def keep(self, name: str, array: np.ndarray) -> None:
-        """See Caches."""
-        self.arrays[name] = array
-
-
 def _caches(node: Node) -> dict[str, Value]:
     """The tensors that a layer writes, by the names of its inputs."""
     try:
@@ -327,23 +316,12 @@ def _caches(node: Node) -> dict[str, Value]:
 
 def _left(node: Node, facts: Mapping[Value, Fact], given: Tensors) -> dict[str, np.ndarray] | None:
     """The caches after a layer has run, by the names of its inputs; None where it does not run with these tensors."""
-    definition, left = resolve(node.type, node.version), _Left()
-    arrays = [
-        None
-        if value is None
-        else given.get(value)
-        if value.node.constant is None
-        else constant_value(value.node.constant)
-        for value in node.inputs
-    ]
-    if any(value is not None and array is None for value, array in zip(node.inputs, arrays, strict=True)):
+    left, known = Written(), known_inputs([node], given)
+    if any(value is not None and value not in known for value in node.inputs):
         return None
-    injected: dict[str, object] = {name: left for name, kind in definition.injected.items() if kind is Caches}
-    if definition.elements_parameter is not None:
-        elements = (None if value is None else facts.get(value) for value in node.inputs)
-        injected[definition.elements_parameter] = ElementTypes(None if one is None else one.element for one in elements)
     try:
-        definition(*arrays, **typed_attributes(node, definition).require(), **injected)
+        layer = layer_of(node, facts, ARITHMETICS["f32"], caches=left)
+        layer.run(*(None if value is None else known[value] for value in node.inputs))
     except IrexecError:
         return None
-    return left.arrays
+    return left.inputs

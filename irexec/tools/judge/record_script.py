@@ -61,26 +61,22 @@ def record_script(
     inputs = script.with_suffix(".inputs.npz")
     read = read_with_shapes(str(model), options.weights, options.shapes or {}, given=GivenInputs(sources, []))
     for path in (script, inputs):
-        check_file(
-            "--record-script", path, files_read(str(model), options.weights, sources) | external_files(read)
-        )  # fmt: skip
+        known = files_read(str(model), options.weights, sources) | external_files(read)
+        check_file("--record-script", path, known)
     if script.suffix != ".py":
         raise InputError(f"--record-script {output} does not end in .py")
     if inputs.exists() and not script.exists():
         raise InputError(f"{inputs} exists, and is not the one of {output}: --record-script names another file")
     fixed, (arrays,) = with_inputs(read, [], 1, replace(options, steps=None), sources, notify)
-    properties = json.dumps(dict(options.properties or {}))
-    text = _SCRIPT.format(
-        model=json.dumps(Path(model).name),
-        inputs=json.dumps(inputs.name),
-        properties=properties,
-        arithmetic=json.dumps(ARITHMETIC),
-    )
+    texts = {
+        "model": Path(model).name, "inputs": inputs.name, "properties": dict(options.properties or {}),
+        "arithmetic": ARITHMETIC,
+    }  # fmt: skip
     with new_file(inputs) as file:
         # In the order of the inputs, since the script has no other names.
         write_npz(file, {port.name: arrays[port.name] for port in fixed.inputs})
     with new_file(script) as file:
-        file.write(text.encode())
+        file.write(_SCRIPT.format(**{name: json.dumps(one) for name, one in texts.items()}).encode())
     return RecordScript(str(script), str(inputs))
 
 

@@ -6,7 +6,7 @@ Of several steps of a model with state it is about the first one with a fault.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -100,7 +100,11 @@ def given_steps(
 ) -> tuple[Model, list[Arrays]]:
     """The model in the shapes of its inputs, and the inputs of each step; see ``judge``."""
     runs = given_runs(inputs)
-    read = _read(model, runs, options, sources)
+    if isinstance(model, str | os.PathLike):
+        given = GivenInputs(sources, runs, steps=options.steps)
+        read = read_with_shapes(str(model), options.weights, options.shapes or {}, given=given)
+    else:
+        read = as_model(model)
     refuse_damage(read)
     if options.load_state is not None:
         read = with_state(read, read_state(options.load_state, MemoryLimit(options.max_memory)))
@@ -127,13 +131,6 @@ def _recorded(
         if not sources:
             opponent.require_inputs(known)
     return known
-
-
-def _read(model: ModelLike, runs: Sequence[Arrays], options: StepOptions, sources: Sequence[InputSource]) -> Model:
-    if isinstance(model, str | os.PathLike):
-        given = GivenInputs(sources, runs, steps=options.steps)
-        return read_with_shapes(str(model), options.weights, options.shapes or {}, given=given)
-    return as_model(model)
 
 
 def with_inputs(
@@ -175,23 +172,14 @@ def judged_steps(model: Model, steps: Sequence[Arrays], options: JudgeOptions) -
     """The judgement of the first step with a bug, else of the first one that does not agree, else of the last one."""
     with ExitStack() as stack:
         runs = Runs(model, steps, options, stack)
-        cases = list(_up_to_a_bug(runs))
+        cases: list[Case] = []
+        while len(cases) < len(steps) and not (cases and cases[-1].judgement.is_bug):
+            cases.append(case_of_step(runs, len(cases)))
     if len(steps) == 1:
         return cases[0]
     apart = [case for case in cases if case.judgement.verdict != "agrees"]
     chosen = next((case for case in apart if case.judgement.is_bug), apart[0] if apart else cases[-1])
     found = chosen.judgement
-    text = (
-        f"step {found.step}: {found.sentence}"
-        if apart
-        else f"agrees in {counted(len(cases), 'step')}{found.sentence[6:]}"
-    )
+    text = f"step {found.step}:" if apart else f"agrees in {counted(len(cases), 'step')}"
+    text += f" {found.sentence}" if apart else found.sentence[6:]
     return replace(chosen, judgement=replace(found, sentence=text))
-
-
-def _up_to_a_bug(runs: Runs) -> Iterator[Case]:
-    for step in range(len(runs.steps)):
-        case = case_of_step(runs, step)
-        yield case
-        if case.judgement.is_bug:
-            return

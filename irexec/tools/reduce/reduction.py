@@ -18,6 +18,7 @@ from irexec.analysis.submodel import with_shapes
 from irexec.api import ModelLike, as_model
 from irexec.errors import InputError, ModelError
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import values_of_copy
 from irexec.messages import counted, listed, silent
 from irexec.records import Record
 from irexec.runtime.inputs import bind_inputs
@@ -196,7 +197,7 @@ class _Reducing:
         read = self._read()
         steps = [self._arrays(read, step) for step in range(1, (self.options.steps or 1) + 1)]
         answers = self._answers(read, [array for arrays in steps for array in arrays], output)
-        trials = Trials(self.check, answers, progress, _nowhere if output is None else output.offer)
+        trials = Trials(self.check, answers, progress, silent if output is None else output.offer)
         runs = steps if self.options.steps is not None else steps * RUNS
         failing, reference, run = _failing_run(read, runs, self.check, trials)
         try:
@@ -264,11 +265,9 @@ class _Reducing:
         steps, seed = self.options.steps, self.options.seed + STEP_SEED * (step - 1)
         own = inputs if steps is None else sources_of_step(inputs, step, steps)
         shapes = {name: array.shape for name, array in known.items()}
-        sampled = (
-            sample_inputs(own, left, seed, self.notify, sizes=sizes_for(model, known=shapes))
-            if left or not known
-            else {}
-        )
+        if known and not left:
+            return bind_inputs(ports, known)
+        sampled = sample_inputs(own, left, seed, self.notify, sizes=sizes_for(model, known=shapes))
         return bind_inputs(ports, {**known, **sampled})
 
     def _answers(self, read: Model, arrays: Sequence[np.ndarray], output: ReductionFiles | None) -> Answers:
@@ -310,12 +309,9 @@ class _Reducing:
             starts: positions of the layers of parts that are checked before the whole model.
         """
         for keep in (True,) if self.options.keep_shapes else (False, True):
-            shapes = (
-                {} if keep else {node.id: array.shape for node, array in zip(model.parameters, arrays, strict=True)}
-            )
-            fixed = with_shapes(model, shapes)
-            pairs = zip(model.nodes, fixed.nodes, strict=True)
-            copies = {a: b for node, own in pairs for a, b in zip(node.outputs, own.outputs, strict=True)}
+            shapes = {node.id: array.shape for node, array in zip(model.parameters, arrays, strict=True)}
+            fixed = with_shapes(model, {} if keep else shapes)
+            copies = values_of_copy(model, fixed)
             recording = RecordedRun(
                 fixed,
                 dict(zip(fixed.parameters, arrays, strict=True)),
@@ -357,10 +353,6 @@ def _failing_run(
         later = check.after_run(model, inputs)
     tried = f" in any of {run} runs" if run > 1 else ""
     raise DoesNotFail(f"the model does not fail this check{tried}, so that there is nothing to reduce")
-
-
-def _nowhere(candidate: Candidate) -> None:
-    return
 
 
 def _failing_body(whole: Whole, kept: Sequence[Node], trials: Trials) -> Whole | None:

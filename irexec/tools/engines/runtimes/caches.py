@@ -15,6 +15,7 @@ import numpy as np
 from irexec.analysis.builder import Adding
 from irexec.analysis.model import Model
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import values_of_copy
 from irexec.schema.shape_rules import MOVES
 
 CACHE_PRECISION = "KV_CACHE_PRECISION"
@@ -31,11 +32,7 @@ def has_caches(model: Model) -> bool:
 def with_caches_in_bytes(model: Model) -> tuple[Model, dict[Value, Value]]:
     """A copy of a model whose caches of attention hold levels of 8 bits, and its values by those of the model."""
     made = copy.copy(model)
-    own = {
-        value: other for node, twin in zip(model.nodes, made.nodes, strict=True)
-        for value, other in zip(node.outputs, twin.outputs, strict=True)
-    }  # fmt: skip
-    adding = Adding(made.nodes)
+    own, adding = values_of_copy(model, made), Adding(made.nodes)
     for node, twin in list(zip(model.nodes, made.nodes, strict=False)):
         if _is_cache(model, node):
             _hold_bytes(adding, twin)
