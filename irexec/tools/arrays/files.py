@@ -20,6 +20,7 @@ import numpy as np
 
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
+from irexec.io.closing import Closing
 from irexec.io.reading import open_regular
 from irexec.messages import amount
 from irexec.tools.arrays.npy import MAGIC, Header, Read, part_of, read_array, read_header
@@ -41,7 +42,7 @@ _LOCAL_HEADER, _LENGTHS = 30, (slice(26, 28), slice(28, 30))
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OverflowError, NotImplementedError)
 
 
-class ArrayFile:
+class ArrayFile(Closing):
     """An open .npy or .npz.
 
     Attributes:
@@ -61,12 +62,6 @@ class ArrayFile:
             self._members = _by_name(members, label)
         self.named = self._archive is not None
         self.names = tuple(self._members) if self.named else ("",)
-
-    def __enter__(self) -> ArrayFile:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file."""

@@ -108,9 +108,8 @@ class OpenVINORun:
 
     def _property(self, name: str) -> Any:
         """The value of a property of the plugin; None where it has none of this name."""
-        return (
-            self._compiled.get_property(name) if name in self._compiled.get_property("SUPPORTED_PROPERTIES") else None
-        )
+        get = self._compiled.get_property
+        return get(name) if name in get("SUPPORTED_PROPERTIES") else None
 
     def __call__(self, feeds: Feeds) -> Sequence[np.ndarray]:
         given = {self._index[name]: array for name, array in feeds.items()}

@@ -69,37 +69,34 @@ def expose(
         shapes: expose the shape of each tensor in place of the tensor.
         lengths: lengths of tensors that are exposed as vectors, filled up with zeros.
     """
-    made = copy.copy(model)
-    exposing = _Exposing(dict(zip(model.walk(), made.walk(), strict=True)), facts, counts)
-    found: dict[Value, Value] = {}
-    for tensor in tensors:
-        length = (lengths or {}).get(tensor.value)
-        value = exposing.outermost(tensor, shapes=shapes, length=length)
-        if value is not None:
-            found[tensor.value] = value
-    return made, found
+    exposing, lengths = _Exposing(model, facts, counts), lengths or {}
+    pairs = [(one.value, exposing.outermost(one, shapes=shapes, length=lengths.get(one.value))) for one in tensors]
+    return exposing.model, {value: exposed for value, exposed in pairs if exposed is not None}
 
 
 def expose_counts(
     model: Model, bodies: Sequence[Levels], counts: Mapping[Levels, int]
 ) -> tuple[Model, dict[Levels, Value]]:
     """A copy of a model with the numbers of iterations of inner bodies as outputs; the branch of an If has 0 or 1."""
-    made = copy.copy(model)
-    exposing = _Exposing(dict(zip(model.walk(), made.walk(), strict=True)), {}, counts)
-    return made, {levels: exposing.count(levels) for levels in bodies}
+    exposing = _Exposing(model, {}, counts)
+    return exposing.model, {levels: exposing.count(levels) for levels in bodies}
 
 
 class _Exposing:
     """Outputs that are added to a copy.
 
     Args:
-        copies: the layers of the copy by layers of the model.
+        model: the model, which is not changed.
         facts: facts of the values of the model.
         counts: size of the axis of each inner body whose number of iterations changes.
+
+    Attributes:
+        model: the copy.
     """
 
-    def __init__(self, copies: Mapping[Node, Node], facts: Mapping[Value, Fact], counts: Mapping[Levels, int]) -> None:
-        self._copies, self._facts, self._counts = copies, facts, counts
+    def __init__(self, model: Model, facts: Mapping[Value, Fact], counts: Mapping[Levels, int]) -> None:
+        self.model, self._facts, self._counts = copy.copy(model), facts, counts
+        self._copies = dict(zip(model.walk(), self.model.walk(), strict=True))
         self._next: dict[int, int] = {}
 
     def outermost(self, tensor: Inner, *, shapes: bool, length: int | None) -> Value | None:
@@ -174,10 +171,9 @@ class _Exposing:
         """A new output of a layer with a tensor of one of its bodies."""
         output, external = self._new_output(node, Fact(fact.element, None))
         for other, body in node.bodies.items():
-            if other == name:
-                result = self._result(body.graph, self._unsqueezed(body.graph, value))
-            else:
-                result = self._result(body.graph, self._nothing(body.graph, fact, (0,)))
+            graph = body.graph
+            inner = self._unsqueezed(graph, value) if other == name else self._nothing(graph, fact, (0,))
+            result = self._result(graph, inner)
             attributes = {} if len(node.bodies) > 1 else slice_attributes(0)
             body.port_maps.append(PortMap("output", external, result.id, attributes))
         return output
@@ -195,9 +191,8 @@ class _Exposing:
         if port is not None:
             return port
         for body in node.bodies.values():
-            body.port_maps[:] = [
-                replace(entry, external=entry.external + (entry.external >= index)) for entry in body.port_maps
-            ]
+            maps = body.port_maps
+            maps[:] = [replace(entry, external=entry.external + (entry.external >= index)) for entry in maps]
         return index
 
     def _unsqueezed(self, graph: Graph, value: Value) -> Value:
@@ -252,7 +247,5 @@ class _Exposing:
 
 def _unused_port(node: Node) -> int | None:
     """The next id of a port; None if ports have no ids."""
-    ids = [
-        port for port in (*(one.port for one in node.ports), *(one.port for one in node.outputs)) if port is not None
-    ]
+    ids = [one.port for one in (*node.ports, *node.outputs) if one.port is not None]
     return max(ids) + 1 if ids else None

@@ -36,7 +36,7 @@ from irexec.tools.reduce.blame import Blame, blame
 from irexec.tools.reduce.candidate import Candidate
 from irexec.tools.reduce.checks import Check, Failure, Files, given_options
 from irexec.tools.reduce.output import source_digest
-from irexec.tools.reduce.recording import after_run
+from irexec.tools.reduce.recording import BOUNDARY, after_run
 from irexec.tools.run.input_sources import GivenInputs, InputSource
 from irexec.tools.run.result_files import with_state
 from irexec.tools.run.shapes import Shapes, read_with_shapes
@@ -123,11 +123,8 @@ class RuntimeCheck(AgainstRuntime):
     def _ours(self, candidate: Candidate, values: Sequence[Value]) -> list[np.ndarray] | Failure | None:
         """Values of irexec, or its refusal of the candidate; None after a timeout."""
         try:
-            return (
-                CompiledModel(candidate.model, precision=self.precision)
-                .session()
-                .values(candidate.inputs, values, timeout=self.timeout)
-            )
+            session = CompiledModel(candidate.model, precision=self.precision).session()
+            return session.values(candidate.inputs, values, timeout=self.timeout)
         except RunTimeoutError:
             return None
         except (IrexecError, MemoryError) as error:
@@ -388,20 +385,13 @@ def _given_inputs(candidate: Candidate) -> list[tuple[str, Value]]:
 
 def _part(target: Node, reference: Collection[Value], constant: Collection[Node]) -> list[Node]:
     """A layer, and the layers in front of it with unknown values."""
-    found = {target: None}
-    waiting = [target]
+    found, waiting = {target: None}, [target]
     while waiting:
-        for value in waiting.pop().inputs:
-            if (
-                value is None
-                or value in reference
-                or value.node in found
-                or value.node in constant
-                or value.node.type == "Parameter"
-            ):
-                continue
-            found[value.node] = None
-            waiting.append(value.node)
+        sources = [value.node for value in waiting.pop().inputs if value is not None and value not in reference]
+        for node in sources:
+            if not (node in found or node in constant or node.type == "Parameter"):
+                found[node] = None
+                waiting.append(node)
     return list(found)
 
 
@@ -418,13 +408,8 @@ class OnnxFileCheck(AgainstRuntime):
 
     def reference(self, model: Model, inputs: Sequence[np.ndarray]) -> Mapping[Value, np.ndarray]:
         with open_runtime(self.name, model, timeout=self.timeout) as runtime:
-            values = [
-                value
-                for node in model.nodes
-                if node.type not in ("Parameter", "Constant", "Result")
-                for value in node.outputs
-                if runtime.gives(value)
-            ]
+            layers = [node for node in model.nodes if node.type not in BOUNDARY]
+            values = [value for node in layers for value in node.outputs if runtime.gives(value)]
             arrays = {port.name: array for port, array in zip(runtime.inputs, inputs, strict=True)}
             return dict(zip(values, runtime.run(arrays, values), strict=True))
 

@@ -48,23 +48,15 @@ def blame(
     own = [
         one for one, node in zip(found, kept, strict=True) if one.differs or made.rows.pairs.layer_of_a(node) is None
     ]
+    # The layer of the model itself around a tensor of a body is the first one of its path.
+    order = made.evidence.b.order
+    inner = [one for one in made.independent if one.path and order[one.positions[0]] in kept]
     return Blame(
         made.evidence.a.label,
         tuple(own if own and len(own) < len(kept) else found),
-        tuple(
-            {
-                one.value.node: layer(one.value, one.path)
-                for one in made.independent
-                if one.path and _outer(one, made) in kept
-            }.values()
-        ),
+        tuple({one.value.node: layer(one.value, one.path) for one in inner}.values()),
         tuple(_absent(kept, results, agreeing, made)),
     )
-
-
-def _outer(found: Found, made: ComparedModels) -> Node:
-    """The layer of the model itself around a tensor."""
-    return made.evidence.b.order[found.positions[0]]
 
 
 def _absent(

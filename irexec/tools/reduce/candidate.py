@@ -20,7 +20,7 @@ from irexec.errors import InputError, IrexecError
 from irexec.ir.dims import PartialShape
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Body, ModelGraph, Node, Value
-from irexec.ir.order import topological
+from irexec.ir.order import readers, topological
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.attributes import Runner
 from irexec.schema.registry import resolve
@@ -69,9 +69,8 @@ class Part:
 
     def key(self, inside: str) -> str:
         """A digest of the part; ``inside`` identifies its model."""
-        return hashlib.sha256(
-            json.dumps([inside, self.units, self.bypassed, self.results, self.loose]).encode()
-        ).hexdigest()[:32]
+        text = json.dumps([inside, self.units, self.bypassed, self.results, self.loose])
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -96,12 +95,9 @@ class Whole:
         """Take a model apart."""
         model = recording.model
         read = {source.node for node in model.nodes for source in node.inputs if source is not None}
-        loose = [
-            node
-            for node in model.nodes
-            if node.outputs and (node.type == "Parameter" or (node.type == "Constant" and node not in read))
-        ]
-        return Whole(recording, path, tuple(_units(model)), tuple(loose))
+        unread = (node for node in model.nodes if node.type == "Parameter" or node not in read)
+        loose = tuple(node for node in unread if node.outputs and node.type in ("Parameter", "Constant"))
+        return Whole(recording, path, tuple(_units(model)), loose)
 
     @property
     def model(self) -> Model:
@@ -136,11 +132,8 @@ class Whole:
     def extracted(self, part: Part) -> SubModel:
         """The model of a part."""
         keep, bypass = self.kept(part), self.bypass(part)
-        inside = set(keep)
-        outside = (resolved(value, bypass) for node in keep for value in node.inputs if value is not None)
-        self.recording.require(
-            {value for value in outside if value.node not in inside and value.node.type not in BOUNDARY}
-        )
+        inside, read = set(keep), (resolved(value, bypass) for value in readers(keep))
+        self.recording.require({one for one in read if one.node not in inside and one.node.type not in BOUNDARY})
         also = [self.loose[i] for i in part.loose]
         results = None if part.results is None else [self.frontier(part)[i] for i in part.results]
         return extract(self.model, keep, self.recording.boundary, results=results, bypass=bypass, also=also)
@@ -151,13 +144,9 @@ class Whole:
 
     def bypass(self, part: Part) -> dict[Value, Value]:
         """Replacements of the outputs of bypassed layers."""
-        found = {}
-        for unit, index in part.bypassed:
-            (node,) = self.units[unit]
-            source = node.inputs[index]
-            if source is not None:
-                found[node.outputs[0]] = source
-        return found
+        pairs = [(self.units[unit][0], index) for unit, index in part.bypassed]
+        sources = ((node.outputs[0], node.inputs[index]) for node, index in pairs)
+        return {value: source for value, source in sources if source is not None}
 
     def frontier(self, part: Part) -> list[Value]:
         """Values of a part that the rest of the model reads."""
@@ -165,15 +154,11 @@ class Whole:
 
     def bypasses(self, part: Part, unit: int) -> list[int]:
         """Inputs of a layer that may replace its only output: they have its type and shape."""
-        if len(self.units[unit]) != 1 or self.units[unit][0].bodies or self.recording.reference:
+        node, *others = self.units[unit]
+        if others or node.bodies or self.recording.reference or len(node.outputs) != 1:
             return []
-        (node,) = self.units[unit]
-        if len(node.outputs) != 1:
-            return []
-        bypass = self.bypass(part)
-        kinds = [
-            None if value is None else self._kind(resolved(value, bypass)) for value in (node.outputs[0], *node.inputs)
-        ]
+        bypass, values = self.bypass(part), (node.outputs[0], *node.inputs)
+        kinds = [None if value is None else self._kind(resolved(value, bypass)) for value in values]
         return [i for i, kind in enumerate(kinds[1:]) if kind is not None and kind == kinds[0]]
 
     def _kind(self, value: Value) -> tuple[Element | None, PartialShape] | None:

@@ -19,6 +19,7 @@ from irexec.analysis.portability import DIFFERENCES
 from irexec.analysis.portability.findings import parse_target
 from irexec.analysis.validate import validate
 from irexec.errors import InputError, IrexecError, ModelError
+from irexec.io.closing import Closing
 from irexec.ir.findings import Finding
 from irexec.ir.graph import Node, Value
 from irexec.tools.arrays.files import write_npz
@@ -66,7 +67,7 @@ def given_options(**values: float | None) -> list[str]:
     return [f"--{name}={value:g}" for name, value in values.items() if value is not None]
 
 
-class Check(ABC):
+class Check(Closing, ABC):
     """Decides whether a candidate fails, and how.
 
     A check may own a process or files from its first call to ``close``.
@@ -143,13 +144,6 @@ class Check(ABC):
 
     def close(self) -> None:
         """End processes and delete files."""
-        return
-
-    def __enter__(self) -> Check:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
 
 
 _OF_FILES, _OF_ONNX = "IR0", "ON"
@@ -251,9 +245,8 @@ class ValuesCheck(Check):
         return ("values", *self.kinds, self.precision)
 
     def __call__(self, candidate: Candidate) -> Failure | None:
-        given = frozenset(
-            kind for kind in self.kinds if any(_count(array, kind) for array in candidate.inputs.values())
-        )
+        arrays = candidate.inputs.values()
+        given = frozenset(kind for kind in self.kinds if any(_count(array, kind) for array in arrays))
         if self._of_inputs is None:
             # An input of the model itself may have such elements.
             self._of_inputs = given
@@ -331,7 +324,11 @@ class CommandCheck(Check):
             write_candidate(candidate, files)
         except ModelError:
             return None
-        failure = self._failure(*self._run(self.command(files)))
+        try:
+            ended = run_command(self.command(files), self.timeout)
+        except InputError as error:
+            raise InputError(f"--check: {error}") from None
+        failure = self._failure(*ended)
         self._is_first = False
         return failure
 
@@ -344,12 +341,6 @@ class CommandCheck(Check):
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
-
-    def _run(self, arguments: Sequence[str]) -> tuple[int | None, str]:
-        try:
-            return run_command(arguments, self.timeout)
-        except InputError as error:
-            raise InputError(f"--check: {error}") from None
 
     def _failure(self, code: int | None, output: str) -> Failure | None:
         said = last_line(output)

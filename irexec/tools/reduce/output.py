@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -150,13 +150,9 @@ class ReductionFiles:
         """
         start = time.monotonic()
         beside = {self.inputs: candidate.inputs} | ({self.expected: candidate.expected} if candidate.expected else {})
-        io.write(candidate.model, self.model, {path: partial(_write_arrays, arrays) for path, arrays in beside.items()})
+        io.write(candidate.model, self.model, {path: partial(write_npz, arrays=one) for path, one in beside.items()})
         self._written, self._ended = candidate, time.monotonic()
         self._took = self._ended - start
-
-
-def _write_arrays(arrays: Mapping[str, np.ndarray], file: IO[bytes]) -> None:
-    write_npz(file, arrays)
 
 
 def _is_state(path: Path) -> bool:
@@ -190,11 +186,8 @@ def arrays_digest(arrays: Sequence[np.ndarray]) -> str:
     found = hashlib.sha256()
     for array in arrays:
         found.update(f"{array.dtype}{array.shape}".encode())
-        found.update(
-            "\0".join(map(str, array.ravel())).encode()
-            if array.dtype == object
-            else np.ascontiguousarray(array).tobytes()
-        )
+        is_text = array.dtype == object
+        found.update("\0".join(map(str, array.ravel())).encode() if is_text else np.ascontiguousarray(array).tobytes())
     return found.hexdigest()
 
 

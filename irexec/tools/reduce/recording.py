@@ -107,10 +107,9 @@ class RecordedRun:
 
     def fact(self, value: Value) -> Fact | None:
         """Type and shape of the replacement of a cut value; None if unknown."""
-        found = self.inference.facts.get(value) or value.fact
-        if found is None or found.element is None:
-            found = value.fact
-        if found is None or found.element is None:
+        facts = (self.inference.facts.get(value), value.fact)
+        found = next((fact for fact in facts if fact is not None and fact.element is not None), None)
+        if found is None:
             return None
         shape = self._shape(value, found.shape)
         return None if shape is None else Fact(found.element, shape)
@@ -173,7 +172,9 @@ class RecordedRun:
             if not wanted:
                 return
             try:
-                self._held.update(zip(wanted, self._run(wanted), strict=True))
+                compiled = CompiledModel(self.model, precision=self._precision, tolerant=True)
+                arrays = {compiled.inputs[i].name: self.inputs[node] for i, node in enumerate(self.model.parameters)}
+                self._held.update(zip(wanted, compiled.values(arrays, wanted, timeout=self._timeout), strict=True))
                 return
             except RunTimeoutError:
                 break
@@ -183,11 +184,6 @@ class RecordedRun:
             except (IrexecError, MemoryError):
                 break
         self._absent.update(value.node for value in values if value not in self._held)
-
-    def _run(self, values: list[Value]) -> list[np.ndarray]:
-        compiled = CompiledModel(self.model, precision=self._precision, tolerant=True)
-        arrays = {compiled.inputs[i].name: self.inputs[node] for i, node in enumerate(self.model.parameters)}
-        return compiled.values(arrays, values, timeout=self._timeout)
 
     def _leave_out(self, name: str) -> bool:
         """Mark a layer and its dependents as absent; False without a layer of this name."""

@@ -5,7 +5,7 @@ Source: Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Inpu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeVar
@@ -62,29 +62,17 @@ def ddmin(items: Sequence[T], fails: Fails[T]) -> tuple[T, ...]:
     count = 2
     while len(kept) > 1:
         count = min(count, len(kept))
-        # The bounds of ``count`` chunks of nearly equal length.
-        length = len(kept)
-        bounds = [length * i // count for i in range(count + 1)]
-        chunks = list(pairwise(bounds))
-        shorter = (
-            next((kept[start:end] for start, end in chunks if fails(kept[start:end])), None) if count == 2 else None
-        )
-        if shorter is None:
-            shorter = _without_chunk(kept, chunks, fails) if count > 2 else None
-            remaining = max(count - 1, 2)
-        else:
-            remaining = 2
+        # To leave out one of two chunks is to keep the other one.
+        chunks = pairwise(len(kept) * i // count for i in range(count + 1))
+        parts = (kept[start:end] if count == 2 else kept[:start] + kept[end:] for start, end in chunks)
+        shorter = next(filter(fails, parts), None)
         if shorter is not None:
-            kept, count = shorter, remaining
+            kept, count = shorter, max(count - 1, 2)
         elif count == len(kept):
             break
         else:
             count = 2 * count
     return kept
-
-
-def _without_chunk(kept: tuple[T, ...], chunks: list[tuple[int, int]], fails: Fails[T]) -> tuple[T, ...] | None:
-    return next((rest for start, end in chunks if fails(rest := kept[:start] + kept[end:])), None)
 
 
 @dataclass(frozen=True)
@@ -152,8 +140,9 @@ class Trials:
         known = self._answers.known.get(key)
         if known is not None:
             self.recalled += 1
-            if known:
-                self._recall(made(whole, part))
+            candidate = made(whole, part) if known else None
+            if candidate is not None and self._is_smaller(candidate):
+                self._best = candidate, self.failure
             return known
         candidate = made(whole, part)
         failure = None if candidate is None else self._checked(candidate)
@@ -174,10 +163,6 @@ class Trials:
     def _checked(self, candidate: Candidate) -> Failure | None:
         self.checks += 1
         return self._check(candidate)
-
-    def _recall(self, candidate: Candidate | None) -> None:
-        if candidate is not None and self._is_smaller(candidate):
-            self._best = candidate, self.failure
 
     def _is_smaller(self, candidate: Candidate) -> bool:
         return _size(candidate) <= _size(self.smallest)
@@ -202,23 +187,22 @@ def smallest(whole: Whole, part: Part, fails: Trials) -> Part:
     if part == whole.everything and fails(whole, bare):
         return _without_parameters(whole, bare, fails)
     part = _without_parameters(whole, part, fails)
+
+    def fails_with(units: tuple[int, ...]) -> bool:
+        return fails(whole, replace(part, units=units))
+
     # Cut in topological order: first the layers after the last layer that the failure needs, then the layers before the
     # first one.
-    units = shortest_prefix(part.units, lambda units: fails(whole, replace(part, units=units)))
-    units = shortest_suffix(units, lambda units: fails(whole, replace(part, units=units)))
-    part = replace(part, units=units)
+    part = replace(part, units=shortest_suffix(shortest_prefix(part.units, fails_with), fails_with))
     while True:
-        part = _fewer_units(whole, part, fails)
+        part = replace(part, units=ddmin(part.units, fails_with))
         shorter = _bypassed(whole, part, fails)
         if shorter == part:
             break
         part = shorter
-    part = _fewer_results(whole, part, fails)
+    if (count := len(whole.frontier(part))) > 1:
+        part = replace(part, results=ddmin(range(count), lambda some: fails(whole, replace(part, results=some))))
     return _without_parameters(whole, part, fails)
-
-
-def _fewer_units(whole: Whole, part: Part, fails: Trials) -> Part:
-    return replace(part, units=ddmin(part.units, lambda units: fails(whole, replace(part, units=units))))
 
 
 def _bypassed(whole: Whole, part: Part, fails: Trials) -> Part:
@@ -229,21 +213,9 @@ def _bypassed(whole: Whole, part: Part, fails: Trials) -> Part:
     return part
 
 
-def _fewer_results(whole: Whole, part: Part, fails: Trials) -> Part:
-    count = len(whole.frontier(part))
-    if count < 2:
-        return part
-    return replace(part, results=ddmin(range(count), lambda results: fails(whole, replace(part, results=results))))
-
-
 def _without_parameters(whole: Whole, part: Part, fails: Trials) -> Part:
     """Leave out loose Parameters and Constants, if the part fails without them."""
-    return replace(part, loose=_least(part.loose, lambda loose: fails(whole, replace(part, loose=loose))))
-
-
-def _least(items: Iterable[int], fails: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
-    """See ddmin; here the empty part may fail as well."""
-    everything = tuple(items)
-    if not everything or fails(()):
-        return ()
-    return ddmin(everything, fails)
+    bare = replace(part, loose=())
+    if not part.loose or fails(whole, bare):
+        return bare
+    return replace(part, loose=ddmin(part.loose, lambda loose: fails(whole, replace(part, loose=loose))))

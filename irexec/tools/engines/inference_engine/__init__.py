@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import UnsupportedError
+from irexec.io.closing import Closing
 from irexec.io.processes import LineProcess
 
 RELEASES = {"2020.4": "4.4.0.0", "2020.1": "4.2.0.4"}
@@ -41,7 +42,7 @@ def _libraries(environment: Path) -> Path | None:
     return found[0].parent if found else None
 
 
-class InferenceEngine:
+class InferenceEngine(Closing):
     """A release in a process of its own, which is started again after a network has ended it.
 
     Args:
@@ -93,23 +94,15 @@ class InferenceEngine:
     def _ask(self, job: str, what: str, timeout: float | None) -> None:
         if self._process is None:
             self._process = LineProcess("", name=self.name, command=self._command, environment=self._environment)
-        answered = False
         try:
             self._process.ask(job)
             self._process.answer(what, timeout)
-            answered = True
-        finally:
-            if not answered:
-                self.close()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """End the process."""
         if self._process is not None:
             self._process.stop()
             self._process = None
-
-    def __enter__(self) -> InferenceEngine:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()

@@ -110,10 +110,10 @@ def open_runtime(
     require_runtime(name, properties)
     kind = runtime_kind(name)
     model = as_model(model)
-    if name in OWN:
-        from irexec.tools.engines.runtimes.kinds import OwnRuntime
+    from irexec.tools.engines.runtimes import kinds
 
-        return OwnRuntime(
+    if name in OWN:
+        return kinds.OwnRuntime(
             name, model, threads=threads, precision=precision, max_memory=max_memory,
             dynamic_quantization=dynamic_quantization, byte_caches=byte_caches, timeout=timeout,
         )  # fmt: skip
@@ -124,17 +124,9 @@ def open_runtime(
         "threads": threads, "timeout": timeout, "worker": worker, "environments": environments
     }  # fmt: skip
     if kind == "openvino":
-        from irexec.tools.engines.runtimes.kinds import OpenVINORuntime
-
         if dynamic_quantization is not None:
             properties = {**(properties or {}), DYNAMIC_QUANTIZATION: str(dynamic_quantization)}
-        return OpenVINORuntime(name, model, properties=properties, **process)
+        return kinds.OpenVINORuntime(name, model, properties=properties, **process)
     if kind == "command":
-        from irexec.tools.engines.runtimes.kinds import CommandRuntime
-
-        return CommandRuntime(name, model, timeout=timeout)
-    from irexec.tools.engines.runtimes.kinds import OnnxReferenceRuntime, OnnxRuntime
-
-    if kind == "onnxruntime":
-        return OnnxRuntime(model, name, **process)
-    return OnnxReferenceRuntime(model)
+        return kinds.CommandRuntime(name, model, timeout=timeout)
+    return kinds.OnnxRuntime(model, name, **process) if kind == "onnxruntime" else kinds.OnnxReferenceRuntime(model)

@@ -25,7 +25,6 @@ import numpy as np
 
 from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision
 from irexec.analysis.model import Model, Port
-from irexec.analysis.shape_inference import infer_shapes
 from irexec.api import save_model
 from irexec.dtypes.elements import Element
 from irexec.errors import ConversionError, EngineError, InputError, NodeError, RunTimeoutError, UnsupportedError
@@ -137,7 +136,6 @@ class OpenVINORuntime(ProcessRuntime):
         if CACHE_PRECISION in self._properties:
             # The hint is stronger than the property.
             self._preferred.pop("EXECUTION_MODE_HINT", None)
-        self._facts = infer_shapes(model, tolerant=True).facts
 
     @property
     def unused(self) -> str:
@@ -157,7 +155,7 @@ class OpenVINORuntime(ProcessRuntime):
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
         asked = list(dict.fromkeys([*values, *self._of_loops(values)]))
-        made = observed(self.model, asked, [self._element(value) for value in asked])
+        made = observed(self.model, asked, list(map(self._element, asked)))
         feeds = [fed(self.inputs, arrays, made) for arrays in runs]
         what = str(self.model.path or self.model.name or "the model")
         with tempfile.TemporaryDirectory(prefix="irexec-openvino-") as folder:
@@ -172,9 +170,6 @@ class OpenVINORuntime(ProcessRuntime):
         position = {value: i for i, value in enumerate(asked)}
         return [[in_carrier(given[position[value]], self._element(value)) for value in values] for given in outputs]
 
-    def _element(self, value: Value) -> Element | None:
-        return self._facts[value].element if value in self._facts else None
-
     def _of_loops(self, values: Sequence[Value]) -> Iterator[Value]:
         """Outputs of dynamic shape of loops before the values: the plugin runs no loop with such an unread output."""
         waiting, seen = [value.node for value in values], set()
@@ -184,9 +179,8 @@ class OpenVINORuntime(ProcessRuntime):
                 seen.add(node)
                 waiting += [value.node for value in node.inputs if value is not None]
                 if len(node.bodies) == 1:
-                    yield from (
-                        value for value in node.outputs if value not in self._facts or not self._facts[value].is_static
-                    )
+                    facts = self._facts
+                    yield from (one for one in node.outputs if one not in facts or not facts[one].is_static)
 
 
 _AS_THE_FILE = Tolerance("snr", threshold=40.0)
@@ -220,7 +214,6 @@ class OnnxFileRuntime(Runtime):
         self.path = model.path
         self._tensors = tensors_of(model.path)
         self._names = self._tensors.own | self._tensors.inlined
-        self._facts = infer_shapes(model, tolerant=True).facts
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -240,7 +233,7 @@ class OnnxFileRuntime(Runtime):
         Tensors of the bodies of functions need a copy with inlined functions. If the outputs of this copy are not those
         of the file, it is an error, and such tensors are not given from then on.
         """
-        elements = [self._facts[value].element if value in self._facts else None for value in values]
+        elements = list(map(self._element, values))
         names = [self._name(value) or "" for value in values]
         asked = dict(zip(names, elements, strict=True))
         feeds = [self._fed(arrays) for arrays in runs]
@@ -352,12 +345,11 @@ class CommandRuntime(Runtime):
         except ValueError as error:
             raise InputError(f"{command!r} is not a command: {str(error).lower()}") from None
         self._timeout = timeout
-        self._facts = infer_shapes(model, tolerant=True).facts
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
         if len(runs) > 1 and any(node.type == "ReadValue" for node in self.model.walk()):
             raise UnsupportedError("a command is called once for each run, and keeps no state from run to run")
-        elements = [self._facts[value].element if value in self._facts else None for value in values]
+        elements = list(map(self._element, values))
         made = observed(self.model, values, elements)
         with tempfile.TemporaryDirectory(prefix="irexec-command-") as folder:
             path = Path(folder) / "model.xml"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import tempfile
 from abc import ABC, abstractmethod
@@ -14,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from irexec.analysis.model import Model, Port
+from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import F32, I32, Element, round_to
 from irexec.errors import EngineError, InputError, RunTimeoutError
+from irexec.io.closing import Closing
 from irexec.io.processes import LineProcess
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
@@ -192,7 +195,7 @@ Arrays = Mapping[str, np.ndarray]
 """Arrays by the names of a model's inputs."""
 
 
-class Runtime(ABC):
+class Runtime(Closing, ABC):
     """A model in a runtime.
 
     Args:
@@ -209,6 +212,13 @@ class Runtime(ABC):
     def __init__(self, name: str, model: Model) -> None:
         self.name, self.model = name, model
         self.inputs: list[Port] = model.inputs
+
+    @functools.cached_property
+    def _facts(self) -> Mapping[Value, Fact]:
+        return infer_shapes(self.model, tolerant=True).facts
+
+    def _element(self, value: Value) -> Element | None:
+        return self._facts[value].element if value in self._facts else None
 
     @property
     def version(self) -> str:
@@ -258,13 +268,6 @@ class Runtime(ABC):
 
     def close(self) -> None:
         """End what the runtime needs, such as a process."""
-        return
-
-    def __enter__(self) -> Runtime:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
 
 
 def in_carrier(array: np.ndarray, element: Element | None) -> np.ndarray:
@@ -279,7 +282,7 @@ def in_carrier(array: np.ndarray, element: Element | None) -> np.ndarray:
     return cast if element.native else round_to(element, cast)
 
 
-class Worker:
+class Worker(Closing):
     """Runs models in an engine, whose process is started at the first request, and again after it has ended.
 
     Args:
@@ -352,12 +355,6 @@ class Worker:
         if self._process is not None:
             self._process.stop()
             self._process = None
-
-    def __enter__(self) -> Worker:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
 
 
 class ProcessRuntime(Runtime):
