@@ -32,12 +32,12 @@ _NO_READINGS: Readings = {}
 Groups = Mapping[Node, int]
 _NO_GROUPS: Groups = {}
 Known = TypeVar("Known")
-Given = Mapping[Value, np.ndarray] | Mapping[Value, Interval] | Mapping[Value, np.ndarray | Interval]
+Given = Mapping[Value, np.ndarray | Interval]
 
 
 def graph_bounds(
     nodes: Sequence[Node],
-    given: Given,
+    given: Mapping[Value, np.ndarray | Bound],
     facts: Mapping[Value, Fact],
     arithmetic: Arithmetic,
     roundings: float = 0,
@@ -48,7 +48,7 @@ def graph_bounds(
 
     Args:
         nodes: layers in topological order; a single one for a layer whose inputs were observed.
-        given: arrays, in the carriers of their types, or intervals of the values that the region reads from outside.
+        given: arrays, in the carriers of their types, or bounds of the values that the region reads from outside.
         facts: facts of all values.
         arithmetic: the arithmetic of the runtime.
         roundings: further roundings of each tensor, and of the terms of a sum, for layers that are computed as one: a
@@ -56,21 +56,7 @@ def graph_bounds(
         readings: codes of layers that are read otherwise, see irexec.bounds.readings.
         groups: for products whose rows the runtime quantises, the size of the groups.
     """
-    known: dict[Value, Bound] = {
-        value: one if isinstance(one, Interval) else Interval.certain(one) for value, one in given.items()
-    }
-    return _region(nodes, known, facts, arithmetic, roundings, readings, groups)
-
-
-def _region(
-    nodes: Sequence[Node],
-    known: dict[Value, Bound],
-    facts: Mapping[Value, Fact],
-    arithmetic: Arithmetic,
-    roundings: float = 0,
-    readings: Readings = _NO_READINGS,
-    groups: Groups = _NO_GROUPS,
-) -> dict[Value, Bound]:
+    known = {value: one if isinstance(one, Bound) else Interval.certain(one) for value, one in given.items()}
     found: dict[Value, Bound] = {}
     scaled, algebra = _scaled_weights(nodes), Algebra(arithmetic)
     known |= {one: algebra.rounded(bound) for one in scaled if isinstance(bound := known.get(one), Interval)}
@@ -197,9 +183,9 @@ def _of_body(
     facts: Mapping[Value, Fact], arithmetic: Arithmetic, graph: Graph, arguments: Sequence[Bound]
 ) -> list[Bound]:
     """The bounds of the Results of a body from those of its Parameters."""
-    known = {node.outputs[0]: bound for node, bound in zip(graph.parameters, arguments, strict=True)}
+    given = {node.outputs[0]: bound for node, bound in zip(graph.parameters, arguments, strict=True)}
     inner = [node for node in topological(graph)[0] if node.type not in ("Parameter", "Result")]
-    _region(inner, known, facts, arithmetic)
+    known = given | graph_bounds(inner, given, facts, arithmetic)
     unknown = Unbounded("a result of a body is not connected")
     sources = [node.inputs[0] for node in graph.results]
     return [unknown if value is None else known.get(value, unknown) for value in sources]

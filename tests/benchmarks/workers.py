@@ -64,7 +64,7 @@ class Worker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.process.stop()
+        self.process.close()
 
 
 def take_turns(workers: Iterable[Worker], runs: int) -> None:

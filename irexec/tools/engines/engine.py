@@ -19,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from irexec.api import compile_model
+from irexec.io.closing import Closing
 from irexec.io.onnx_bytes import text_form
 from irexec.io.processes import LineProcess
 from irexec.io.reading import open_regular
@@ -278,7 +279,7 @@ class ProcessMeasurement:
     peak_bytes: int = 0
 
 
-class EngineProcess:
+class EngineProcess(Closing):
     """A process with one engine and one model loaded.
 
     Args:
@@ -298,7 +299,7 @@ class EngineProcess:
         try:
             self.measured = ProcessMeasurement(job.engine, **self._process.answer(job.model))
         except BaseException:
-            self.stop()
+            self.close()
             raise
 
     def run(self, times: int) -> None:
@@ -313,15 +314,9 @@ class EngineProcess:
         self._process.wait()
         return self.measured
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """End the process at once."""
         self._process.stop()
-
-    def __enter__(self) -> EngineProcess:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.stop()
 
 
 def take_turns(processes: Iterable[EngineProcess], runs: int, advance: Callable[[int], None] = silent) -> None:

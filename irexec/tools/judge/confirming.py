@@ -23,6 +23,7 @@ from irexec.analysis.portability.integers import IN_F32
 from irexec.bounds import Arithmetic, Interval, Unbounded
 from irexec.bounds.interval import floats
 from irexec.ir.graph import Value
+from irexec.ir.order import readers
 from irexec.schema.shape_rules import MOVES
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.compare.options import RTOL
@@ -275,9 +276,7 @@ def _together(
     one, actual = own.judged(), own.actual
     near = evidence.beside(own.value, given, actual, rough=True)
     if isinstance(near.bound, Unbounded) or near.bound.exact.shape != actual.shape:
-        return (
-            one if near.bound is own.bound or not isinstance(near.bound, Unbounded) else _unsure(one, near.bound.reason)
-        )
+        return _unsure(one, near.bound.reason) if isinstance(near.bound, Unbounded) else one
     regions = _Regions(near)
     for width, sources in _wider(evidence, own.value, given):
         part = evidence.beside(own.value, sources, actual, rough=True) if width else near
@@ -365,9 +364,9 @@ def _read_as_known(evidence: Evidence, given: Tensors, value: Value, one: Judged
     codes = tuple(dict.fromkeys(code for node in nodes for code in evidence.readings.get(node, ())))
     if evidence.opponent.is_openvino and _IN_32_BITS not in codes and given[value].dtype.kind in "iu":
         bound = evidence.bound(value, given)[0]
-        read = [given[source] for node in nodes for source in node.inputs if source is not None and source in given]
-        wide = [*read, *([] if isinstance(bound, Unbounded) else [bound.exact])]
-        integers = [one for one in wide if one.dtype.kind in "iu"]
+        wide = [given[source] for source in readers(nodes) if source in given]
+        wide += [] if isinstance(bound, Unbounded) else [bound.exact]
+        integers = [array for array in wide if array.dtype.kind in "iu"]
         in_f32 = value.node.type in IN_F32 and any((one != one.astype(np.float32)).any() for one in integers)
         if in_f32 or any(one.itemsize == 8 and (one != one.astype(np.int32)).any() for one in integers):
             codes = (*codes, _IN_32_BITS)
@@ -390,7 +389,7 @@ def _differs_unbounded(evidence: Evidence, given: Tensors, value: Value, one: Ju
 
 def _without_levels(evidence: Evidence, value: Value, given: Tensors) -> Tensors:
     """The observed tensors without those that a layer of the region reads in another way than they are observed."""
-    read = (source for node in evidence.region(value, given) for source in node.inputs if source is not None)
+    read = readers(evidence.region(value, given))
     moved = {source for source in read if _ZERO_POINT in evidence.readings.get(source.node, ())}
     return {source: array for source, array in given.items() if source not in moved} if moved else given
 

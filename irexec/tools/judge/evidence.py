@@ -171,17 +171,7 @@ class Evidence:
             rough: whether the given tensors have the error of a few roundings, since fused layers have others.
             known: whether layers of ``readings`` are read as OpenVINO is known to do.
         """
-        made = self._beside(value, given, actual, rough, known, self.groups)
-        if self.groups.keys().isdisjoint(made.nodes) or not made.outside.any():
-            return made
-        # A processor without instructions for it quantises nothing.
-        plain = self._beside(value, given, actual, rough, known, {})
-        return made if plain.outside.any() else plain
-
-    def _beside(
-        self, value: Value, given: Tensors, actual: np.ndarray, rough: bool, known: bool, groups: Mapping[Node, int]
-    ) -> Beside:
-        bound, nodes = self.bound(value, given, rough=rough, known=known, groups=groups)
+        bound, nodes = self.bound(value, given, rough=rough, known=known)
         element = self._stored(value, actual)
         if isinstance(bound, Interval) and element is not None:
             bound = stored_in(bound, element)
@@ -189,16 +179,15 @@ class Evidence:
         is_static = fact is not None and fact.is_static and not isinstance(bound, Unbounded) and (
             tuple(fact.static_shape) == bound.exact.shape
         )  # fmt: skip
-        return Beside(value, actual, bound, tuple(nodes), self.arithmetic, is_static)
+        made = Beside(value, actual, bound, tuple(nodes), self.arithmetic, is_static)
+        if self.groups.keys().isdisjoint(nodes) or not made.outside.any():
+            return made
+        # A processor without instructions for it quantises nothing.
+        plain = replace(self, groups={}).beside(value, given, actual, rough=rough, known=known)
+        return made if plain.outside.any() else plain
 
     def bound(
-        self,
-        value: Value,
-        given: Tensors,
-        *,
-        rough: bool = False,
-        known: bool = False,
-        groups: Mapping[Node, int] | None = None,
+        self, value: Value, given: Tensors, *, rough: bool = False, known: bool = False
     ) -> tuple[Interval | Unbounded, list[Node]]:
         """The interval of a value, or why there is none, and its region; see ``beside``."""
         nodes = self.region(value, given)
@@ -210,8 +199,8 @@ class Evidence:
         computed = [node for node in nodes if node.type not in MOVES and node.constant is None]
         roundings = ROUGH if len(computed) > 1 else 0
         readings = self.readings if known else {}
-        quantised = self.groups if groups is None else groups
-        return graph_bounds(nodes, sources, self.facts, self.arithmetic, roundings, readings, quantised)[value], nodes
+        bounds = graph_bounds(nodes, sources, self.facts, self.arithmetic, roundings, readings, self.groups)
+        return bounds[value], nodes
 
     def moved(self, value: Value, given: Tensors, runs: int) -> list[np.ndarray]:
         """Exact results of a value while each tensor that its region reads or computes is off by up to one rounding.

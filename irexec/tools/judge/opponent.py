@@ -170,7 +170,8 @@ class Opponent:
         if not said and self.runtime is not None and runtime_kind(name) == "openvino" and name != "openvino":
             raise InputError(f"{name} does not say in which precision it computes: --arithmetic f16, for example")
         # Compressed weights are f16 on their way to f32: what is computed from constants alone does not count.
-        written = {_written(facts[value].element) for value in computed if value in facts}
+        elements = [facts[value].element for value in computed if value in facts]
+        written = {"f32" if one is None or one not in (BF16, F16) else one.name for one in elements}
         if said == "f16" and "bf16" in written:
             return "bf16-f16"
         return max({said if said in _COARSENESS else "f32", *written}, key=lambda one: _COARSENESS[one])
@@ -182,10 +183,6 @@ def _is_bf16(array: np.ndarray) -> bool:
         return False
     bits = np.ascontiguousarray(array).view(np.uint32)
     return not (bits & 0xFFFF).any() and bool((bits & 0x7FFFFF).any())
-
-
-def _written(element: Element | None) -> str:
-    return "bf16" if element is BF16 else "f16" if element is F16 else "f32"
 
 
 class Runs:

@@ -250,11 +250,9 @@ class _Cloning:
         return self._parameters[value]
 
 
-def in_shape(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """An array in the shape of its partner: exporters keep, merge and split axes. Unchanged for as many axes."""
-    return array.reshape(shape) if array.ndim != len(shape) and array.size == math.prod(shape) else array
-
-
 def arranged(array: np.ndarray, shape: tuple[int, ...], order: tuple[int, ...]) -> np.ndarray:
-    """An array of A in B's form: with its axes in another order, or in the shape of its partner."""
-    return array.transpose(order) if order and array.ndim == len(order) else in_shape(array, shape)
+    """An array of A in B's form: with its axes in another order, or in the shape of its partner, since exporters keep,
+    merge and split axes. Unchanged for as many axes."""
+    if order and array.ndim == len(order):
+        return array.transpose(order)
+    return array.reshape(shape) if array.ndim != len(shape) and array.size == math.prod(shape) else array

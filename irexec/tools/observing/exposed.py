@@ -247,5 +247,6 @@ class _Exposing:
 
 def _unused_port(node: Node) -> int | None:
     """The next id of a port; None if ports have no ids."""
-    ids = [one.port for one in (*node.ports, *node.outputs) if one.port is not None]
+    ends: list[Input | Value] = [*node.ports, *node.outputs]
+    ids = [one.port for one in ends if one.port is not None]
     return max(ids) + 1 if ids else None

@@ -9,7 +9,7 @@ import numpy as np
 
 from irexec.errors import InputError, IrexecError, RunTimeoutError
 from irexec.ir.constants import constant_value
-from irexec.ir.graph import Graph, Node, Value
+from irexec.ir.graph import Value
 from irexec.ir.order import topological
 from irexec.tools.engines.runtimes import Arrays, Runtime
 
@@ -103,18 +103,12 @@ def _first_failing(
 
 def _of_failing(failing: Value, reason: str, waiting: Sequence[Value], runtime: Runtime) -> Iterator[tuple[Value, str]]:
     """The reasons for a failing value and for the values that depend on its layer."""
-    after = _after(failing.node, runtime.model)
+    after = {failing.node}
+    for node in topological(runtime.model)[0]:
+        if any(value is not None and value.node in after for value in node.inputs):
+            after.add(node)
     for value in waiting:
         if value is failing:
             yield value, reason
         elif value.node in after:
             yield value, f"it depends on {failing.node.name!r}, which {runtime.name} does not run"
-
-
-def _after(node: Node, graph: Graph) -> set[Node]:
-    """A layer and all layers that depend on it."""
-    after = {node}
-    for other in topological(graph)[0]:
-        if any(value is not None and value.node in after for value in other.inputs):
-            after.add(other)
-    return after

@@ -80,9 +80,8 @@ class ModelSide:
         for graph in graphs(self.model):
             for node in topological(graph)[0]:
                 sources = [value.node for value in node.inputs if value is not None]
-                are_integers = all(
-                    value.fact is not None and value.fact.element in (I32, I64) for value in node.outputs
-                )
+                facts = [value.fact for value in node.outputs]
+                are_integers = all(fact is not None and fact.element in (I32, I64) for fact in facts)
                 from_shapes = all(one.type in ("ShapeOf", "Constant") or one in found for one in sources)
                 if sources and are_integers and from_shapes:
                     found.add(node)
@@ -146,7 +145,10 @@ class RecordedSide:
             ModelError: it cannot be read, or takes too much memory.
         """
         array = self._stored(name)
-        return arranged_as(array, *self._layouts[name]) if name in self._layouts else array
+        if name not in self._layouts:
+            return array
+        layout, shape = self._layouts[name]
+        return array.reshape(shape) if layout is None else array.transpose(layout)
 
     def arranged(self, pairs: Iterable[tuple[str, Value]], facts: Facts) -> tuple[RecordedSide, list[str]]:
         """The side with its tensors in the layouts of a model, and sentences about them.
@@ -312,11 +314,6 @@ def _sentences(found: Mapping[str, Layout]) -> list[str]:
             axes = ",".join(map(str, layout))
             texts.append(f"A's tensors are B's in {','.join(names)}: axes {axes} of {count}")
     return texts
-
-
-def arranged_as(array: np.ndarray, layout: Layout, shape: Sequence[int]) -> np.ndarray:
-    """A recorded array in the shape of the model's tensor."""
-    return array.reshape(tuple(shape)) if layout is None else array.transpose(layout)
 
 
 def as_declared(array: np.ndarray, shape: PartialShape) -> np.ndarray:

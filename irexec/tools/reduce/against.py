@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -282,7 +282,8 @@ class OtherModelCheck(Check):
     def _values(self, made: ComparedModels) -> dict[Value, np.ndarray]:
         """Tensors of the other version for all compared values; the equal tensor of the model if axes may differ."""
         rows = {found.value: found.row for found in made.rows.outer}
-        near = self._near(made, rows) if _size(rows.values()) > MemoryLimit().left() // _PART_OF_MEMORY else rows.keys()
+        size = sum(8 * math.prod(row.shape) for row in rows.values())
+        near = self._near(made, rows) if size > MemoryLimit().left() // _PART_OF_MEMORY else rows.keys()
         pairs = [pair for pair in made.rows.pairs.tensors if pair.b in near]
         self._pairs = {(pair.b.node.id, pair.b.index): pair for pair in pairs}
         # A fault within the tolerance: only its own layer shows it.
@@ -370,11 +371,6 @@ def reads_inputs(model: Model) -> bool:
     """Whether a layer of a model reads an input."""
     parameters = set(model.parameters)
     return any(value is not None and value.node in parameters for node in model.nodes for value in node.inputs)
-
-
-def _size(rows: Iterable[TensorRow]) -> int:
-    """Approximate number of bytes of the tensors of rows."""
-    return sum(8 * math.prod(row.shape) for row in rows)
 
 
 def _given_inputs(candidate: Candidate) -> list[tuple[str, Value]]:

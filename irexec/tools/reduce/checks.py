@@ -20,7 +20,6 @@ from irexec.analysis.portability.findings import parse_target
 from irexec.analysis.validate import validate
 from irexec.errors import InputError, IrexecError, ModelError
 from irexec.io.closing import Closing
-from irexec.ir.findings import Finding
 from irexec.ir.graph import Node, Value
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.commands import irexec_command, last_line, run_command, split_command
@@ -203,7 +202,10 @@ class FindingCheck(Check):
         if self._layers is None:
             self._layers = frozenset(finding.layer_name for finding in found)
         same = next((finding for finding in found if finding.layer_name in self._layers), None)
-        return None if same is None else Failure(self.code, _text(same))
+        if same is None:
+            return None
+        layer = "" if same.layer_name is None else f" layer {same.layer_name!r} ({same.layer_type}):"
+        return Failure(self.code, f"{same.code}{layer} {same.message}")
 
     def command(self, files: Files) -> list[str]:
         options = ["--weights"] if self._needs_weights else ["--portability"] if self._is_of_portability else []
@@ -213,11 +215,6 @@ class FindingCheck(Check):
     @property
     def _needs_weights(self) -> bool:
         return self.code.startswith("IR4")
-
-
-def _text(finding: Finding) -> str:
-    layer = "" if finding.layer_name is None else f" layer {finding.layer_name!r} ({finding.layer_type}):"
-    return f"{finding.code}{layer} {finding.message}"
 
 
 KINDS: Mapping[str, Callable[[np.ndarray], np.ndarray]] = {"nan": np.isnan, "inf": np.isinf}

@@ -215,6 +215,11 @@ def _shapes(node: Node, inputs: Collection[Fact]) -> list[Fact] | None:
     return [Fact(facts[value].element, facts[value].shape) for value in alone.outputs]
 
 
+def count_layers(graph: Graph) -> int:
+    """Number of layers of a graph, layers of bodies included, without Parameters, Constants and Results."""
+    return sum(node.type not in BOUNDARY for node in graph.walk())
+
+
 RUNS = 8
 """Maximum number of runs of a model with variables."""
 

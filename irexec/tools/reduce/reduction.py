@@ -28,7 +28,7 @@ from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.candidate import Candidate, Part, Whole, inner_wholes, named_inputs, named_results
 from irexec.tools.reduce.checks import Check
 from irexec.tools.reduce.output import Answers, ReductionFiles, arrays_digest, model_digest
-from irexec.tools.reduce.recording import BOUNDARY, RUNS, RecordedRun
+from irexec.tools.reduce.recording import RUNS, RecordedRun, count_layers
 from irexec.tools.reduce.search import Step, Trials, smallest
 from irexec.tools.run.input_sources import (
     STEP_SEED,
@@ -372,17 +372,13 @@ def _report(
         inputs=None if files is None else files.inputs,
         failure=failure.text, kind=failure.kind, command=() if files is None else tuple(check.command(files)),
         before=count_layers(model), after=count_layers(best.model),
-        layers=tuple(ReducedLayer(node.id, node.name, node.type, _inner(node), node.line) for node in best.layers),
+        layers=tuple(map(_reduced_layer, best.layers)),
         parameters=types.count("Parameter"), constants=types.count("Constant"),
         checks=trials.checks, recalled=trials.recalled, seconds=seconds, notes=tuple(notes),
         blame=check.blame(best), found=best,
     )  # fmt: skip
 
 
-def count_layers(model: Model) -> int:
-    """Number of layers of a model, layers of bodies included, without Parameters, Constants and Results."""
-    return sum(node.type not in BOUNDARY for node in model.walk())
-
-
-def _inner(node: Node) -> int:
-    return sum(inner.type not in BOUNDARY for body in node.bodies.values() for inner in body.graph.walk())
+def _reduced_layer(node: Node) -> ReducedLayer:
+    inner = sum(count_layers(body.graph) for body in node.bodies.values())
+    return ReducedLayer(node.id, node.name, node.type, inner, node.line)

@@ -16,7 +16,7 @@ from irexec.messages import silent
 from irexec.tools.reduce.candidate import Candidate, Part, Whole, made
 from irexec.tools.reduce.checks import Check, Failure
 from irexec.tools.reduce.output import Answers
-from irexec.tools.reduce.recording import BOUNDARY
+from irexec.tools.reduce.recording import count_layers
 
 T = TypeVar("T")
 Fails = Callable[[tuple[T, ...]], bool]
@@ -178,7 +178,7 @@ def _is_writable(candidate: Candidate) -> bool:
 
 def _size(candidate: Candidate) -> tuple[int, int]:
     """Number of layers, layers of bodies included, and number of nodes."""
-    return sum(node.type not in BOUNDARY for node in candidate.model.walk()), len(candidate.model.nodes)
+    return count_layers(candidate.model), len(candidate.model.nodes)
 
 
 def smallest(whole: Whole, part: Part, fails: Trials) -> Part:

@@ -23,7 +23,7 @@ from irexec.tools.engines.runtimes.runtime import (
 OWN = ("irexec", "reference")
 """The runtimes of irexec itself."""
 
-_PACKAGES = {"openvino": "openvino", "onnxruntime": "onnxruntime", "onnx": "onnx"}
+_PACKAGES = ("openvino", "onnxruntime", "onnx")
 
 __all__ = [
     "OWN",
@@ -51,11 +51,9 @@ def require_runtime(name: str, properties: Mapping[str, str] | None = None) -> N
     kind = runtime_kind(name)
     if properties and kind != "openvino":
         raise InputError(f"the runtime {kind} has no properties: they are for openvino")
-    package = _PACKAGES.get(kind)
-    if package is not None and release_of(name) is None and importlib.util.find_spec(package) is None:
-        raise UnsupportedError(
-            f"the runtime {kind} needs the package {package} (pip install {package}), which is not installed"
-        )
+    if kind in _PACKAGES and release_of(name) is None and importlib.util.find_spec(kind) is None:
+        text = f"the runtime {kind} needs the package {kind} (pip install {kind}), which is not installed"
+        raise UnsupportedError(text)
 
 
 DYNAMIC_QUANTIZATION = "DYNAMIC_QUANTIZATION_GROUP_SIZE"

@@ -23,7 +23,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision
 from irexec.analysis.model import Model, Port
 from irexec.api import save_model
 from irexec.dtypes.elements import Element
@@ -54,38 +53,19 @@ class OwnRuntime(Runtime):
     Args:
         name: "irexec", or "reference" for the reference kernels.
         model: the model. A layer that cannot run is an error only if a requested value depends on it.
-        threads, precision, max_memory, native, dynamic_quantization: as for CompiledModel.
         byte_caches: whether caches of attention hold 8 bits; see with_caches_in_bytes.
         timeout: seconds that each run may take.
+        settings: threads, precision, max_memory, native and dynamic_quantization, as for CompiledModel.
     """
 
     def __init__(
-        self,
-        name: str,
-        model: Model,
-        *,
-        threads: int | None = None,
-        precision: Precision = DEFAULT_PRECISION,
-        max_memory: int | None = None,
-        native: bool = True,
-        dynamic_quantization: int | None = None,
-        byte_caches: bool = False,
-        timeout: float | None = None,
+        self, name: str, model: Model, *, byte_caches: bool = False, timeout: float | None = None, **settings: Any
     ) -> None:
         super().__init__(name, model)
         self._values = dict[Value, Value]()
         if byte_caches:
             model, self._values = with_caches_in_bytes(model)
-        self._compiled = CompiledModel(
-            model,
-            threads=threads,
-            optimize=name == "irexec",
-            precision=precision,
-            tolerant=True,
-            max_memory=max_memory,
-            native=native,
-            dynamic_quantization=dynamic_quantization,
-        )
+        self._compiled = CompiledModel(model, optimize=name == "irexec", tolerant=True, **settings)
         self._timeout = timeout
 
     def run_all(self, runs: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
@@ -236,7 +216,8 @@ class OnnxFileRuntime(Runtime):
         elements = list(map(self._element, values))
         names = [self._name(value) or "" for value in values]
         asked = dict(zip(names, elements, strict=True))
-        feeds = [self._fed(arrays) for arrays in runs]
+        bound = (bind_inputs(self.inputs, dict(arrays)) for arrays in runs)
+        feeds = [dict(zip(map(self._input_name, self.inputs), one, strict=True)) for one in bound]
         own = {name: one for name, one in asked.items() if name in self._tensors.own}
         found = self._observed(own, feeds, inlined=False)
         if inner := {name: one for name, one in asked.items() if name not in own}:
@@ -284,10 +265,6 @@ class OnnxFileRuntime(Runtime):
                     f"{wrong.message}; tensors of their bodies are not observed",
                     engine=self.name,
                 )
-
-    def _fed(self, arrays: Arrays) -> dict[str, np.ndarray]:
-        bound = bind_inputs(self.inputs, dict(arrays))
-        return {self._input_name(port): array for port, array in zip(self.inputs, bound, strict=True)}
 
     def _input_name(self, port: Port) -> str:
         if port.element is not None and not port.element.native and port.element.bits:

@@ -23,7 +23,7 @@ from irexec.io.closing import Closing
 from irexec.io.processes import LineProcess
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
-from irexec.ir.order import Names
+from irexec.ir.order import Names, values_of_copy
 from irexec.messages import counted
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.arrays.files import open_arrays, write_npz
@@ -98,16 +98,14 @@ def observed(model: Model, values: Sequence[Value], elements: Sequence[Element |
     made = copy.copy(model)
     # The reader of version 10 changes the types of inputs and outputs; names of tensors may occur twice, and none is
     # needed.
-    made.version = 11
-    for value in (value for node in made.nodes for value in node.outputs):
+    made.version, own = 11, values_of_copy(model, made)
+    for value in own.values():
         value.names = []
-    position = {node: i for i, node in enumerate(model.nodes)}
-    found = [made.nodes[position[value.node]].outputs[value.index] for value in values]
     made.nodes = [node for node in made.nodes if node.type != "Result"]
     adding = _Adding(made)
     parameters = [node for node in made.parameters if node.outputs]
     inputs = [adding.parameter(node) for node in parameters]
-    for i, (value, element) in enumerate(zip(found, elements, strict=True)):
+    for i, (value, element) in enumerate(zip(map(own.__getitem__, values), elements, strict=True)):
         # The value itself, or what an Assign passes on: in OpenVINO its output cannot be read.
         source = value.node.inputs[0] if value.node.type == "Assign" and value.node.inputs else None
         given = value if source is None else source
