@@ -97,9 +97,13 @@ def upstream(
             waiting += [value.node for value in followed(node) if value is not None]
 
 
-def ancestors(nodes: Iterable[Node]) -> set[Node]:
-    """The nodes on which some nodes depend, these included."""
-    return set(upstream(nodes))
+def ancestors(nodes: Iterable[Node], is_known: Callable[[Value], bool] = lambda value: False) -> set[Node]:
+    """The nodes on which some nodes depend, these included; ``is_known`` says for which values no node is needed."""
+
+    def followed(node: Node) -> list[Value]:
+        return [value for value in node.inputs if value is not None and not is_known(value)]
+
+    return set(upstream(nodes, followed))
 
 
 def needed(graph: Graph, *, sinks: bool = True) -> set[Node]:

@@ -177,8 +177,7 @@ def mean(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
     exact, reach, size = map(run, (x.exact, x.radius, x.magnitude))
     # The mean of a window beside the data is open: OpenVINO divides zero by zero.
     is_empty = run(np.ones(x.exact.shape)) == 0
-    kernel = layer.attributes.get("attributes")
-    window = getattr(kernel, "kernel", None) or x.exact.shape[2:]
+    window = getattr(layer.attributes.get("attributes"), "kernel", None) or x.exact.shape[2:]
     found = layer.algebra.summed(settled(exact, exact - reach, exact + reach), size, float(np.prod(window)))
     found = layer.algebra.rounded(found, 2.0).open_where(~np.isfinite(exact) | is_empty)
     return found if x.exact.dtype.kind == "f" else integers_near(found, layer.run(x, *rest)[0])

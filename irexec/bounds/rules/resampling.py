@@ -324,10 +324,8 @@ def grid_sample(layer: Layer, x: Interval, grid: Interval) -> Bound:
     is_kept = params.mode == "nearest" and x.exact.dtype.kind != "f"
     with np.errstate(all="ignore"):
         exact = layer.run(x.exact if is_kept else floats(x.exact), floats(grid.exact))[0]
-        if params.mode == "nearest":
-            found = _nearest(x, exact, points, params)
-        else:
-            found = _weighted(layer.algebra, x, exact, points, params)
+        is_nearest, of = params.mode == "nearest", layer.algebra
+        found = _nearest(x, exact, points, params) if is_nearest else _weighted(of, x, exact, points, params)
     if x.exact.dtype.kind != "f" and not is_kept:
         found = integers_near(found, layer.run(x.exact, floats(grid.exact))[0])
     # A position that may be off by half a pixel has pixels out of reach.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -70,20 +71,20 @@ def _moved(value: Value, one: np.ndarray, other: np.ndarray) -> int:
     return 0 if apart is None else int(np.count_nonzero(apart))
 
 
+@dataclass(frozen=True, eq=False)
 class Noise:
     """Runs of irexec with an error of one rounding in each element of each layer, up or down at random.
 
-    Args:
+    Attributes:
         step: the step whose inputs they have.
     """
 
-    def __init__(self, step: Step) -> None:
-        self._step = step
+    step: Step
 
     @cached_property
     def runs(self) -> list[Tensors]:
         """All tensors of each run."""
-        step, values = self._step, list(dict.fromkeys([*self._step.runs.values, *self._step.runs.results]))
+        step, values = self.step, list(dict.fromkeys([*self.step.runs.values, *self.step.runs.results]))
         found: list[Tensors] = []
         size = 2 * step.evidence.arithmetic.unit
         for seed in range(_RUNS):
@@ -96,10 +97,10 @@ class Noise:
     @cached_property
     def _sizes(self) -> list[tuple[float, float]]:
         """Root mean square of the difference of each result that differs, and the largest one of these runs."""
-        step = self._step
+        plain, ours = self.step.plain, self.step.ours
         return [
-            (_rms(step.plain[value], step.ours[value]), max(_rms(run[value], step.ours[value]) for run in self.runs))
-            for value in step.differing
+            (_rms(plain[value], ours[value]), max(_rms(run[value], ours[value]) for run in self.runs))
+            for value in self.step.differing
         ]
 
     @property

@@ -19,7 +19,7 @@ from irexec.bounds.interval import Algebra, floats
 from irexec.dtypes.elements import BF16, F16, F32, F64, Element
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
-from irexec.ir.order import readers
+from irexec.ir.order import ancestors, readers
 from irexec.schema.shape_rules import MOVES
 from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.compare.options import opened_runtime
@@ -150,13 +150,7 @@ class Evidence:
 
     def region(self, value: Value, given: Container[Value]) -> list[Node]:
         """The layers from which a value is computed, up to observed tensors, in topological order."""
-        nodes, waiting = {value.node}, [value.node]
-        while waiting:
-            for source in waiting.pop().inputs:
-                known = source is None or source in given or source.node.constant is not None
-                if source is not None and not known and source.node not in nodes:
-                    nodes.add(source.node)
-                    waiting.append(source.node)
+        nodes = ancestors([value.node], lambda source: source in given or source.node.constant is not None)
         return [node for node in self.side.order if node in nodes]
 
     def beside(

@@ -26,7 +26,6 @@ from irexec.ir.order import values_by_name
 from irexec.ops.paged import paged_attention_extension
 from irexec.schema.attributes import Written
 from irexec.schema.registry import resolve
-from irexec.tools.compare.inputs import recorded_inputs
 from irexec.tools.compare.scopes import folded, pairs_by_module
 from irexec.tools.engines.runtimes import (
     Arrays,
@@ -80,10 +79,6 @@ class Opponent:
                 environments=options.environments,
             )  # fmt: skip
             self.runtime = stack.enter_context(opened)
-
-    def inputs(self) -> dict[str, np.ndarray]:
-        """Recorded inputs by their names."""
-        return {} if self.recorded is None else recorded_inputs(self.recorded, self.model)
 
     def paired(self, side: ModelSide, facts: Mapping[Value, Fact]) -> list[str]:
         """Pair recorded tensors with those of the model, by names or by the modules of PyTorch; let tensors that were

@@ -23,7 +23,7 @@ from irexec.errors import InputError
 from irexec.ir.facts import Fact
 from irexec.ir.writable import refuse_damage
 from irexec.messages import counted, silent
-from irexec.tools.compare.inputs import Ports, facts_of
+from irexec.tools.compare.inputs import Ports, facts_of, recorded_inputs
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.images import Notify
@@ -127,7 +127,8 @@ def _recorded(
         raise InputError(f"{options.runtime} holds the tensors of one step: no --steps")
     with ExitStack() as stack:
         opponent = Opponent(read, options, stack)
-        known = opponent.inputs() | dict(runs[0] if runs else {})
+        own = {} if opponent.recorded is None else recorded_inputs(opponent.recorded, read)
+        known = own | dict(runs[0] if runs else {})
         if not sources:
             opponent.require_inputs(known)
     return known

@@ -20,6 +20,7 @@ from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import Element
 from irexec.errors import EngineError, InputError, IrexecError, NodeError, RunTimeoutError
 from irexec.ir.graph import Node, Value
+from irexec.ir.order import ancestors
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.commands import irexec_command
@@ -321,7 +322,11 @@ class OtherModelCheck(Check):
     def _starts(self, made: ComparedModels, known: Collection[Value]) -> list[list[Node]]:
         constant = made.evidence.b.constant
         targets = dict.fromkeys(made.evidence.b.order[found.positions[0]] for found in self._independent)
-        return [_part(node, known, constant) for node in list(targets)[:_STARTS]]
+
+        def is_known(value: Value) -> bool:
+            return value in known or value.node in constant or value.node.type == "Parameter"
+
+        return [list(ancestors([node], is_known)) for node in list(targets)[:_STARTS]]
 
     def __call__(self, candidate: Candidate) -> Failure | None:
         if candidate.model is self._model:
@@ -377,18 +382,6 @@ def _given_inputs(candidate: Candidate) -> list[tuple[str, Value]]:
     """The results of a candidate, each with its value."""
     found = [(port.name, port.node.inputs[0]) for port in candidate.model.outputs if port.node.inputs]
     return [(name, value) for name, value in found if value is not None]
-
-
-def _part(target: Node, reference: Collection[Value], constant: Collection[Node]) -> list[Node]:
-    """A layer, and the layers in front of it with unknown values."""
-    found, waiting = {target: None}, [target]
-    while waiting:
-        sources = [value.node for value in waiting.pop().inputs if value is not None and value not in reference]
-        for node in sources:
-            if not (node in found or node in constant or node.type == "Parameter"):
-                found[node] = None
-                waiting.append(node)
-    return list(found)
 
 
 _RTOL, _ATOL = 1e-4, 1e-5

@@ -77,8 +77,7 @@ class RecordedRun:
         """Record values in one run, unless all are recorded already; other values are dropped."""
         if self._holds_all:
             return
-        for value in [value for value in self._held if value not in values and value not in self.reference]:
-            del self._held[value]
+        self._held = {one: array for one, array in self._held.items() if one in values or one in self.reference}
         self._record([value for value in values if value.node not in self.inputs])
 
     def array(self, value: Value) -> np.ndarray:
@@ -144,9 +143,7 @@ class RecordedRun:
 
     def _is_constant(self, value: Value) -> bool:
         inferred = self.inference.facts.get(value)
-        if inferred is not None and inferred.known is not None:
-            return True
-        if value.node in self._constant:
+        if (inferred is not None and inferred.known is not None) or value.node in self._constant:
             return True
         array = self._held.get(value)
         if array is None or array.size > _DETERMINING or array.dtype.kind not in "iub" or self.keep_shapes:

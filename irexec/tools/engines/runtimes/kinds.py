@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -29,6 +29,7 @@ from irexec.dtypes.elements import Element
 from irexec.errors import ConversionError, EngineError, InputError, NodeError, RunTimeoutError, UnsupportedError
 from irexec.io.onnx_bytes import is_onnx_file
 from irexec.ir.graph import Value
+from irexec.ir.order import ancestors
 from irexec.messages import counted
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.runtime.inputs import bind_inputs
@@ -150,17 +151,11 @@ class OpenVINORuntime(ProcessRuntime):
         position = {value: i for i, value in enumerate(asked)}
         return [[in_carrier(given[position[value]], self._element(value)) for value in values] for given in outputs]
 
-    def _of_loops(self, values: Sequence[Value]) -> Iterator[Value]:
+    def _of_loops(self, values: Sequence[Value]) -> list[Value]:
         """Outputs of dynamic shape of loops before the values: the plugin runs no loop with such an unread output."""
-        waiting, seen = [value.node for value in values], set()
-        while waiting:
-            node = waiting.pop()
-            if node not in seen:
-                seen.add(node)
-                waiting += [value.node for value in node.inputs if value is not None]
-                if len(node.bodies) == 1:
-                    facts = self._facts
-                    yield from (one for one in node.outputs if one not in facts or not facts[one].is_static)
+        before, facts = ancestors(value.node for value in values), self._facts
+        loops = (node for node in self.model.nodes if node in before and len(node.bodies) == 1)
+        return [one for node in loops for one in node.outputs if one not in facts or not facts[one].is_static]
 
 
 _AS_THE_FILE = Tolerance("snr", threshold=40.0)
