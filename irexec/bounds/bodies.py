@@ -111,16 +111,13 @@ class _Iterations:
 
     def _output(self, result: int, cut: Slice | None) -> Bound:
         if not self.results:
-            return self._initial(result) if cut is None else Unbounded("slices of a body without an iteration")
+            if cut is not None:
+                return Unbounded("slices of a body without an iteration")
+            # The first value of what the result would be fed back to.
+            back = next((i for i, one in enumerate(self.wiring.backs) if one == result), None)
+            return Unbounded("a body without an iteration") if back is None else self._argument(back)
         parts = [one[result] for one in self.results]
         return parts[-1] if cut is None else _concatenated(parts[::-1] if cut.stride < 0 else parts, cut.axis)
-
-    def _initial(self, result: int) -> Bound:
-        """The first value of what a result would be fed back to."""
-        for i, back in enumerate(self.wiring.backs):
-            if back == result:
-                return self._argument(i)
-        return Unbounded("a body without an iteration")
 
 
 def _counter(parameter: Node, iteration: int) -> np.ndarray:

@@ -170,27 +170,23 @@ class Arithmetic:
         """The largest finite partial sum."""
         return self.largest if self.sum_unit >= self.unit else max(self.largest, float(np.finfo(np.float32).max))
 
-    def nearest(self, array: np.ndarray) -> np.ndarray:
-        """The values rounded to nearest, as f64; values out of range are infinite."""
-        return _nearest(array, self.unit, self.smallest, self.largest)
+    def nearest(self, array: np.ndarray, unit: float = 0.0) -> np.ndarray:
+        """The values rounded to nearest, as f64; values out of range are infinite. ``unit``: another unit roundoff."""
+        values, unit = np.asarray(array, np.float64), unit or self.unit
+        if unit <= 2.0**-51:
+            return values
+        mantissa, exponent = np.frexp(values)
+        # Subnormal numbers are multiples of the last bit of the smallest normal number.
+        step = 2 * unit * self.smallest
+        with np.errstate(over="ignore"):
+            # frexp's mantissa lies in [0.5, 1): its last bit kept is the unit roundoff.
+            rounded = np.ldexp(np.rint(mantissa / unit) * unit, exponent)
+            rounded = np.where(np.abs(values) < self.smallest, np.rint(values / step) * step, rounded)
+        return np.where(np.abs(rounded) > self.largest, np.copysign(np.inf, values), rounded)
 
     def nearest_factor(self, array: np.ndarray) -> np.ndarray:
         """The values rounded as factors of products are."""
-        return _nearest(array, self.factor_unit, self.smallest, self.largest)
-
-
-def _nearest(array: np.ndarray, unit: float, smallest: float, largest: float) -> np.ndarray:
-    values = np.asarray(array, np.float64)
-    if unit <= 2.0**-51:
-        return values
-    mantissa, exponent = np.frexp(values)
-    # Subnormal numbers are multiples of the last bit of the smallest normal number.
-    step = 2 * unit * smallest
-    with np.errstate(over="ignore"):
-        # frexp's mantissa lies in [0.5, 1): its last bit kept is the unit roundoff.
-        rounded = np.ldexp(np.rint(mantissa / unit) * unit, exponent)
-        rounded = np.where(np.abs(values) < smallest, np.rint(values / step) * step, rounded)
-    return np.where(np.abs(rounded) > largest, np.copysign(np.inf, values), rounded)
+        return self.nearest(array, self.factor_unit)
 
 
 def _arithmetic(name: str, bits: int, exponent: int, factor_bits: int | None = None, sum_bits: int = 24) -> Arithmetic:
@@ -358,8 +354,8 @@ class Algebra:
         ends = floats(x.low), floats(x.high)
         low, high = np.minimum(low, ends[0]), np.maximum(high, ends[1])
         if self.arithmetic.finer_unit:
-            finer = replace(self.arithmetic, unit=self.arithmetic.finer_unit)
-            low, high = np.minimum(low, finer.nearest(ends[0])), np.maximum(high, finer.nearest(ends[1]))
+            finer = [self.arithmetic.nearest(end, self.arithmetic.finer_unit) for end in ends]
+            low, high = np.minimum(low, finer[0]), np.maximum(high, finer[1])
         if x.exact.dtype == np.float64 and self.arithmetic.unit >= 2.0**-24:
             # A runtime of a coarser arithmetic may hold f64 in f32, which may lie beyond the number as given.
             low, high = np.minimum(low, _single(ends[0])), np.maximum(high, _single(ends[1]))

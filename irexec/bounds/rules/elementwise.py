@@ -151,8 +151,7 @@ def _function(layer: Layer, rest: tuple[Interval | None, ...]) -> Callable[[np.n
 @rule(*INCREASING)
 def increasing(layer: Layer, x: Interval, *rest: Interval | None) -> Bound:
     """A function that never decreases; its parameters are read as they are."""
-    type = layer.definition.type
-    of = layer.algebra
+    type, of = layer.definition.type, layer.algebra
     found = of.increasing(_function(layer, rest), x, of.published(type, INCREASING[type]))
     if type == "Exp":
         # An argument that is clamped at -87.34 makes the smallest normal number of what is below it.
@@ -203,9 +202,7 @@ def ordered(layer: Layer, *inputs: Interval | None) -> tuple[Bound, ...]:
     if layer.definition.type == "Clamp" and isinstance(found[0], Interval) and inputs[0] is not None:
         found = (_with_limits(layer, inputs[0], found[0]),)
     has_nan = any(one is not None and one.exact.dtype.kind == "f" and np.isnan(one.exact).any() for one in inputs)
-    if not has_nan:
-        return found
-    return tuple(_open_at_nan(layer, inputs, one) for one in found)
+    return tuple(_open_at_nan(layer, inputs, one) for one in found) if has_nan else found
 
 
 def _with_limits(layer: Layer, x: Interval, found: Interval) -> Interval:

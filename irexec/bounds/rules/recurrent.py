@@ -35,9 +35,7 @@ def _functions(of: Algebra, attributes: CellAttributes) -> list[Function]:
 
 
 def _clipped(x: Interval, clip: float) -> Interval:
-    if clip <= 0 or np.isinf(clip):
-        return x
-    return joined(lambda array: np.clip(array, -clip, clip), x)
+    return x if clip <= 0 or np.isinf(clip) else joined(lambda array: np.clip(array, -clip, clip), x)
 
 
 def _product(of: Algebra, x: Interval, w: Interval) -> Interval:

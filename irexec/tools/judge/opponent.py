@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import pairwise
@@ -210,7 +210,7 @@ class Runs:
         self.known = _known_differences(model, inference) if self.opponent.is_openvino else {}
         self.values = [value for value in computed(self.side.order) if value.node not in self.side.constant]
         self.results = list(self.side.results)
-        self.variables = dict(_variables(model))
+        self.variables = _variables(model)
         self.unknown: set[Node] = set()
 
     def observed(self, values: Sequence[Value], count: int | None = None) -> list[Tensors]:
@@ -288,14 +288,12 @@ def _known_differences(model: Model, inference: Inference) -> dict[Node, tuple[s
     return found
 
 
-def _variables(model: Model) -> Iterator[tuple[Value, Value]]:
+def _variables(model: Model) -> dict[Value, Value]:
     """Each ReadValue's tensor and what is written to its variable."""
     name = "variable_id"
     written = {node.attributes.get(name): node.inputs[0] for node in model.nodes if node.type == "Assign"}
-    for node in model.nodes:
-        source = written.get(node.attributes.get(name)) if node.type == "ReadValue" else None
-        if source is not None:
-            yield node.outputs[0], source
+    read = {node.outputs[0]: node.attributes.get(name) for node in model.nodes if node.type == "ReadValue"}
+    return {value: source for value, key in read.items() if (source := written.get(key)) is not None}
 
 
 def _caches(node: Node) -> dict[str, Value]:

@@ -310,12 +310,8 @@ def _unexplained(step: Step) -> Found:
 def _between(step: Step, result: Value) -> str:
     """The last tensors in front of one that agree with irexec's, and the first that does not."""
     nodes = step.before([result])
-    first = result
-    for node in step.runs.side.order:
-        later = [value for value in node.outputs if node in nodes and step.differs(value, step.seen, step.ours)]
-        if later:
-            first = later[0]
-            break
+    before = (value for node in step.runs.side.order if node in nodes for value in node.outputs)
+    first = next((value for value in before if step.differs(value, step.seen, step.ours)), result)
     others = {value: array for value, array in step.seen.items() if value is not first}
     region = step.evidence.region(first, others)
     sources = [value for node in region for value in node.inputs if value is not None and value in others]

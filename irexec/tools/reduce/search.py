@@ -114,17 +114,17 @@ class Trials:
         self._check, self._answers, self._progress, self._found = check, answers, progress, found
         self.checks = self.recalled = 0
         self._layers = 0
-        self._best: tuple[Candidate, Failure] | None = None
+        self._best: tuple[Candidate, Failure]
 
     @property
     def smallest(self) -> Candidate:
         """The smallest candidate that fails as the model does."""
-        return self._known()[0]
+        return self._best[0]
 
     @property
     def failure(self) -> Failure:
         """The failure of the smallest candidate."""
-        return self._known()[1]
+        return self._best[1]
 
     def first(self, candidate: Candidate) -> Failure | None:
         """The failure of the model itself, with which failures of candidates are compared."""
@@ -154,11 +154,6 @@ class Trials:
             self._found(candidate)
         self._progress(Step(_size(self.smallest)[0], self._layers, self.checks))
         return fails
-
-    def _known(self) -> tuple[Candidate, Failure]:
-        if self._best is None:
-            raise AssertionError("the model itself is checked first")
-        return self._best
 
     def _checked(self, candidate: Candidate) -> Failure | None:
         self.checks += 1

@@ -32,9 +32,8 @@ def reduction_sections(report: Reduction) -> Iterator[Content]:
         yield Table(columns, report.layers, what="layers")
     kept = f"{counted(report.parameters, 'input')} and {counted(report.constants, 'constant')}"
     known = f", {report.recalled} were known" if report.recalled else ""
-    yield (
-        f"{counted(report.before, 'layer')} reduced to {report.after}, with {kept}, in {report.checks} checks{known}"
-    )
+    reduced = f"{counted(report.before, 'layer')} reduced to {report.after}"
+    yield f"{reduced}, with {kept}, in {report.checks} checks{known}"
     yield report.failure
     if report.blame is not None:
         yield from _blame(report.blame)

@@ -65,12 +65,10 @@ def environment_of(release: Release, folder: Path) -> Path:
 
 def installed(package: str, folder: Path) -> list[Release]:
     """The releases of a package that the folder has, the oldest first."""
-    found = []
-    for path in folder.glob(f"{package}-*"):
-        version = path.name[len(package) + 1 :]
-        # An environment that is still being made has a name with more than a version.
-        if all(part.isdigit() for part in version.split(".")) and python_of(path).exists():
-            found.append(Release(package, version))
+    paths = (path for path in folder.glob(f"{package}-*") if python_of(path).exists())
+    found = (Release(package, path.name[len(package) + 1 :]) for path in paths)
+    # An environment that is still being made has a name with more than a version.
+    found = (release for release in found if all(map(str.isdigit, release.version.split("."))))
     return sorted(found, key=lambda release: release.key)
 
 
