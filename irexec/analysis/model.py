@@ -36,6 +36,7 @@ class Port(Record):
         element: the element type; None if it cannot be inferred.
         shape: the partial shape; None if its rank is not known.
         node: the Parameter or Result.
+        selects: whether it selects rows of a variable, as those of beams: its values are below their number.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Port(Record):
     element: Element | None
     shape: PartialShape
     node: Node
+    selects: bool = False
 
     @property
     def any_name(self) -> str:
@@ -214,9 +216,12 @@ def with_blocking_constant(node: Node | None, error: IrexecError) -> IrexecError
 
 def input_ports(model: ir.ModelGraph, facts: Mapping[Value, Fact]) -> list[Port]:
     """The Parameters of a model whose values have the facts given."""
+    gathers = (node.inputs for node in model.nodes if node.type == "Gather" and len(node.inputs) > 1)
+    selecting = {rows for data, rows, *_ in gathers if data is not None and data.node.type == "ReadValue"}
     ports = [
-        _port(node, node.outputs[0], facts[node.outputs[0]], node.name) for node in model.parameters if node.outputs
-    ]
+        replace(_port(node, value, facts[value], node.name), selects=value in selecting)
+        for node in model.parameters for value in node.outputs[:1]
+    ]  # fmt: skip
     if model.version != version_10.VERSION:
         return ports
     return [replace(port, element=version_10.input_element(port.element)) for port in ports]

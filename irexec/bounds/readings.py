@@ -283,3 +283,14 @@ def _rounded_zero(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bou
     moved = -np.rint(-first / step) * step - first
     ends = (Interval.certain((end.exact + moved).astype(end.exact.dtype)) for end in (low, high))
     return evaluate(layer, [*inputs[:3], *ends])
+
+
+@_reading("IR1002")
+def _last_query_sees_all(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tuple[Bound, ...]:
+    """A causal mask whose last row hides nothing, in place of a first row that hides all but one key."""
+    query, key, value = inputs[:3]
+    if query is None or key is None:
+        return evaluate(layer, inputs)
+    rows, columns = query.exact.shape[-2], key.exact.shape[-2]
+    mask = Interval.certain(np.tri(rows, columns, columns - rows, dtype=bool))
+    return evaluate(_with(layer, causal=False), [query, key, value, mask, *inputs[4:]])

@@ -280,6 +280,8 @@ _READING_ROWS: tuple[tuple[str, Case, list, list], ...] = (
     ("IR913", case("MatMul", 1, np.int8([[100, 5]]), np.int8([[2], [3]]), id="a"), [[127]], [[-41]]),
     ("IR939", case("FakeQuantize", 1, np.float32([0.01]), *(np.float32(end) for end in (-2.9, 2.6, -2.9, 2.6)), id="a", levels=256), [0.0117651], [0.0118]),
     ("IR1001", case("FakeQuantize", 1, np.float32([1]), *(np.float32(end) for end in (-0.504, 2.046, -0.504, 2.046)), id="a", levels=256), [1.0], [1.002]),
+    ("IR1002", case("ScaledDotProductAttention", 13, np.float32([[[1]]]), np.float32([[[1], [1]]]), np.float32([[[1], [2]]]), id="a", causal=True),
+     [[[1.5]]], [[[2]]]),
     ("IR946", case("LRN", 1, np.float32([[[1]], [[2]]]).reshape(1, 2, 1, 1), np.int64([1]), id="a", alpha=2.0, beta=1.0,
                    bias=1.5, size=1), [[[[1 / 3]], [[2 / 9]]]], [[[[0.5]], [[0.3]]]]),
     ("IR969", case("Range", 1, np.int32(5), np.int32(8), np.int32(-1), id="a"), [5, 4, 3], [5, 4, 2]),

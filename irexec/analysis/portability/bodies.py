@@ -1,4 +1,4 @@
-"""Differences of layers with bodies."""
+"""Differences of layers with bodies and of variables."""
 
 from __future__ import annotations
 
@@ -146,3 +146,64 @@ def _conditions(layer: ExaminedLayer) -> Iterator[str]:
             source = result.inputs[0] if result.id in again and result.inputs else None
             fact = None if source is None else layer.facts.get(source)
             yield "" if fact is None or fact.element is None else fact.element.name
+
+
+@difference(
+    "IR992", "state of open shape", ("Assign",), "CPU plugin", "fails", since="2023.3",
+    does="the CPU plugin does not run an Assign of a tensor of static shape to a variable whose shape is open",
+    example=layer_xml("ReadValue-6", 'variable_id="v" variable_type="f32" variable_shape="?,4"', name="old") + "\n"
+    + layer_xml("Assign-6", 'variable_id="v"', "[1,4]", name="new"),
+    repair="Write the shape of the tensor as variable_shape of ReadValue.",
+)  # fmt: skip
+def _open_variable(layer: ExaminedLayer) -> bool:
+    name = layer.says("variable_id")
+    reads = (value.node for value in layer.facts if value.node.type == "ReadValue")
+    shapes = [node.attributes.get("variable_shape", "") for node in reads if node.attributes.get("variable_id") == name]
+    return layer.shape() is not None and any("?" in shape or ".." in shape for shape in shapes)
+
+
+@difference(
+    "IR1002", "causal attention to a cache", ("ScaledDotProductAttention",), "CPU plugin", "values", since="2023.3",
+    does="with causal, the CPU plugin lets the last query see all keys of a variable, where the specification lets "
+    "the first query see the first key alone; both are the same while the variable is empty",
+    example=layer_xml("ReadValue-6", name="past") + "\n"
+    + layer_xml("Concat-1", name="keys") + "\n"
+    + layer_xml("Assign-6", name="kept") + "\n"
+    + layer_xml("ScaledDotProductAttention-13", 'causal="true"'),
+    repair="Write causal=false and an attention_mask.",
+)  # fmt: skip
+def _causal_cache(layer: ExaminedLayer) -> bool:
+    """2023.3 to 2026.4 were asked, with the keys of a Gather of the variable and of new ones, as all exporters write
+    them."""
+    keys = layer.source(1)
+    while keys is not None and keys.node.type in ("Transpose", "Reshape", "Unsqueeze", "Broadcast", "Squeeze"):
+        keys = keys.node.inputs[0]
+    if not layer["causal"] or keys is None or keys.node.type != "Concat":
+        return False
+    past = keys.node.inputs[0]
+    while past is not None and past.node.type == "Gather":
+        past = past.node.inputs[0]
+    is_kept = any(node.type == "Assign" for node in layer.readers[keys]) and layer.source(1) is not layer.source(2)
+    return is_kept and past is not None and past.node.type == "ReadValue"
+
+
+@difference(
+    "IR1003", "computed state in a Concat", ("ReadValue",), "CPU plugin", "fails", since="2025.0",
+    does="the CPU plugin does not compile a Concat of a variable of open shape whose initial value a layer computes "
+    "for it alone",
+    example=layer_xml("Broadcast-3", name="zeros") + "\n"
+    + layer_xml("ReadValue-6", 'variable_id="v" variable_type="f32" variable_shape="?,?"', name="past") + "\n"
+    + layer_xml("Concat-1", name="joined"),
+    repair="Read the variable by a Gather of all indices, as for beam search, or make the initial value a Constant.",
+)  # fmt: skip
+def _joined_with_a_computed_state(layer: ExaminedLayer) -> bool:
+    """2024.6 compiles it, 2025.0 to 2026.4 do not: "Invalid graph status". Equal initial values are computed once, for
+    two variables."""
+    initial = layer.source(0)
+    if initial is None or initial.node.type in ("Parameter", "Convert") or layer.result() is not None:
+        return False
+    beside = (node for source in initial.node.inputs if source is not None for node in layer.readers[source])
+    has_twin = any(node is not initial.node and node.type == initial.node.type for node in beside)
+    is_moved = not layer.is_constant(0) and len(layer.readers[initial]) == 1 and not has_twin
+    readers = layer.readers[layer.node.outputs[0]] if layer.is_used(0) else ()
+    return is_moved and any(node.type == "Concat" for node in readers)

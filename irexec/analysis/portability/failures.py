@@ -332,20 +332,6 @@ def refused_convolution(node: Node) -> Node | None:
 
 
 @difference(
-    "IR992", "state of open shape", ("Assign",), "CPU plugin", "fails", since="2023.3",
-    does="the CPU plugin does not run an Assign of a tensor of static shape to a variable whose shape is open",
-    example=layer_xml("ReadValue-6", 'variable_id="v" variable_type="f32" variable_shape="?,4"', name="old") + "\n"
-    + layer_xml("Assign-6", 'variable_id="v"', "[1,4]", name="new"),
-    repair="Write the shape of the tensor as variable_shape of ReadValue.",
-)  # fmt: skip
-def _open_variable(layer: ExaminedLayer) -> bool:
-    name = layer.says("variable_id")
-    reads = (value.node for value in layer.facts if value.node.type == "ReadValue")
-    shapes = [node.attributes.get("variable_shape", "") for node in reads if node.attributes.get("variable_id") == name]
-    return layer.shape() is not None and any("?" in shape or ".." in shape for shape in shapes)
-
-
-@difference(
     "IR991", "slices that are computed", ("SliceScatter",), "CPU plugin", "undefined values", since="2024.5",
     does="in static shapes the CPU plugin reads start, stop, step and axes once, before they are computed, and writes "
     "to other elements or beyond its memory",

@@ -99,8 +99,8 @@ class Ancestors:
         self._compared = set(compared)
         self._found: dict[Value, tuple[list[Value], list[Node]]] = {}
         self._more = defaultdict[Value, list[Value]](list)
-        """Values in front of a value that its layer does not read: those that a ReadValue was assigned, the results of
-        bodies, and the arguments of a Parameter of a body, which are an input and a result of the iteration before."""
+        """Values in front of a value that its layer does not read: what a variable was assigned, results of bodies, and
+        for a Parameter of a body an input and a result of the iteration before."""
         nodes = list(graph.walk())
         assigned = grouped((_variable(node), value) for node in nodes if node.type == "Assign" for value in _read(node))
         for node in nodes:

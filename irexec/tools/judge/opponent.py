@@ -19,10 +19,10 @@ from irexec.bounds.evaluate import known_inputs, layer_of
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.compile.passes.quantise_activations import quantised_products
 from irexec.dtypes.elements import BF16, F16, Element
-from irexec.errors import InputError, IrexecError, UnsupportedError
+from irexec.errors import EngineError, InputError, IrexecError, UnsupportedError
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
-from irexec.ir.order import values_by_name
+from irexec.ir.order import values_by_name, values_of_copy
 from irexec.ops.paged import paged_attention_extension
 from irexec.schema.attributes import Written
 from irexec.schema.registry import resolve
@@ -30,6 +30,7 @@ from irexec.tools.compare.scopes import folded, pairs_by_module
 from irexec.tools.engines.runtimes import (
     Arrays,
     Runtime,
+    Worker,
     default_functions,
     open_runtime,
     precision_beside,
@@ -73,12 +74,26 @@ class Opponent:
         if options.is_recorded:
             self.recorded = RecordedSide(Path(options.runtime), MemoryLimit(options.max_memory), stack)
         else:
-            opened = open_runtime(
-                options.runtime, model, properties=options.properties, threads=options.threads,
-                max_memory=options.max_memory, dynamic_quantization=options.group, timeout=options.timeout,
-                environments=options.environments,
-            )  # fmt: skip
-            self.runtime = stack.enter_context(opened)
+            self.runtime = stack.enter_context(self._opened(model))
+
+    def _opened(self, model: Model, worker: Worker | None = None) -> Runtime:
+        options = self.options
+        return open_runtime(
+            options.runtime, model, properties=options.properties, threads=options.threads,
+            max_memory=options.max_memory, dynamic_quantization=options.group, timeout=options.timeout,
+            environments=options.environments, worker=worker,
+        )  # fmt: skip
+
+    def run(self, model: Model, steps: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]] | None:
+        """Values of each step of another model in the runtime, if it is a process that gets what irexec writes.
+
+        Raises:
+            EngineError: the runtime does not run the model.
+        """
+        if runtime_kind(self.options.runtime) not in ("openvino", "command"):
+            return None
+        with self._opened(model, getattr(self.runtime, "worker", None)) as runtime:
+            return runtime.run_all(steps, values)
 
     def paired(self, side: ModelSide, facts: Mapping[Value, Fact]) -> list[str]:
         """Pair recorded tensors with those of the model, by names or by the modules of PyTorch; let tensors that were
@@ -188,6 +203,7 @@ class Runs:
         steps: the inputs of each step.
         options: the runtime.
         stack: closes the runtime.
+        declared: the model in the shapes that it declares, if it leaves sizes open that the inputs have.
 
     Attributes:
         values: the tensors that are asked for.
@@ -199,8 +215,12 @@ class Runs:
         unknown: layers that write caches of which is not known how earlier steps left them.
     """
 
-    def __init__(self, model: Model, steps: Sequence[Arrays], options: JudgeOptions, stack: ExitStack) -> None:
+    def __init__(
+        self, model: Model, steps: Sequence[Arrays], options: JudgeOptions, stack: ExitStack,
+        declared: Model | None = None,
+    ) -> None:  # fmt: skip
         self.model, self.steps, self.options = model, steps, options
+        self.declared = declared
         self.side = ModelSide(str(model.path or model.name or "the model"), model, options.runtime)
         inference = infer_shapes(model, tolerant=True)
         self.facts = inference.facts
@@ -252,8 +272,26 @@ class Runs:
 
     @cached_property
     def plain(self) -> list[Tensors]:
-        """The results of each step in the runtime, while no inner tensor is observed."""
-        return self.seen if self.opponent.runtime is None else self.observed(self.results)
+        """The results of each step in the runtime, while no inner tensor is observed, in the shapes that the model
+        declares: a runtime may compute open sizes otherwise.
+
+        Raises:
+            EngineError: it does not run the model in these.
+        """
+        if self.opponent.runtime is None:
+            return self.seen
+        return self._as_declared() or self.observed(self.results)
+
+    def _as_declared(self) -> list[Tensors]:
+        if self.declared is None:
+            return []
+        own = values_of_copy(self.model, self.declared)
+        try:
+            found = self.opponent.run(self.declared, self.steps, [own[value] for value in self.results])
+        except EngineError as error:
+            text = f"{error}; it runs with the sizes of the inputs in place of open ones: --shape sets them"
+            raise EngineError(text, engine=error.engine) from error
+        return self._with_inputs([dict(zip(self.results, arrays, strict=True)) for arrays in found or ()])
 
     @cached_property
     def ours(self) -> list[Tensors]:
@@ -273,7 +311,7 @@ def irexec_beside(options: JudgeOptions, model: Model) -> Runtime:
     """A model in irexec, which computes as the runtime does."""
     return open_runtime(
         "irexec", model, precision=precision_beside(options.runtime), dynamic_quantization=options.group,
-        byte_caches=options.byte_caches,
+        caches=options.caches,
     )  # fmt: skip
 
 

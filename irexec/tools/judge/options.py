@@ -9,7 +9,7 @@ from pathlib import Path
 from irexec.compile.passes.quantise_activations import check_group, is_group
 from irexec.tools.compare.options import CompareOptions
 from irexec.tools.engines.runtimes import DYNAMIC_QUANTIZATION, RUNTIMES
-from irexec.tools.engines.runtimes.caches import CACHE_PRECISION
+from irexec.tools.engines.runtimes.caches import CacheTypes, cache_types
 from irexec.tools.observing.sides import is_recorded
 from irexec.tools.run.shapes import Shapes
 
@@ -77,9 +77,9 @@ class JudgeOptions(StepOptions):
         return check_group(self.dynamic_quantization) or None
 
     @property
-    def byte_caches(self) -> bool:
-        """Whether OpenVINO is asked to hold caches of attention in 8 bits."""
-        return (self.properties or {}).get(CACHE_PRECISION, "").lower() in ("u8", "uint8_t")
+    def caches(self) -> CacheTypes | None:
+        """How OpenVINO is asked to hold caches of attention."""
+        return cache_types(self.properties or {})
 
     @property
     def is_recorded(self) -> bool:

@@ -67,7 +67,7 @@ def record_script(
         raise InputError(f"--record-script {output} does not end in .py")
     if inputs.exists() and not script.exists():
         raise InputError(f"{inputs} exists, and is not the one of {output}: --record-script names another file")
-    fixed, (arrays,) = with_inputs(read, [], 1, replace(options, steps=None), sources, notify)
+    fixed, (arrays,), _ = with_inputs(read, [], 1, replace(options, steps=None), sources, notify)
     texts = {
         "model": Path(model).name, "inputs": inputs.name, "properties": dict(options.properties or {}),
         "arithmetic": ARITHMETIC,

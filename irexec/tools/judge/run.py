@@ -20,6 +20,7 @@ from irexec.analysis.submodel import with_shapes
 from irexec.api import ModelLike, as_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
+from irexec.ir.dims import is_static
 from irexec.ir.facts import Fact
 from irexec.ir.writable import refuse_damage
 from irexec.messages import counted, silent
@@ -97,8 +98,9 @@ def given_steps(
     options: StepOptions,
     sources: Sequence[InputSource],
     notify: Notify,
-) -> tuple[Model, list[Arrays]]:
-    """The model in the shapes of its inputs, and the inputs of each step; see ``judge``."""
+) -> tuple[Model, list[Arrays], Model | None]:
+    """The model in the shapes of its inputs, the inputs of each step, and the model with open sizes, if it has any;
+    see ``judge``."""
     runs = given_runs(inputs)
     if isinstance(model, str | os.PathLike):
         given = GivenInputs(sources, runs, steps=options.steps)
@@ -141,7 +143,7 @@ def with_inputs(
     options: StepOptions,
     sources: Sequence[InputSource],
     notify: Notify,
-) -> tuple[Model, list[Arrays]]:
+) -> tuple[Model, list[Arrays], Model | None]:
     """The model in the shapes of its inputs unless these change from step to step, and the inputs of each step by name.
 
     It keeps its own shapes, too, where those of the inputs fit only the branches of an If that they take.
@@ -153,6 +155,8 @@ def with_inputs(
         options: options with shapes and the seed, and whether steps were given.
         sources: sources of other inputs, see ``sources_of_step``; random ones differ from step to step.
         notify: receives unexpected facts of the first step.
+
+    Returns the model with open sizes as the third, if it has any.
     """
     if options.shapes:
         reshape(read, options.shapes)
@@ -165,14 +169,16 @@ def with_inputs(
     given = {port.node: Fact(port.element, shapes[0][port.name]) for port in read.inputs}
     inner = infer_shapes(read, given, tolerant=True).failures.keys() - set(read.nodes)
     if any(one != shapes[0] for one in shapes) or (inner and not infer_shapes(read, tolerant=True).failures):
-        return read, made
-    return with_shapes(read, {port.node.id: shapes[0][port.name] for port in read.inputs}), made
+        return read, made, None
+    is_open = any(not is_static(port.shape) for port in read.inputs)
+    fixed = with_shapes(read, {port.node.id: shapes[0][port.name] for port in read.inputs})
+    return fixed, made, read if is_open else None
 
 
-def judged_steps(model: Model, steps: Sequence[Arrays], options: JudgeOptions) -> Case:
+def judged_steps(model: Model, steps: Sequence[Arrays], declared: Model | None, options: JudgeOptions) -> Case:
     """The judgement of the first step with a bug, else of the first one that does not agree, else of the last one."""
     with ExitStack() as stack:
-        runs = Runs(model, steps, options, stack)
+        runs = Runs(model, steps, options, stack, declared)
         cases: list[Case] = []
         while len(cases) < len(steps) and not (cases and cases[-1].judgement.is_bug):
             cases.append(case_of_step(runs, len(cases)))

@@ -13,7 +13,7 @@ import numpy as np
 
 from irexec.bounds import Interval, arithmetic
 from irexec.bounds.interval import Algebra
-from irexec.errors import IrexecError
+from irexec.errors import EngineError, IrexecError
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import ancestors
 from irexec.tools.compare.layers import layer as compared_layer
@@ -176,10 +176,14 @@ class Step:
             return self.runs.observed(values, self.index + 1)[self.index]
 
         levels = [value for value in inner if self.seen[value].dtype.kind in "iu" and self.seen[value].itemsize <= 2]
-        return tuple(
-            (levels and _fault_in(self.evidence, observe(levels), is_the_model, None))
-            or _fused_fault(self.evidence, inner, observe, is_wrong, is_the_model)
-        )
+        try:
+            return tuple(
+                (levels and _fault_in(self.evidence, observe(levels), is_the_model, None))
+                or _fused_fault(self.evidence, inner, observe, is_wrong, is_the_model)
+            )
+        except EngineError:
+            # A copy that the runtime does not run, although it runs the model and the copy with all tensors.
+            return ()
 
     @cached_property
     def changed(self) -> list[Value]:

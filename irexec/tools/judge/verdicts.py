@@ -308,7 +308,8 @@ def _unexplained(step: Step) -> Found:
 
 
 def _between(step: Step, result: Value) -> str:
-    """The last tensors in front of one that agree with irexec's, and the first that does not."""
+    """The last tensors in front of one that agree with irexec's, and the first that does not; known differences of
+    OpenVINO between them."""
     nodes = step.before([result])
     before = (value for node in step.runs.side.order if node in nodes for value in node.outputs)
     first = next((value for value in before if step.differs(value, step.seen, step.ours)), result)
@@ -316,7 +317,9 @@ def _between(step: Step, result: Value) -> str:
     region = step.evidence.region(first, others)
     sources = [value for node in region for value in node.inputs if value is not None and value in others]
     begin = " and ".join(dict.fromkeys(repr(value.name) for value in sources[:2])) or "the inputs"
-    return f"between {begin} and {compared_layer(first)}"
+    codes = dict.fromkeys(code for node in (first.node, *region) for code in step.runs.known.get(node, ()))
+    also = f" (see also {', '.join(codes)})" if codes else ""
+    return f"between {begin} and {compared_layer(first)}{also}"
 
 
 TESTS: tuple[Callable[[Step], Found | None], ...] = (

@@ -351,19 +351,21 @@ def generated_array(source: str, port: Port, shape: tuple[int, ...], seed: int) 
     if math.prod(size or 1 for size in shape) * element.carrier.itemsize > _LARGEST:
         raise InputError(f"input {port.name!r} of shape {shape_text(shape)} has more elements than an array can have")
     if source == "random":
-        return _random(element, shape, np.random.default_rng(seed))
+        top = max(1, math.prod(shape)) if port.selects else 10
+        return _random(element, shape, np.random.default_rng(seed), top)
     if element.kind == "string":
         return np.full(shape, "" if source == "zeros" else "1", object)
     return rounded(np.full(shape, source == "ones", element.carrier), element)
 
 
-def _random(element: Element, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+def _random(element: Element, shape: tuple[int, ...], rng: np.random.Generator, top: int) -> np.ndarray:
+    """Integers are below ``top``."""
     if element.kind == "string":
         return np.full(shape, "text", object)
     if element.kind == "boolean":
         return rng.integers(0, 2, shape).astype(np.bool_)
     if element.is_integer:
-        return rng.integers(0, min(10, 1 << (element.bits - 1)), shape).astype(element.carrier)
+        return rng.integers(0, min(top, 1 << (element.bits - 1)), shape).astype(element.carrier)
     return rounded(rng.random(shape, np.float32).astype(element.carrier), element)
 
 

@@ -303,7 +303,7 @@ def sensitivity(
         ModelError, NodeError, ConversionError: the model cannot be read or run.
     """
     options = options or SensitivityOptions()
-    fixed, samples = given_steps(model, inputs, options, sources, notify)
+    fixed, samples, _ = given_steps(model, inputs, options, sources, notify)
     return _Measuring(fixed, samples, options, advance).found()
 
 

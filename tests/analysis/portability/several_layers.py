@@ -269,7 +269,26 @@ def kept(variable_shape: str, shape: str = "2,3") -> Model:
     return builder.model()
 
 
+def attended(*, causal: bool, gathered: bool = True) -> Model:
+    """Attention to variables to which keys and values are appended."""
+    builder = Builder("caches")
+    query, *new = (builder.parameter("f32", "?,2,?,8", name) for name in ("query", "key", "value"))
+    beams = builder.parameter("i32", "?", "beams") if gathered else None
+    joined = []
+    for name, rows in zip("kv", new, strict=True):
+        start = builder.emit("Slice", rows, np.int64([0]), np.int64([0]), np.int64([1]), np.int64([2]))
+        past = builder.emit("ReadValue", start, variable_id=name, variable_type="f32", variable_shape="?,2,?,8")
+        if beams is not None:
+            past = builder.emit("Gather", past, beams, np.int64(0))
+        joined.append(builder.emit("Concat", past, rows, axis=2))
+        builder.emit("Assign", joined[-1], variable_id=name)
+    builder.result(builder.emit("ScaledDotProductAttention", query, *joined, causal=causal))
+    return builder.model()
+
+
 SEVERAL_LAYERS = {
+    "IR1002": (attended(causal=False), attended(causal=True)),
+    "IR1003": (attended(causal=False), attended(causal=False, gathered=False)),
     "IR992": (kept("2,3"), kept("?,3"), kept("?,?")),
     "IR986": (
         extreme("ReduceMax", "Sqrt", first="Abs"),

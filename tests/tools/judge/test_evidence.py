@@ -17,8 +17,10 @@ from irexec.ir.graph import Value
 from irexec.ir.order import find_value
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.compare import known
+from irexec.tools.engines.runtimes.caches import CacheType, CacheTypes, cache_types
 from irexec.tools.judge import Judgement, judge
-from tests.analysis.portability.several_layers import with_levels
+from irexec.tools.judge import options as judge_options
+from tests.analysis.portability.several_layers import attended, with_levels
 from tests.support.networks import feeds, unpacked
 from tests.tools.judge.faulty import plant
 from tests.tools.judge.test_judge import IMAGE, network
@@ -465,8 +467,8 @@ def test_sums_of_openvino_in_16_bits_are_named(bits: int, monkeypatch: pytest.Mo
         assert (found.verdict, len(found.notes)) == (("agrees", 0), ("bug", 1))[bits - 7], found.sentence
 
 
-def test_caches_of_attention_in_8_bits(tmp_path: Path) -> None:
-    """OpenVINO's default, which judge switches off, or holds it to; values of 4 bits are not explained by it."""
+def test_caches_of_attention_in_fewer_bits(tmp_path: Path) -> None:
+    """OpenVINO's default, which judge switches off, or holds it to; a cache of 4 bits is not one of 8."""
     pytest.importorskip("openvino")
     path = unpacked("llama_sdpa", tmp_path)
     model = irexec.read_model(path)
@@ -475,6 +477,58 @@ def test_caches_of_attention_in_8_bits(tmp_path: Path) -> None:
     assert found.verdict == "agrees"
     assert found.notes == ("OpenVINO computed as written; -p KV_CACHE_PRECISION=u8 is what it does by default",)
     bytes_ = {"KV_CACHE_PRECISION": "u8"}
-    assert judge(model, runs, runtime="openvino", properties=bytes_).verdict == "agrees"
-    found = judge(model, runs, runtime="openvino", properties=bytes_ | {"VALUE_CACHE_PRECISION": "u4"})
+    for more in ({}, {"VALUE_CACHE_PRECISION": "u4"}):
+        assert judge(model, runs, runtime="openvino", properties=bytes_ | more).verdict == "agrees", more
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judge_options, "cache_types", lambda properties: cache_types(bytes_))
+        found = judge(model, runs, runtime="openvino", properties=bytes_ | {"VALUE_CACHE_PRECISION": "u4"})
     assert (found.verdict, found.step) == ("unexplained", 2), found.sentence
+
+
+def test_caches_by_channel_are_computed_again_while_a_group_grows() -> None:
+    pytest.importorskip("openvino")
+    rng = np.random.default_rng(0)
+    runs: list[Arrays] = [
+        {name: rng.normal(size=(2, 2, length, 8)).astype(np.float32) for name in ("query", "key", "value")}
+        | {"beams": np.arange(2, dtype=np.int32)}
+        for length in (3, 1, 4, 1)
+    ]
+    properties = {"KV_CACHE_PRECISION": "u8", "KEY_CACHE_QUANT_MODE": "BY_CHANNEL"}
+    for group in ({"KEY_CACHE_GROUP_SIZE": "4"}, {}):
+        found = judge(attended(causal=False), runs, runtime="openvino", properties=properties | group)
+        assert found.verdict == "agrees", found.sentence
+
+
+@pytest.mark.parametrize(
+    ("properties", "types"),
+    [
+        ({}, None),
+        ({"KV_CACHE_PRECISION": "f32"}, None),
+        ({"KV_CACHE_PRECISION": "u8"}, (CacheType(8), CacheType(8))),
+        ({"KV_CACHE_PRECISION": "f16"}, (CacheType(16), CacheType(16))),
+        # OpenVINO holds f16 for both or for none.
+        ({"KEY_CACHE_PRECISION": "f16", "VALUE_CACHE_PRECISION": "u4"}, (None, CacheType(4))),
+        (
+            {"KV_CACHE_PRECISION": "u4", "KEY_CACHE_GROUP_SIZE": "32", "VALUE_CACHE_GROUP_SIZE": "16",
+             "KEY_CACHE_QUANT_MODE": "BY_CHANNEL"},
+            (CacheType(4, 32, by_channel=True), CacheType(4, 16)),
+        ),
+    ],
+)  # fmt: skip
+def test_types_of_caches_follow_from_properties(properties: dict[str, str], types: CacheTypes | None) -> None:
+    assert cache_types(properties) == types
+
+
+def test_a_causal_cache_is_known_and_not_acquitted() -> None:
+    """The plugin fuses it only where no inner tensor is observed, in which it computes as the specification says."""
+    pytest.importorskip("openvino")
+    found = judge(attended(causal=True), runtime="openvino")
+    assert found.verdict == "unexplained" and found.sentence.startswith("step 2: "), found.sentence
+    assert "(see also IR1002)" in found.sentence
+
+
+def test_a_model_that_runs_with_fixed_sizes_only_does_not_agree() -> None:
+    """OpenVINO runs the copy with observed tensors, and that with the sizes of the inputs."""
+    pytest.importorskip("openvino")
+    with pytest.raises(irexec.EngineError, match="Invalid graph status; it runs with the sizes of the inputs"):
+        judge(attended(causal=False, gathered=False), runtime="openvino")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from irexec.analysis.evaluate import DEFAULT_PRECISION, Precision
 from irexec.api import ModelLike, as_model
@@ -19,6 +19,9 @@ from irexec.tools.engines.runtimes.runtime import (
     release_of,
     runtime_kind,
 )
+
+if TYPE_CHECKING:
+    from irexec.tools.engines.runtimes.caches import CacheTypes
 
 OWN = ("irexec", "reference")
 """The runtimes of irexec itself."""
@@ -78,7 +81,7 @@ def open_runtime(
     precision: Precision = DEFAULT_PRECISION,
     max_memory: int | None = None,
     dynamic_quantization: int | None = None,
-    byte_caches: bool = False,
+    caches: CacheTypes | None = None,
     timeout: float | None = None,
     worker: Worker | None = None,
     environments: str | None = None,
@@ -93,7 +96,7 @@ def open_runtime(
         precision: how irexec computes f16 and bf16; see compile_model.
         max_memory: bytes that irexec may hold; see compile_model.
         dynamic_quantization: of irexec, see compile_model, and of OpenVINO, whose property it sets.
-        byte_caches: whether irexec holds caches of attention in 8 bits, as OpenVINO does by default.
+        caches: how irexec holds the keys and values in caches of attention, as OpenVINO can; as they are by default.
         timeout: seconds that a run may take; of OpenVINO and ONNX Runtime also to load the model. Not that of onnx,
             which runs in this process.
         worker: the process that OpenVINO or ONNX Runtime run in, so that many models share it; one of its own unless
@@ -113,7 +116,7 @@ def open_runtime(
     if name in OWN:
         return kinds.OwnRuntime(
             name, model, threads=threads, precision=precision, max_memory=max_memory,
-            dynamic_quantization=dynamic_quantization, byte_caches=byte_caches, timeout=timeout,
+            dynamic_quantization=dynamic_quantization, caches=caches, timeout=timeout,
         )  # fmt: skip
     if kind in ("openvino", "command"):
         # Both get a file that irexec writes; the error would be about a file that nobody asked for.

@@ -36,7 +36,7 @@ from irexec.runtime.inputs import bind_inputs
 from irexec.tools.arrays.agreement import Tolerance, agreement_of
 from irexec.tools.arrays.files import open_arrays, write_npz
 from irexec.tools.commands import last_line, run_command, split_command
-from irexec.tools.engines.runtimes.caches import CACHE_PRECISION, has_caches, with_caches_in_bytes
+from irexec.tools.engines.runtimes.caches import CACHE_PRECISION, CacheTypes, has_caches, with_caches
 from irexec.tools.engines.runtimes.runtime import (
     Arrays,
     ProcessRuntime,
@@ -54,18 +54,24 @@ class OwnRuntime(Runtime):
     Args:
         name: "irexec", or "reference" for the reference kernels.
         model: the model. A layer that cannot run is an error only if a requested value depends on it.
-        byte_caches: whether caches of attention hold 8 bits; see with_caches_in_bytes.
+        caches: how caches of attention hold keys and values; see with_caches.
         timeout: seconds that each run may take.
         settings: threads, precision, max_memory, native and dynamic_quantization, as for CompiledModel.
     """
 
     def __init__(
-        self, name: str, model: Model, *, byte_caches: bool = False, timeout: float | None = None, **settings: Any
+        self,
+        name: str,
+        model: Model,
+        *,
+        caches: CacheTypes | None = None,
+        timeout: float | None = None,
+        **settings: Any,
     ) -> None:
         super().__init__(name, model)
         self._values = dict[Value, Value]()
-        if byte_caches:
-            model, self._values = with_caches_in_bytes(model)
+        if caches:
+            model, self._values = with_caches(model, caches)
         self._compiled = CompiledModel(model, optimize=name == "irexec", tolerant=True, **settings)
         self._timeout = timeout
 
