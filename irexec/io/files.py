@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from irexec.io.reading import NotRegularFileError, file_error, writing
 
@@ -408,3 +408,16 @@ def _rename_all(made: Sequence[Temporary]) -> None:
 def _remove_all(made: Sequence[Temporary]) -> None:
     for temporary in made:
         temporary.remove()
+
+
+class Closing:
+    """An object that a ``with`` closes."""
+
+    def close(self) -> None:
+        """End what the object needs, such as a process or a file."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()

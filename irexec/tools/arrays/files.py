@@ -20,7 +20,7 @@ import numpy as np
 
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError, ModelError
-from irexec.io.closing import Closing
+from irexec.io.files import Closing
 from irexec.io.reading import open_regular
 from irexec.messages import amount
 from irexec.tools.arrays.npy import MAGIC, Header, Read, part_of, read_array, read_header

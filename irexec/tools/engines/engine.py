@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from irexec.api import compile_model
-from irexec.io.closing import Closing
+from irexec.io.files import Closing
 from irexec.io.onnx_bytes import text_form
 from irexec.io.processes import LineProcess
 from irexec.io.reading import open_regular

@@ -19,7 +19,7 @@ from irexec.analysis.portability import DIFFERENCES
 from irexec.analysis.portability.findings import parse_target
 from irexec.analysis.validate import validate
 from irexec.errors import InputError, IrexecError, ModelError
-from irexec.io.closing import Closing
+from irexec.io.files import Closing
 from irexec.ir.graph import Node, Value
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.commands import irexec_command, last_line, run_command, split_command

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from irexec.errors import UnsupportedError
-from irexec.io.closing import Closing
+from irexec.io.files import Closing
 from irexec.io.processes import LineProcess
 
 RELEASES = {"2020.4": "4.4.0.0", "2020.1": "4.2.0.4"}

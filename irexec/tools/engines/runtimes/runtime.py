@@ -19,7 +19,7 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.dtypes.elements import F32, I32, Element, round_to
 from irexec.errors import EngineError, InputError, RunTimeoutError
-from irexec.io.closing import Closing
+from irexec.io.files import Closing
 from irexec.io.processes import LineProcess
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Input, Node, Value
