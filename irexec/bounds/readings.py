@@ -136,7 +136,7 @@ def _without_peepholes(layer: Layer, inputs: Inputs, evaluate: Evaluate) -> tupl
     """Neither peephole weights nor input_forget."""
     weights = inputs[6] if len(inputs) > 6 else None
     kept = [*inputs[:6], *([] if weights is None else [Interval.certain(np.zeros_like(weights.exact))])]
-    return evaluate(_with(layer, input_forget=False) if "input_forget" in layer.attributes else layer, kept)
+    return evaluate(_with(layer, input_forget=False), kept)
 
 
 @_reading("IR926")

@@ -299,3 +299,15 @@ def test_a_reading_has_the_size_of_its_difference(code: str, row: Case, theirs: 
     assert read.outside(np.array(wrong, read.exact.dtype)).any()
     if code != "IR939" and isinstance(right, Interval) and right.exact.shape == read.exact.shape:
         assert right.outside(np.array(theirs, right.exact.dtype)).any()
+
+
+def test_a_cell_is_read_without_input_forget() -> None:
+    """Gates of 3/4 to forget and 1/2 for the input, a candidate of 1/2: the cell is 3/4 + 1/4, where the coupled gate
+    of the specification gives less."""
+    one, zeros = np.float32([[1]]), np.zeros((4, 1), np.float32)
+    gates = np.float32([np.log(3), 0, np.arctanh(0.5), 0])
+    row = case("LSTMCell", 1, one, one, one, zeros, zeros, gates, id="a", hidden_size=1, input_forget=True)
+    _, right = case_bounds(row, ARITHMETICS["f32"])
+    _, read = case_bounds(row, ARITHMETICS["f32"], ["IR925"])
+    assert isinstance(right, Interval) and isinstance(read, Interval)
+    assert right.outside(one).all() and not read.outside(one).any()
