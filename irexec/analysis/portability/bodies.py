@@ -188,7 +188,7 @@ def _causal_cache(layer: ExaminedLayer) -> bool:
 
 
 @difference(
-    "IR1003", "computed state in a Concat", ("ReadValue",), "CPU plugin", "fails", since="2025.0",
+    "IR1003", "computed initial state", ("ReadValue",), "CPU plugin", "fails", since="2025.0",
     does="the CPU plugin does not compile a Concat of a variable of open shape whose initial value a layer computes "
     "for it alone",
     example=layer_xml("Broadcast-3", name="zeros") + "\n"
