@@ -196,7 +196,7 @@ def _job(
     own |= {"dynamic_quantization": group}
     others = {} if group is None else {DYNAMIC_QUANTIZATION: str(group)}
     special = own if engine == "irexec" else others
-    return EngineJob(engine, path, str(inputs), options.weights, options.threads, bool(options.shapes), special)
+    return EngineJob(engine, str(path), str(inputs), options.weights, options.threads, bool(options.shapes), special)
 
 
 def _onnx_model(path: str, given: str | None) -> str:

@@ -115,13 +115,13 @@ def test_many_small_products_are_few_blocks(
 def test_matrices_with_a_shared_right_operand_are_one(
     monkeypatch: pytest.MonkeyPatch, right: tuple[int, ...], expected: int
 ) -> None:
-    multiply, ranks = matmul._multiply, set()
+    multiply, ranks = matmul.multiply_into, set()
 
     def noted(scratch: Scratch, left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:
         ranks.add(left.ndim)
         multiply(scratch, left, right, out)
 
-    monkeypatch.setattr(matmul, "_multiply", noted)
+    monkeypatch.setattr(matmul, "multiply_into", noted)
     inputs = [random(50, 3, 4, 2), random(*right)]
     check(task_of("MatMul", "opset1", inputs), inputs)
     assert ranks == {expected}
