@@ -16,6 +16,7 @@ from irexec.backend.kernel import KernelOptions
 from irexec.backend.scratch import ALIGNMENT
 from irexec.compile.plan import Compilation, plan
 from irexec.compile.steps import SlotArray
+from irexec.compile.storage.layout import STAGED
 from irexec.compile.storage.planned import Buffer, assign_offsets
 from irexec.ir.graph import Value
 
@@ -158,7 +159,7 @@ def test_small_tensors_reuse_the_memory_of_those_that_were_read(native: bool) ->
     assert len(starts) <= 3
 
 
-@pytest.mark.parametrize("rows", [ROWS, 512], ids=["copied", "larger than what is copied"])
+@pytest.mark.parametrize("rows", [ROWS, STAGED // (4 * SIZE) + 1], ids=["copied", "larger than what is copied"])
 def test_results_of_one_memory_belong_to_the_caller_each(rows: int) -> None:
     builder = Builder("views")
     given = _random(rows, 3)

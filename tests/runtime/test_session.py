@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import irexec
+from irexec.compile.storage.layout import STAGED
 from irexec.dtypes.elements import F32, I64, element
 from tests.support.paths import IRS
 
@@ -63,6 +64,14 @@ def test_results_belong_to_the_caller() -> None:
         array[...] = 99
     np.testing.assert_array_equal(x, X)
     np.testing.assert_array_equal(compiled([X, 2])[0], np.maximum(X + [1, -2, 3], 0))
+
+
+def test_large_results_that_are_views_of_an_input_belong_to_the_caller() -> None:
+    """They are larger than results that leave the arena by a copy."""
+    builder = irexec.Builder("view")
+    x = np.ones((STAGED // 4 + 1, 2), np.float32)
+    builder.result(builder.emit("Reshape", builder.parameter("f32", x.shape, "x"), np.array([-1]), special_zero=False))
+    assert not np.shares_memory(irexec.compile_model(builder.model())(x)[0], x)
 
 
 def test_any_tensor_without_changing_the_graph() -> None:
