@@ -28,7 +28,7 @@ from irexec.testing import Case, case, random, typed
 from irexec.tools.compare import CompareOptions, compare
 from irexec.tools.reduce import FindingCheck, reduce
 from tests.analysis.portability import ROWS, Row
-from tests.analysis.portability.several_layers import SEVERAL_LAYERS, extreme, with_levels
+from tests.analysis.portability.several_layers import SEVERAL_LAYERS, attended, extreme, with_levels
 from tests.support.networks import unpacked
 from tests.support.one_operation import One, one_operation
 from tests.support.paths import DIGITS, IRS
@@ -103,6 +103,16 @@ def test_a_difference_of_several_layers(code: str, live: bool) -> None:
 def test_bounded_operands_give_no_nan(first: str, before: str) -> None:
     model = extreme("TopK", before, first=first)
     assert [one for one in irexec.validate(model, portability=True) if one.code in DIFFERENCES] == []
+
+
+@pytest.mark.parametrize("type", ["Gather", "Concat", "Assign"])
+def test_a_chain_that_is_a_cycle_has_an_end(type: str) -> None:
+    model = attended(causal=True)
+    stuck = next(node for node in model.nodes if node.type == type)
+    source = stuck if stuck.outputs else next(node for node in model.nodes if node.type == "ScaledDotProductAttention")
+    next(node for node in model.nodes if node.type == "Gather").ports[0].source = source.outputs[0]
+    found = {finding.code for finding in irexec.validate(model, portability=True)}
+    assert "IR1002" not in found and found
 
 
 def test_a_matmul_of_levels_keeps_their_zero_point() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from irexec.analysis.portability.difference import difference, layer_xml
+from irexec.analysis.portability.difference import difference, in_front, layer_xml
 from irexec.ir.dims import is_static
 
 if TYPE_CHECKING:
@@ -175,15 +175,11 @@ def _open_variable(layer: ExaminedLayer) -> bool:
 def _causal_cache(layer: ExaminedLayer) -> bool:
     """2023.3 to 2026.4 were asked, with the keys of a Gather of the variable and of new ones, as all exporters write
     them."""
-    keys = layer.source(1)
-    while keys is not None and keys.node.type in ("Transpose", "Reshape", "Unsqueeze", "Broadcast", "Squeeze"):
-        keys = keys.node.inputs[0]
-    if not layer["causal"] or keys is None or keys.node.type != "Concat":
+    keys = in_front(layer.source(1), ("Transpose", "Reshape", "Unsqueeze", "Broadcast", "Squeeze"))
+    if not layer["causal"] or keys is None or keys.node.type != "Concat" or layer.source(1) is layer.source(2):
         return False
-    past = keys.node.inputs[0]
-    while past is not None and past.node.type == "Gather":
-        past = past.node.inputs[0]
-    is_kept = any(node.type == "Assign" for node in layer.readers[keys]) and layer.source(1) is not layer.source(2)
+    past = in_front(keys.node.inputs[0] if keys.node.inputs else None, ("Gather",))
+    is_kept = any(node.type == "Assign" for node in layer.readers[keys])
     return is_kept and past is not None and past.node.type == "ReadValue"
 
 

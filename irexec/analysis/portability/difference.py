@@ -11,7 +11,7 @@ OpenVINO.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -87,14 +87,21 @@ def _lies_beside(size: int, kernel: int, stride: int, dilation: int, begin: int,
     return starts[0] + extent <= 0 or starts[-1] >= size
 
 
+def in_front(value: Value | None, types: Collection[str]) -> Value | None:
+    """The value in front of a chain of layers of these types, along their first inputs."""
+    while value is not None and value.node.type in types:
+        value = value.node.inputs[0] if value.node.inputs else None
+    return value
+
+
 def decompressed(weights: Value | None) -> tuple[Constant | None, bool, list[tuple[int, ...]]]:
     """The integers of compressed weights, whether a Reshape joins groups, and the shapes of scales and zero points."""
     is_grouped, shapes = False, []
     while weights is not None and weights.node.type in ("Convert", "Subtract", "Multiply", "Reshape"):
         is_grouped |= weights.node.type == "Reshape"
-        other = weights.node.inputs[1] if weights.node.type in ("Subtract", "Multiply") else None
-        while other is not None and other.node.type == "Convert":
-            other = other.node.inputs[0]
+        other = in_front(
+            weights.node.inputs[1] if weights.node.type in ("Subtract", "Multiply") else None, ("Convert",)
+        )
         if other is not None and other.node.constant is not None:
             shapes.append(tuple(other.node.constant.shape))
         weights = weights.node.inputs[0]

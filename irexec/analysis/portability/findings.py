@@ -32,7 +32,7 @@ from irexec.ir.dims import high
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding, at_the_first, in_model
 from irexec.ir.graph import ModelGraph, Node, Value
-from irexec.ir.order import grouped, readers
+from irexec.ir.order import grouped, readers, topological
 from irexec.schema.registry import OTHER_VERSIONS, opset_number, resolve
 
 
@@ -61,11 +61,16 @@ def value_findings(model: ModelGraph, inference: Inference, release: Release) ->
 def differences(
     model: ModelGraph, inference: Inference, rows: Sequence[Difference]
 ) -> Iterator[tuple[Node, Difference]]:
-    """Layers with a known difference, layers of bodies included, each with its difference."""
+    """Layers with a known difference, layers of bodies included, each with its difference.
+
+    Layers on or after a cycle are left out: they do not run, and conditions follow chains of layers to their end.
+    """
     reading, own = readers(model.walk()), set(model.nodes)
+    graphs = (model, *(body.graph for node in model.walk() for body in node.bodies.values()))
+    stuck = {node for graph in graphs for node in topological(graph)[1]}
     for node in model.walk():
         for row in rows:
-            if row.types and node.type not in row.types:
+            if node in stuck or (row.types and node.type not in row.types):
                 continue
             layer = _layer(node, inference, reading, node in own)
             if layer is not None and row.condition(layer):

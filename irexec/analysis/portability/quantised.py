@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from irexec.analysis.portability.difference import decompressed, difference, layer_xml
+from irexec.analysis.portability.difference import decompressed, difference, in_front, layer_xml
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer
@@ -93,8 +93,7 @@ def _scale_of_the_first_channel(layer: ExaminedLayer) -> bool:
     value = _before_scales_by_channel(layer.node.inputs[0])
     if value is None or value.node.type not in _POOLS:
         return False
-    while value is not None and value.node.type in _AROUND_POOLS:
-        value = value.node.inputs[0]
+    value = in_front(value, _AROUND_POOLS)
     return value is not None and value.node.type in _CONVOLUTIONS
 
 

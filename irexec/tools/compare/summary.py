@@ -69,10 +69,10 @@ def _results(evidence: Evidence, rows: Rows) -> tuple[TensorRow, ...]:
     if not batch:
         return ()
     of_a, of_b = evidence.unobserved([pair.a for pair in batch], [pair.b for pair in batch])
-    for observed in (of_a, of_b):
-        if observed.errors and not observed.arrays:
-            # With observed tensors the runtime has run another model.
-            raise observed.errors[0]
+    errors = [*of_a.errors, *of_b.errors]
+    if errors and not all(pair.a in of_a.arrays and pair.b in of_b.arrays for pair in batch):
+        # With observed tensors, which gave them, the runtime has run another model.
+        raise errors[0]
     found = []
     for pair in batch:
         if pair.a in of_a.arrays and pair.b in of_b.arrays:

@@ -84,14 +84,16 @@ class Opponent:
             environments=options.environments, worker=worker,
         )  # fmt: skip
 
-    def run(self, model: Model, steps: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]] | None:
-        """Values of each step of another model in the runtime, if it is a process that gets what irexec writes.
+    def run(self, model: Model, steps: Sequence[Arrays], values: Sequence[Value]) -> list[list[np.ndarray]]:
+        """Values of each step of another model in OpenVINO's CPU plugin; none in other runtimes, of which devices and
+        commands may take fixed sizes only.
 
         Raises:
             EngineError: the runtime does not run the model.
         """
-        if runtime_kind(self.options.runtime) not in ("openvino", "command"):
-            return None
+        name = self.options.runtime
+        if runtime_kind(name) != "openvino" or name.partition(":")[2] not in ("", "CPU"):
+            return []
         with self._opened(model, getattr(self.runtime, "worker", None)) as runtime:
             return runtime.run_all(steps, values)
 
@@ -291,7 +293,7 @@ class Runs:
         except EngineError as error:
             text = f"{error}; it runs with the sizes of the inputs in place of open ones: --shape sets them"
             raise EngineError(text, engine=error.engine) from error
-        return self._with_inputs([dict(zip(self.results, arrays, strict=True)) for arrays in found or ()])
+        return self._with_inputs([dict(zip(self.results, arrays, strict=True)) for arrays in found])
 
     @cached_property
     def ours(self) -> list[Tensors]:

@@ -213,8 +213,11 @@ class Step:
         return self.evidence.alone(values, self.seen, "irexec")
 
     def require_results(self) -> None:
-        """Raise IrexecError if the runtime gives no result while no inner tensor is observed, for its reason."""
-        self._require([value for value in self.runs.results if value in self.plain])
+        """Raise IrexecError if the runtime returns a result only while inner tensors are observed, for its reason."""
+        plain, errors = self.plain, self.runs.opponent.errors
+        if errors and any(value in self.seen and value not in plain for value in self.runs.results):
+            raise errors[-1]
+        self._require([value for value in self.runs.results if value in plain])
 
     def _require(self, given: Sequence[Value]) -> None:
         """Raise the first error of the runs that gave these tensors, if they gave none."""

@@ -96,12 +96,9 @@ def _reads_variable(value: Value | None) -> bool:
 def _attended(model: Model, value: Value) -> int:
     """The input of ScaledDotProductAttention, keys or values, whose elements are those of a value; 0 for none."""
     readers = [(node, i) for node in model.nodes for i, read in enumerate(node.inputs) if read is value]
-    for node, i in readers:
-        if node.type == "ScaledDotProductAttention" and i in (1, 2):
-            return i
-        if node.type in MOVES and i == 0:
-            return max(_attended(model, output) for output in node.outputs)
-    return 0
+    ports = [i for node, i in readers if node.type == "ScaledDotProductAttention" and i in (1, 2)]
+    moved = (output for node, i in readers if node.type in MOVES and i == 0 for output in node.outputs)
+    return max([*ports, *(_attended(model, output) for output in moved)], default=0)
 
 
 class _Graph(Adding):
@@ -134,10 +131,10 @@ def _hold(graph: _Graph, assign: Node, held: CacheType) -> None:
     past, rest = (port.source for port in joined.node.ports)
     assert past is not None and rest is not None
     axis = int(joined.node.attributes["axis"])
-    is_empty = graph.of("Equal", graph.size(past, axis), 0)
+    tokens = graph.size(past, axis)
+    is_empty = graph.of("Equal", tokens, 0)
     if held.by_channel:
         group = graph.of("Add", held.group, [0]) if held.group else graph.size(rest, -1)
-        tokens = graph.size(past, axis)
         full = graph.of("Subtract", tokens, graph.of("FloorMod", tokens, group))
         rest = graph.of("Concat", graph.part(past, full, [_END], axis), rest, axis=axis)
         past = graph.part(past, [0], full, axis)
