@@ -139,7 +139,7 @@ def left_open(row: Case, model: Model, verdict: Verdict, given: Arrays, arithmet
 REFUSED, INEXPRESSIBLE, CRASHED = "refused", "inexpressible", "crashed"
 VERDICTS = (INSIDE, OUTSIDE, OPEN, CLOSE, DIFFERS, REFUSED, INEXPRESSIBLE, CRASHED)
 """Inside and outside: every element is within its bound, or one is not and no correct implementation gives it. Open:
-outside, but the portability table has the difference. Close and differs: there is no bound, and the outputs are within
+outside, but the portability table has the difference. Close and differs: without a bound, the outputs are within
 the tolerance of the reference, or not, which is not a failure. Refused: the runtime does not run the case.
 Inexpressible: the exporter to ONNX cannot write it. Crashed: the runtime's process ended, or took too long."""
 

@@ -212,7 +212,7 @@ def _iterated(
     type: str, body: Callable[..., Iteration], carried: Sequence[Operand], parts: Sequence[Slices],
     controls: Sequence[Operand], named: Mapping[str, Any],
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """A Loop, or a TensorIterator if there are no controls."""
+    """A Loop, or a TensorIterator without controls."""
     states = [state if isinstance(state, Tensor) else constant(state) for state in carried]
     facts = [Fact(state.element, state.shape) for state in states]
     for attempt in itertools.count():

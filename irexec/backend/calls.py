@@ -337,7 +337,7 @@ def crew() -> Crew:
 
 
 def _forget() -> None:
-    """In the child after a fork, where there are no threads but the one that forked."""
+    """In the child after a fork, which has only the thread that forked."""
     global _crew, _lock
     _crew, _lock = None, threading.Lock()
 

@@ -129,7 +129,7 @@ _workers = _Workers()
 
 
 def _forget_workers() -> None:
-    """In the child after a fork, where there are no threads but the one that forked."""
+    """In the child after a fork, which has only the thread that forked."""
     global _workers
     _workers = _Workers()
 

@@ -63,7 +63,7 @@ def conform(
     irexec conform --build corpus --ops Softmax
 
     An output of a case is inside of its bound, or outside: then no correct implementation of the arithmetic gives it.
-    Where there is no bound it is close to the reference kernels or differs, by a tolerance. Exit code 1 if an output
+    Without a bound it is close to the reference kernels or differs, by a tolerance. Exit code 1 if an output
     is outside, the runtime crashes, or it runs no case at all.
     """
     from irexec.conformance import ConformOptions, build_corpus

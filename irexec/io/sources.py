@@ -140,7 +140,7 @@ class Weights:
             effect.
 
     Attributes:
-        path: the file; None for bytes in memory, or where there are no weights at all.
+        path: the file; None for bytes in memory, or for a model without weights.
         size: the number of bytes; 0 where they cannot be read.
         defect: why no byte can be read; None if they can be.
 

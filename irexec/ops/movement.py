@@ -111,7 +111,7 @@ def variadic_split_1(data: SplitTensor, axis: IntegerElement, split_lengths: Int
     lengths = integers(split_lengths, "split_lengths")
     rest = data.shape[along] - sum(length for length in lengths if length != -1)
     stops = np.cumsum([rest if length == -1 else length for length in lengths])
-    # np.split has one part where there are no lengths.
+    # np.split returns one part for an empty list of lengths.
     return tuple(np.split(data, stops[:-1], along)[: len(lengths)])
 
 

@@ -122,7 +122,7 @@ def _select(images: Sequence[BoxSet], scores: np.ndarray, thresholds: Thresholds
     selected: list[np.ndarray] = [np.zeros(0, np.float32)]
     for batch, boxes in enumerate(images):
         cache = OverlapCache(boxes, np.float32(0) if thresholds.sigma > 0 else thresholds.iou)
-        # There may be any number of classes where there are no boxes, since then their scores take no memory.
+        # Without boxes any number of classes is possible, since then their scores take no memory.
         for number, row in enumerate(scores[batch] if scores.size else ()):
             check_time()
             chosen, values = _select_class(row, cache, thresholds, len(scores[batch]))

@@ -324,7 +324,7 @@ def reports(files: Sequence[str], jobs: int = 1, **options: Any) -> Iterator[Fil
 
     Args:
         files: paths, or "-" for standard input.
-        jobs: the number of processes; 1 is this process, which validates where there are no others (Pyodide).
+        jobs: the number of processes; 1 is this process, which validates where others cannot be started (Pyodide).
         options: as for ``report``.
 
     Raises:

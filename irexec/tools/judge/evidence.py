@@ -230,7 +230,7 @@ class Evidence:
         """Readings of the weights that the region of a value computes from constants, each another one.
 
         Runtimes decompress weights in the types that the model states, in f32, or convert them to these types and
-        multiply in f32, as OpenVINO does with nf4. Empty where there are no such weights, or other layers make them,
+        multiply in f32, as OpenVINO does with nf4. Empty without such weights, or where other layers make them,
         such as products, whose factors a runtime may round.
         """
         nodes = self.region(value, given)

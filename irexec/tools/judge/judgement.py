@@ -25,7 +25,7 @@ class JudgedLayer(Record):
         outside, elements: number of elements outside of the interval, and of all.
         value, low, high: the worst element and its interval; None where no element is outside.
         position: the position of this element.
-        reason: why there is no bound, or where else the layer was outside.
+        reason: why a bound is missing, or where else the layer was outside.
         region: names of further layers whose tensors the runtime does not give, and which are judged with this one.
         codes: codes of the portability table: alternatives that the interval includes, or known differences of the
             layer; those of a layer that is outside do not explain its values.
