@@ -18,7 +18,7 @@ from irexec.tools.arrays.agreement import Agreement, Tolerance
 from irexec.tools.compare.evidence import Evidence
 from irexec.tools.compare.options import RTOL, Side
 from irexec.tools.compare.pairs import TensorPair
-from irexec.tools.compare.rows import Found, Rows, agreement, tolerance_of
+from irexec.tools.compare.rows import Found, Rows, agreement, rounded_once, tolerance_of
 from irexec.tools.observing.alone import Alone, arranged
 
 HIDDEN = 0.03
@@ -95,7 +95,11 @@ def _tried(evidence: Evidence, rows: Rows, pairs: Sequence[TensorPair], alone: A
     found: dict[Value, Trial] = {}
     for pair in pairs:
         for mine, theirs in zip(actual.arrays.get(pair.a, ()), expected.get(pair.b, ()), strict=False):
-            one = agreement(evidence, pair, arranged(mine, theirs.shape, pair.order), theirs)
+            mine = arranged(mine, theirs.shape, pair.order)
+            one = agreement(evidence, pair, mine, theirs)
+            if pair.b.node not in evidence.b.constant:
+                # Alone a layer reads tensors that are rounded to 16 bits. The rounding of constants hides their faults.
+                one = rounded_once(one, mine, theirs, pair.b)
             trial = Trial(one, _deviation(one), is_more_than_rounding(one, tolerance_of(evidence, pair)))
             found[pair.b] = _worse(found[pair.b], trial) if pair.b in found else trial
     return found

@@ -10,7 +10,7 @@ import numpy as np
 
 from irexec.analysis.evaluate import rounded
 from irexec.analysis.f32_arithmetic import HALVES
-from irexec.dtypes.elements import F32, F64, Element
+from irexec.dtypes.elements import F32, F64
 from irexec.ir.graph import Graph, Value
 from irexec.messages import counted
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
@@ -203,9 +203,10 @@ def row_of(
     layer returns detections that agree as rows alone."""
     if pair.how == VALUE:
         a = [arranged(one, other.shape, pair.order) for one, other in zip(a, b, strict=True)]
-    agreements = [agreement(evidence, pair, one, other, are_reordered) for one, other in zip(a, b, strict=True)]
-    if (half := _widened(pair.b)) is not None:
-        agreements = [_rounded_once(*each, half) for each in zip(agreements, a, b, strict=True)]
+    agreements = [
+        rounded_once(agreement(evidence, pair, one, other, are_reordered), one, other, pair.b)
+        for one, other in zip(a, b, strict=True)
+    ]
     run, chosen = worst(agreements)
     apart = None if chosen.agrees else levels_apart(pair.b, a[run], b[run])
     if apart is not None and apart.any():
@@ -243,22 +244,16 @@ def agreement(
     return found
 
 
-def _widened(value: Value) -> Element | None:
-    """The type of 16 bits of the tensor that a value of another type is converted from; None for other values."""
-    source = value.node.inputs[0] if value.node.type in ("Convert", "ConvertLike") else None
-    if source is None or source.fact is None or source.fact.element not in HALVES:
-        return None
-    return source.fact.element if value.fact is not None and value.fact.element in (F32, F64) else None
-
-
-def _rounded_once(found: Agreement, a: np.ndarray, b: np.ndarray, half: Element) -> Agreement:
-    """The agreement, equal if one array is the other one rounded to 16 bits.
+def rounded_once(found: Agreement, a: np.ndarray, b: np.ndarray, value: Value) -> Agreement:
+    """The agreement of arrays that are converted from 16 bits, equal if one array is the other one rounded to 16 bits.
 
     A runtime in f32 may leave out the rounding of a tensor of 16 bits, which another one has stored.
     """
-    if found.agrees or a.shape != b.shape:
+    source = value.node.inputs[0] if value.node.type in ("Convert", "ConvertLike") else None
+    half = None if source is None or source.fact is None else source.fact.element
+    if found.agrees or a.shape != b.shape or half not in HALVES or value.fact is None:
         return found
-    for one, other in ((a, b), (b, a)):
+    for one, other in ((a, b), (b, a)) if value.fact.element in (F32, F64) else ():
         stored = rounded(one.astype(half.carrier), half).astype(other.dtype)
         if np.array_equal(stored, other):
             equal = agreement_of(found.name, stored, other, Tolerance(), "A")

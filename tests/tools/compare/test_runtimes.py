@@ -331,3 +331,21 @@ def test_a_rounding_to_f16_that_one_model_leaves_out_is_no_difference() -> None:
     assert found.agrees and any("rounded to f16 in one of them" in row.agreement.message for row in found.rows)
     found = compare(model("f16", scale), model("f32", scale * 1.003), {"x": x})
     assert not found.agrees and found.first is not None
+
+
+def test_a_conversion_from_f16_that_reads_unrounded_values_is_innocent() -> None:
+    """A run in f32 converts the values in front of their rounding to f16; alone the layer reads the rounded ones."""
+    x = np.random.default_rng(1).standard_normal((4, 16)).astype(np.float32)
+
+    def model(*factors: float) -> Model:
+        builder = Builder("m")
+        value = builder.emit("Convert", builder.parameter("f32", (4, 16), "x"), destination_type="f16")
+        for i, factor in enumerate(factors, start=2 - len(factors)):
+            value = builder.emit("Multiply", value, builder.constant(factor, "f16"), name=f"product {i}")
+        value = builder.emit("Negative", value, name="half")
+        builder.result(builder.emit("Convert", value, destination_type="f32", name="wide"), name="y")
+        return builder.model()
+
+    found = compare(model(1.48, 1.4), model(float(np.float16(1.48)) * float(np.float16(1.4))), {"x": x})
+    wide = next(row for row in found.rows if row.b.name == "wide")
+    assert found.agrees and wide.state == "follows"
