@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
+from irexec.backend.native.integer_products import unit
 from tests.mutations.catching import Catcher, Outcome, catchers_of, run
 from tests.mutations.mutation import Mutation
 from tests.mutations.table import MUTATIONS
@@ -82,6 +83,9 @@ def main(words: Sequence[str] | None = None) -> int:
             print(f"{one.name}  [{one.file}]", *(f"    {catcher}" for catcher in catchers_of(one)), sep="\n")
         return 0
     _pass_no_ignored_signals_on()
+    for one in (idle := [one for one in chosen if one.unit not in (0, unit())]):
+        print(f"not tried, since this processor does not run its code: {one.name}  [{one.file}]")
+    chosen = [one for one in chosen if one not in idle]
     with ExitStack() as stack, ThreadPoolExecutor(max(1, options.workers)) as threads:
         workspaces = Workspaces([stack.enter_context(Workspace()) for _ in range(max(1, options.workers))])
         alone = list(threads.map(lambda catcher: _alone(catcher, workspaces), _all_catchers(chosen)))

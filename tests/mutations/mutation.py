@@ -16,6 +16,8 @@ class Mutation:
         new: the text in its place.
         tests: the arguments of each run of pytest that should fail.
         graphs: random graphs that should show it, at most; 0 for a fault that they do not show.
+        unit: elements of a word of the integer products that its code belongs to: 4 on processors with VNNI, 2 on
+            others; 0 is both. On other processors nothing runs the code.
     """
 
     name: str
@@ -24,6 +26,7 @@ class Mutation:
     new: str
     tests: tuple[str, ...] = ()
     graphs: int = 0
+    unit: int = 0
 
     @property
     def is_native(self) -> bool:

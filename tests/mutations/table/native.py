@@ -44,6 +44,7 @@ NATIVE = (
         "row[i] = row_at(w, base, out_row, smaller(first + i, rows - 1));",
         "row[i] = row_at(w, base, out_row, smaller(i, rows - 1));",
         ("tests/backend/test_native_integers.py -k depthwise_kernels",),
+        unit=4,
     ),
     Mutation(
         "the second row of a pair of a depthwise kernel reads the data of the first one",
@@ -51,6 +52,7 @@ NATIVE = (
         "row_at(w, base, out_row, smaller(first + 1, rows - 1))",
         "row_at(w, base, out_row, first)",
         ("tests/backend/test_native_integers.py -k depthwise_kernels",),
+        unit=2,
     ),
     Mutation(
         "the zero of the levels of queries stays",
@@ -58,6 +60,7 @@ NATIVE = (
         "m->starts[c] = (int32_t)(-p->query_zero * sum)",
         "m->starts[c] = (int32_t)(0 * sum)",
         ("tests/backend/test_native_integers.py -k attention_to_levels",),
+        unit=4,
     ),
     Mutation(
         "the zero of the levels of keys stays, which a sink shows",
@@ -65,6 +68,7 @@ NATIVE = (
         "(int32_t)((128 - p->key_zero) * (sum",
         "(int32_t)(0 * (sum",
         ("tests/backend/test_native_integers.py -k attention_to_levels",),
+        unit=4,
     ),
     Mutation(
         "a value next to a threshold gets the level that f32 finds",
