@@ -37,7 +37,7 @@ from irexec.cli.runtime_options import ARITHMETIC_NAMES, ENVIRONMENTS, FUNCTION_
 from irexec.cli.values import FilePath
 from irexec.tools.judge import Judgement, JudgeOptions
 from irexec.tools.judge import judge as judge_runtime
-from irexec.tools.judge.sections import judgement_sections
+from irexec.tools.judge.judgement import judgement_sections
 from irexec.tools.run.input_sources import InputSource, files_read
 
 EXIT_CODES = {
@@ -234,7 +234,7 @@ def _recorded_script(model: str, script: str, request: JudgeOptions, sources: Se
         "against", "target", "timeout", "is_inside", "output", "shows_all", "form", "as_json",
     )  # fmt: skip
     _refuse("--record-script judges nothing", names)
-    from irexec.tools.judge.record_script import record_script
+    from irexec.tools.judge.run import record_script
 
     made = record_script(model, script, request, sources=sources, notify=render.note_line)
     render.lines(

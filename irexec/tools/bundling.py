@@ -31,9 +31,8 @@ from irexec.tools.commands import irexec_command
 from irexec.tools.engines.runtimes import DYNAMIC_QUANTIZATION, Arrays, runtime_kind
 from irexec.tools.images import Notify
 from irexec.tools.judge.evidence import Evidence
-from irexec.tools.judge.judgement import Bundle, JudgedLayer, Judgement, Verdict
+from irexec.tools.judge.judgement import Bundle, JudgedLayer, Judgement, JudgeOptions, Verdict
 from irexec.tools.judge.opponent import Opponent, Tensors
-from irexec.tools.judge.options import JudgeOptions
 from irexec.tools.judge.run import judge, judged_case
 from irexec.tools.judge.step import Case
 from irexec.tools.observing.alone import Alone

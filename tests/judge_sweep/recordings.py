@@ -26,7 +26,7 @@ from irexec.ir.graph import Value
 from irexec.tools.arrays.files import write_npz
 from irexec.tools.engines.runtimes import open_runtime
 from irexec.tools.judge import Judgement, judge
-from irexec.tools.judge.edges import with_errors
+from irexec.tools.judge.step import with_errors
 from irexec.tools.observing.observe import observe
 from irexec.tools.observing.sides import computed, ordered
 from tests.bounds.judged_graphs import Numpy

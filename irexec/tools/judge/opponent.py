@@ -36,7 +36,7 @@ from irexec.tools.engines.runtimes import (
     precision_beside,
     runtime_kind,
 )
-from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.judge.judgement import JudgeOptions
 from irexec.tools.observing.observe import observe
 from irexec.tools.observing.sides import ModelSide, RecordedSide, computed
 

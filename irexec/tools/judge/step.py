@@ -1,27 +1,32 @@
 """One step of a model in a runtime: its tensors, irexec's, and the judgement of each tensor.
 
 Faults that are there only while inner tensors are not observed, and the state that a step reads, are judged here too.
+The effect of rounding on whole results is measured: errors of one rounding at random in every layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from irexec.analysis.builder import Adding
+from irexec.analysis.model import Model
 from irexec.bounds import Interval, arithmetic
 from irexec.bounds.interval import Algebra
 from irexec.errors import EngineError, IrexecError
+from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
-from irexec.ir.order import ancestors
+from irexec.ir.order import ancestors, values_of_copy
+from irexec.schema.shape_rules import MOVES
 from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.judge.confirming import differ, judged
 from irexec.tools.judge.evidence import ROUGH, Evidence, with_worst
-from irexec.tools.judge.judgement import JudgedLayer, Judgement
-from irexec.tools.judge.opponent import Runs, Tensors
-from irexec.tools.judge.options import JudgeOptions
+from irexec.tools.judge.judgement import JudgedLayer, Judgement, JudgeOptions
+from irexec.tools.judge.opponent import Runs, Tensors, irexec_beside
 from irexec.tools.observing.sides import ModelSide
 
 _RADII = (0, 1, 2, 4)
@@ -30,6 +35,8 @@ _COARSE = 1 / 64
 """Relative difference of a state that a runtime may keep in 8 bits, which no verdict is about."""
 _FOLDED = 8
 """Units of the largest value by which a layer with folded modules may be off."""
+_NOISY, _AXES = 2, 3
+"""Number of runs with errors, and of last axes along which these differ."""
 Observe = Callable[[Sequence[Value]], Tensors]
 
 
@@ -195,6 +202,19 @@ class Step:
         """The results that differ visibly from irexec's."""
         return self._apart(self.plain, self.ours)
 
+    @cached_property
+    def noisy(self) -> list[Tensors]:
+        """All tensors of runs of irexec with an error of one rounding in each element of each layer, up or down at
+        random."""
+        values, size = list(dict.fromkeys([*self.runs.values, *self.runs.results])), 2 * self.evidence.arithmetic.unit
+        found: list[Tensors] = []
+        for seed in range(_NOISY):
+            model, noisy = with_errors(self.runs.side.model, self.runs.facts, lambda value: size, seed)
+            with irexec_beside(self.runs.options, model) as own:
+                arrays = own.run_all(self.runs.steps[: self.index + 1], [noisy[value] for value in values])[-1]
+            found.append(dict(zip(values, arrays, strict=True)))
+        return found
+
     def _apart(self, one: Tensors, other: Tensors) -> list[Value]:
         return [value for value in self.runs.results if self.differs(value, one, other)]
 
@@ -306,3 +326,36 @@ def _kept(value: Value, written: np.ndarray, read: np.ndarray, arithmetic_name: 
 def _is_close(written: np.ndarray, read: np.ndarray) -> bool:
     difference = np.abs(read.astype(np.float64) - written)
     return bool(np.max(difference, initial=0) <= _COARSE * np.max(np.abs(written), initial=0))
+
+
+def with_errors(
+    model: Model, facts: Mapping[Value, Fact], size: Callable[[Value], float], seed: int
+) -> tuple[Model, dict[Value, Value]]:
+    """A copy of a model in which each layer's floating-point results are multiplied by 1 + or - ``size`` at random.
+
+    Returns:
+        The copy, and its values by those of the model.
+    """
+    made, rng = copy.copy(model), np.random.default_rng(seed)
+    own, adding, count = values_of_copy(model, made), Adding(made.nodes), len(made.nodes)
+    moved: dict[Value, Value] = {}
+    for value in _computed(model, facts):
+        fact = facts[value]
+        factors = adding.constant(1 + size(value) * rng.choice((-1.0, 1.0), fact.static_shape[-_AXES:]), fact.element)
+        inputs = [own[value], factors]
+        moved[own[value]] = adding.layer("Multiply", {"auto_broadcast": "numpy"}, inputs, fact)
+    for node in made.nodes[:count]:
+        for port in node.ports:
+            if port.source is not None:
+                port.source = moved.get(port.source, port.source)
+    return made, {value: moved.get(other, other) for value, other in own.items()}
+
+
+def _computed(model: Model, facts: Mapping[Value, Fact]) -> Iterator[Value]:
+    for node in model.nodes:
+        if node.type in MOVES or node.type in ("Constant", "Parameter", "Result", "ReadValue", "Assign"):
+            continue
+        for value in node.outputs:
+            fact = facts.get(value)
+            if fact is not None and fact.is_static and fact.element is not None and fact.element.is_float:
+                yield value

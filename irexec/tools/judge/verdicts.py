@@ -1,27 +1,31 @@
 """The verdict about a step: the first of a list of tests that finds something.
 
 Each test is a function of a step. The order is that of certainty: a layer outside of its interval before everything
-else, an explanation of results that differ before the admission that there is none.
+else, an explanation of results that differ before the admission that there is none. Where no layer is at fault, the
+explanation is amplified rounding, values on an edge between two levels, or NaN and infinities of the model itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from irexec.bounds import Interval
 from irexec.bounds.readings import READINGS
-from irexec.ir.graph import Value
+from irexec.ir.constants import constant_value
+from irexec.ir.graph import Node, Value
+from irexec.ir.order import readers
 from irexec.messages import counted
 from irexec.tools.compare.known import IN_16_BITS, products_of_bytes
 from irexec.tools.compare.layers import layer as compared_layer
+from irexec.tools.compare.layers import levels_apart
 from irexec.tools.compare.options import RTOL
 from irexec.tools.engines.runtimes import runtime_kind
-from irexec.tools.judge.causes import amplification, condition, first_not_finite, is_finite
 from irexec.tools.judge.confirming import differ
-from irexec.tools.judge.edges import Noise, at_edges
+from irexec.tools.judge.evidence import Evidence
 from irexec.tools.judge.judgement import JudgedLayer, Judgement, Severity, Verdict
 from irexec.tools.judge.opponent import Runs, Tensors
 from irexec.tools.judge.step import Case, Step
@@ -32,6 +36,9 @@ _HIDDEN, _TINY = 16.0, 1e-3
 """Units of roundoff by which finer inner tensors may move a single value, and a size that is not worth a word."""
 _AMPLIFIES = 2.0
 """Smallest condition of a layer that amplifies."""
+_ENOUGH = 4.0
+"""Times that the measured effect of rounding may be smaller than the difference that it explains."""
+_LEVELS = "FakeQuantize"
 
 
 @dataclass(frozen=True)
@@ -174,10 +181,10 @@ def _freed_unobserved(step: Step) -> list[JudgedLayer]:
 
 def _of_the_model(step: Step) -> Found | None:
     """NaN or infinities of the results that irexec has as well."""
-    bad = [value for value in step.runs.results if value in step.plain and not is_finite(step.plain[value])]
-    if not bad or all(is_finite(step.ours[value]) for value in bad if value in step.ours):
+    bad = [value for value in step.runs.results if value in step.plain and not _is_finite(step.plain[value])]
+    if not bad or all(_is_finite(step.ours[value]) for value in bad if value in step.ours):
         return None
-    first = first_not_finite(step.runs.side.order, step.ours)
+    first = _first_not_finite(step.runs.side.order, step.ours)
     if first is None:
         return None
     kind = "constant" if first.node.constant is not None else f"{first.node.type} of finite inputs, layer"
@@ -241,9 +248,59 @@ def _unbounded(step: Step) -> Found | None:
 
 
 def _edges(step: Step) -> Found | None:
-    """Values that lie on an edge between two levels, and which of the two a runtime chooses."""
-    text = at_edges(step)
-    return None if text is None else Found("precision", f"precision: {text}")
+    """Values on an edge between two levels of a FakeQuantize: runtimes may choose different ones, and all are right.
+
+    Two measurements say whether that explains results. With the runtime's own levels in place of irexec's, the results
+    are the same; or, where its levels cannot be observed, errors of one rounding at random move results as far.
+    """
+    before = step.before(step.differing)
+    levels = [value for value in step.runs.values if value.node.type == _LEVELS and value.node in before]
+    if not levels:
+        return None
+    observed = [value for value in levels if value in step.seen]
+    total = sum(step.ours[value].size for value in levels if value in step.ours)
+    of_all = f"{counted(total, 'value')} of {counted(len(levels), f'{_LEVELS} layer')}"
+    if len(observed) == len(levels) and not step.changed:
+        count = sum(_moved(value, step.seen[value], step.ours[value]) for value in observed)
+        inputs = {value: array for value, array in step.ours.items() if value.node.type == "Parameter"}
+        made = step.evidence.alone(step.differing, {**inputs, **{v: step.seen[v] for v in observed}}, "irexec")
+        explained = all(value in made and not step.differs(value, made, step.plain) for value in step.differing)
+        text = f"{count:,} of {of_all} on another level, where either is right"
+        text = f"precision: {text}; with these levels irexec gives the same results"
+        return Found("precision", text) if count and explained else None
+    count = max(sum(_moved(v, run[v], step.ours[v]) for v in levels if v in run) for run in step.noisy)
+    effect = _effect_of_noise(step) if count else None
+    if effect is None:
+        return None
+    text = f"precision: errors of one rounding bring {count:,} of {of_all} to another level, where either is right"
+    return Found("precision", f"{text}, and move the results as far ({effect})")
+
+
+def _moved(value: Value, one: np.ndarray, other: np.ndarray) -> int:
+    """The number of elements on another level; where no constants say the steps, they are parts of the range."""
+    apart = levels_apart(value, one, other)
+    if apart is None and one.shape == other.shape:
+        apart = np.rint(np.abs(one.astype(np.float64) - other) * 256 / (np.ptp(other) or 1))
+    return 0 if apart is None else int(np.count_nonzero(apart))
+
+
+def _effect_of_noise(step: Step) -> str | None:
+    """How far errors at random and the runtime move the result that differs most, if they move all about as far."""
+    sizes = [
+        (_rms(step.plain[value], step.ours[value]), max(_rms(run[value], step.ours[value]) for run in step.noisy))
+        for value in step.differing
+    ]
+    if not all(own <= _ENOUGH * made for own, made in sizes):
+        return None
+    own, made = (f"{size:.1e}" if np.isfinite(size) else "another shape" for size in max(sizes))
+    return f"{made}, and {own} in the runtime"
+
+
+def _rms(one: np.ndarray, other: np.ndarray) -> float:
+    if one.shape != other.shape or one.dtype.kind not in "fiub":
+        return np.inf
+    with np.errstate(invalid="ignore"):
+        return float(np.sqrt(np.nanmean((one.astype(np.float64) - other) ** 2))) if one.size else 0.0
 
 
 def _amplified(step: Step) -> Found | None:
@@ -252,11 +309,11 @@ def _amplified(step: Step) -> Found | None:
         return None
     if (itself := _within_itself(step)) is not None:
         return itself
-    found = amplification(step.runs.side.order, step.ours, step.seen, step.before(step.differing))
+    found = _amplification(step.runs.side.order, step.ours, step.seen, step.before(step.differing))
     if found is None:
         return None
     value, own, before, ratio = found
-    estimated = condition(step.evidence, value, step.seen)
+    estimated = _condition(step.evidence, value, step.seen)
     ratio = ratio if estimated is None else estimated
     if ratio < _AMPLIFIES:
         return None
@@ -287,17 +344,17 @@ def _within_itself(step: Step) -> Found | None:
 
 def _measured(step: Step) -> Found | None:
     """Results that differ as far as errors at random move them, where the observed tensors do not show the reason."""
-    noise = Noise(step)
-    if not noise.explains:
+    effect = _effect_of_noise(step)
+    if effect is None:
         return None
     before = step.before(step.differing)
-    found = amplification(step.runs.side.order, step.ours, noise.runs[0], before)
+    found = _amplification(step.runs.side.order, step.ours, step.noisy[0], before)
     later = (value for node in step.runs.side.order if node in before for value in node.outputs)
-    first = next((value for value in later if step.differs(value, noise.runs[0], step.ours)), step.differing[0])
+    first = next((value for value in later if step.differs(value, step.noisy[0], step.ours)), step.differing[0])
     value, times = (first, "") if found is None else (found[0], f" ({found[3]:.2g} times)")
     text = (
         f"precision: every layer within {step.arithmetic}, and errors of one rounding move the results as far "
-        f"({noise.effect}); amplified most by {compared_layer(value)}{times}"
+        f"({effect}); amplified most by {compared_layer(value)}{times}"
     )
     return Found("precision", text, [one for one in step.judged if one.layer.tensor == value.name][:1])
 
@@ -350,3 +407,79 @@ def _number(value: float | None) -> str:
     if value is None or not float(value).is_integer() or abs(value) > _WHOLE:
         return f"{value:.9g}"
     return str(int(value))
+
+
+_PERTURBED = 2
+_STEP = 2.0**-12
+"""Relative perturbation: large beside the rounding of f32, and small enough for a layer to be nearly linear."""
+
+
+def _is_finite(array: np.ndarray) -> bool:
+    """Whether an array has neither NaN nor infinities."""
+    return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
+
+
+def _first_not_finite(order: Sequence[Node], tensors: Tensors) -> Value | None:
+    """The first tensor with NaN or infinities all of whose known inputs are finite; a Constant counts as well."""
+    for node in order:
+        for source in node.inputs:
+            constant = None if source is None else source.node.constant
+            if constant is not None and not _is_finite(constant_value(constant)):
+                return source
+        for value in node.outputs:
+            if value in tensors and not _is_finite(tensors[value]):
+                return value
+    return None
+
+
+def _amplification(order: Sequence[Node], ours: Tensors, theirs: Tensors, before: Iterable[Node]) -> tuple[
+    Value, float, float, float
+] | None:  # fmt: skip
+    """The layer that enlarges the relative difference most among those before a result.
+
+    Returns:
+        Its tensor, the relative difference of it and of its inputs, and their ratio.
+    """
+    wanted, found = set(before), None
+    for node in order:
+        if node not in wanted:
+            continue
+        sources = [value for value in node.inputs if value is not None and value in ours and value in theirs]
+        difference = max((_relative(ours[value], theirs[value]) for value in sources), default=0.0)
+        for value in node.outputs:
+            if value in ours and value in theirs and 0 < difference < math.inf:
+                own = _relative(ours[value], theirs[value])
+                if own < math.inf and (found is None or own / difference > found[3]):
+                    found = value, own, difference, own / difference
+    return found
+
+
+def _condition(evidence: Evidence, value: Value, given: Tensors) -> float | None:
+    """An estimate of the condition number of a layer, from two runs of irexec with perturbed inputs.
+
+    Each element is moved up or down at random. The estimate is the largest ratio of the relative changes of the layer's
+    tensor and of its inputs; None if the layer does not run alone.
+    """
+    exact = evidence.alone([value], given, "irexec").get(value)
+    read = readers(evidence.region(value, given))
+    moved = [source for source in read if source in given and given[source].dtype.kind == "f"]
+    if exact is None or not moved:
+        return None
+    rng, found = np.random.default_rng(0), 0.0
+    for _ in range(_PERTURBED):
+        other = {one: given[one] * (1 + _STEP * rng.choice((-1, 1), given[one].shape)) for one in moved}
+        cast = {one: array.astype(given[one].dtype) for one, array in other.items()}
+        made = evidence.alone([value], {**given, **cast}, "irexec").get(value)
+        found = max(found, math.inf if made is None else _relative(exact, made) / _STEP)
+    return found if found < math.inf else None
+
+
+def _relative(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Root mean square of the difference divided by that of our tensor."""
+    if ours.shape != theirs.shape or ours.dtype.kind not in "fiub":
+        return math.inf
+    a, b = ours.astype(np.float64), theirs.astype(np.float64)
+    size = float(np.sqrt(np.mean(a * a))) if a.size else 0.0
+    with np.errstate(invalid="ignore"):  # equal infinities have no difference that is a number
+        difference = float(np.sqrt(np.mean((a - b) ** 2))) if a.size else 0.0
+    return difference / size if size else (math.inf if difference else 0.0)

@@ -33,7 +33,7 @@ from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.engines.runtimes import Arrays
 from irexec.tools.engines.runtimes.kinds import OwnRuntime
 from irexec.tools.images import Notify
-from irexec.tools.judge.options import StepOptions
+from irexec.tools.judge.judgement import StepOptions
 from irexec.tools.judge.run import given_steps
 from irexec.tools.run.input_sources import InputSource
 from irexec.tools.sensitivity.against import Swaps

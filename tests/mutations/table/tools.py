@@ -98,9 +98,9 @@ TOOLS = (
     ),
     Mutation(
         "an unexplained difference is rounding",
-        "irexec/tools/judge/edges.py",
-        "return all(own <= _ENOUGH * made for own, made in self._sizes)",
-        "return True",
+        "irexec/tools/judge/verdicts.py",
+        "if not all(own <= _ENOUGH * made for own, made in sizes):",
+        "if not sizes:",
         ("tests/tools/judge/test_evidence.py",),
     ),
     Mutation(
