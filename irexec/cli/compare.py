@@ -23,7 +23,8 @@ from irexec.cli.values import FilePath, Parsed
 from irexec.tools.arrays.agreement import METRICS
 from irexec.tools.compare import CompareOptions, Comparison
 from irexec.tools.compare import compare as compare_models
-from irexec.tools.compare.sections import comparison_sections
+from irexec.tools.compare.comparison import comparison_sections
+from irexec.tools.compare.scopes import record_torch as write_recorder
 from irexec.tools.run.input_sources import files_read
 
 
@@ -169,8 +170,6 @@ def compare(
     if record_torch is not None:
         if a is not None:
             raise click.UsageError("--record-torch compares nothing: no A")
-        from irexec.tools.compare.record_torch import record_torch as write_recorder
-
         write_recorder(record_torch)
         return 0
     if a is None:

@@ -38,6 +38,7 @@ from irexec.cli.values import FilePath
 from irexec.tools.judge import Judgement, JudgeOptions
 from irexec.tools.judge import judge as judge_runtime
 from irexec.tools.judge.judgement import judgement_sections
+from irexec.tools.judge.run import record_script as write_script
 from irexec.tools.run.input_sources import InputSource, files_read
 
 EXIT_CODES = {
@@ -234,9 +235,7 @@ def _recorded_script(model: str, script: str, request: JudgeOptions, sources: Se
         "against", "target", "timeout", "is_inside", "output", "shows_all", "form", "as_json",
     )  # fmt: skip
     _refuse("--record-script judges nothing", names)
-    from irexec.tools.judge.run import record_script
-
-    made = record_script(model, script, request, sources=sources, notify=render.note_line)
+    made = write_script(model, script, request, sources=sources, notify=render.note_line)
     render.lines(
         [
             f"{made.script} and {made.inputs}: take them, with the model, to where the device is",

@@ -20,8 +20,8 @@ from irexec.messages import counted
 from irexec.records import Record
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of, agreements_table
+from irexec.tools.compare.blame import products_of_bytes, saturated
 from irexec.tools.compare.comparison import Known
-from irexec.tools.compare.known import products_of_bytes, saturated
 from irexec.tools.compare.layers import detection_layers, layer
 from irexec.tools.compare.rows import as_rows
 from irexec.tools.engines.runtimes import open_runtime
@@ -47,7 +47,7 @@ class Verification(Record):
         against: the name of the runtime that ran the .onnx file.
         shapes: of the random inputs, by name.
         agreements: one for each output.
-        known: a reason for which they differ, where there is one; see irexec.tools.compare.known.
+        known: a reason for which they differ, where there is one; see irexec.tools.compare.blame.
         frozen: sentences about open axes with one possible size, and about inputs of size 1 that hide faults.
     """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from irexec.tools.compare.record_torch import record_torch
+from irexec.tools.compare.scopes import record_torch
 
 
 def recorder(folder: Path) -> Callable[..., None]:

@@ -1,6 +1,5 @@
 """Where two models diverge: tensor by tensor, with the first layer that differs."""
 
-from irexec.tools.compare import sections  # noqa: F401 - it registers them
 from irexec.tools.compare.comparison import (
     ComparedLayer,
     Comparison,

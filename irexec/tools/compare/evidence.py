@@ -20,9 +20,8 @@ from irexec.dtypes.elements import BF16, F32, F64, Element
 from irexec.errors import IrexecError
 from irexec.ir.graph import Node, Value
 from irexec.messages import silent
-from irexec.tools.compare.constants import KnownConstants, has_values
 from irexec.tools.compare.inputs import Inputs, facts_of
-from irexec.tools.compare.layers import detection_layers, random_layers
+from irexec.tools.compare.layers import KnownConstants, detection_layers, has_values, random_layers
 from irexec.tools.compare.options import CompareOptions, Side, Tolerances, computed_from_bf16, opened_runtime
 from irexec.tools.compare.pairs import Pairs
 from irexec.tools.engines.runtimes import Arrays, Runtime, runtime_kind

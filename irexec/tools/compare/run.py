@@ -15,7 +15,6 @@ from irexec.messages import counted, silent
 from irexec.tools.compare.blame import without_followers
 from irexec.tools.compare.bodies import with_bodies
 from irexec.tools.compare.comparison import Comparison
-from irexec.tools.compare.divergence import independent, without_reordering
 from irexec.tools.compare.evidence import Advance, Evidence
 from irexec.tools.compare.inputs import Given, Ports, facts_of, inputs_of_runs
 from irexec.tools.compare.options import (
@@ -29,7 +28,7 @@ from irexec.tools.compare.options import (
 from irexec.tools.compare.pairing import corrected
 from irexec.tools.compare.pairs import Pairs, first_pairs
 from irexec.tools.compare.rows import Found, Rows, compared
-from irexec.tools.compare.summary import summary
+from irexec.tools.compare.summary import independent, summary, without_reordering
 from irexec.tools.engines.runtimes import require_runtime
 from irexec.tools.images import Notify
 from irexec.tools.observing.sides import AnySide, ModelSide, RecordedSide, open_side

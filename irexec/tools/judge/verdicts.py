@@ -19,7 +19,7 @@ from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import readers
 from irexec.messages import counted
-from irexec.tools.compare.known import IN_16_BITS, products_of_bytes
+from irexec.tools.compare.blame import IN_16_BITS, products_of_bytes
 from irexec.tools.compare.layers import layer as compared_layer
 from irexec.tools.compare.layers import levels_apart
 from irexec.tools.compare.options import RTOL

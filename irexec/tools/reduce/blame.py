@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from irexec.ir.graph import Node, Value
 from irexec.records import Record
 from irexec.tools.compare.comparison import ComparedLayer, Suspect
-from irexec.tools.compare.divergence import suspect
 from irexec.tools.compare.layers import layer
 from irexec.tools.compare.rows import Found
 from irexec.tools.compare.run import ComparedModels
+from irexec.tools.compare.summary import suspect
 from irexec.tools.observing.sides import ModelSide
 
 

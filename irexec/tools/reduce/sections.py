@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from irexec.display import Column, Content, Table, Text, sections_of
 from irexec.messages import counted, listed
-from irexec.tools.compare.sections import reasons
+from irexec.tools.compare.comparison import reasons
 from irexec.tools.reduce.blame import Blame
 from irexec.tools.reduce.reduction import Reduction
 

@@ -13,7 +13,7 @@ from irexec.analysis.builder import packed
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Value
 from irexec.tools.compare import CompareOptions, Comparison, compare
-from irexec.tools.compare.constants import KnownConstants
+from irexec.tools.compare.layers import KnownConstants
 from irexec.tools.compare.options import opened_runtime
 from irexec.tools.observing.alone import Alone
 from irexec.tools.observing.observe import Observed

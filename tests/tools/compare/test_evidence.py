@@ -12,9 +12,8 @@ from irexec.ir.graph import Node, Value
 from irexec.tools.arrays.agreement import Agreement
 from irexec.tools.compare import Comparison, compare, summary
 from irexec.tools.compare.comparison import ComparedLayer, Divergence, TensorRow
-from irexec.tools.compare.constants import KnownConstants
 from irexec.tools.compare.evidence import Evidence
-from irexec.tools.compare.layers import layer
+from irexec.tools.compare.layers import KnownConstants, layer
 from irexec.tools.compare.pairing import order_of_axes, wrong_pairs
 from irexec.tools.compare.pairs import Pairs
 from irexec.tools.compare.rows import Found, Rows

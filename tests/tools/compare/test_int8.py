@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import irexec
-from irexec.tools.compare import CompareOptions, compare, known
+from irexec.tools.compare import CompareOptions, blame, compare
 from tests.tools.compare.models import Recorded, stand_in
 
 onnx = pytest.importorskip("onnx")
@@ -68,19 +68,19 @@ def float_matmul(path: Path, weights: np.ndarray) -> Path:
 
 def found(path: Path) -> list[str]:
     model = irexec.read_model(path)
-    return [node.type for node in known.products_of_bytes(model, model.nodes)]
+    return [node.type for node in blame.products_of_bytes(model, model.nodes)]
 
 
 @pytest.mark.parametrize("make", [matmul_integer, qlinear_matmul, qlinear_conv, qdq_matmul])
 def test_products_of_bytes_of_8_bits_are_found(
     make: Callable[[Path, np.ndarray], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(known, "_saturates", lambda: True)
+    monkeypatch.setattr(blame, "_saturates", lambda: True)
     wanted = "Convolution" if make is qlinear_conv else "MatMul"
     assert found(make(tmp_path / "wide.onnx", WIDE)) == [wanted]
     assert found(make(tmp_path / "narrow.onnx", NARROW)) == []
     assert found(float_matmul(tmp_path / "float.onnx", WIDE)) == []
-    monkeypatch.setattr(known, "_saturates", lambda: False)
+    monkeypatch.setattr(blame, "_saturates", lambda: False)
     assert found(make(tmp_path / "wide.onnx", WIDE)) == []
 
 
@@ -91,7 +91,7 @@ def _values(feeds: Mapping[str, np.ndarray], off: int) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("side", ["a", "b"])
 def test_compare_names_the_product(side: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known, "_saturates", lambda: True)
+    monkeypatch.setattr(blame, "_saturates", lambda: True)
     path = matmul_integer(tmp_path / "m.onnx", WIDE)
     options = CompareOptions(a_runtime="onnxruntime") if side == "a" else CompareOptions(b_runtime="onnxruntime")
     stand_in(monkeypatch, "onnxruntime", lambda feeds: _values(feeds, 0))
@@ -107,7 +107,7 @@ def test_compare_names_the_product(side: str, tmp_path: Path, monkeypatch: pytes
 def test_verify_names_the_product(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from irexec.tools import verify as module
 
-    monkeypatch.setattr(known, "_saturates", lambda: True)
+    monkeypatch.setattr(blame, "_saturates", lambda: True)
     model = irexec.read_model(matmul_integer(tmp_path / "m.onnx", WIDE))
     runtime = Recorded("onnxruntime", model, lambda feeds: _values(feeds, 900))
     monkeypatch.setattr(module, "open_runtime", lambda name, model: runtime)

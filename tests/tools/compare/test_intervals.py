@@ -10,8 +10,8 @@ import pytest
 from irexec import Builder, Model
 from irexec.ir.graph import Value
 from irexec.tools.compare import compare
+from irexec.tools.compare.comparison import comparison_sections
 from irexec.tools.compare.edits import Theirs, edits
-from irexec.tools.compare.sections import comparison_sections
 from tests.tools.compare.test_evidence import likely
 
 RNG = np.random.default_rng(23)

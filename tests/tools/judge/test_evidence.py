@@ -16,10 +16,9 @@ from irexec.bounds import ARITHMETICS
 from irexec.ir.graph import Value
 from irexec.ir.order import find_value
 from irexec.tools.arrays.files import write_npz
-from irexec.tools.compare import known
+from irexec.tools.compare import blame
 from irexec.tools.engines.runtimes.caches import CacheType, CacheTypes, cache_types
-from irexec.tools.judge import Judgement, judge
-from irexec.tools.judge import options as judge_options
+from irexec.tools.judge import Judgement, judge, judgement
 from tests.analysis.portability.several_layers import attended, with_levels
 from tests.support.networks import feeds, unpacked
 from tests.tools.judge.faulty import plant
@@ -458,9 +457,9 @@ def test_a_zero_point_that_openvino_rounds_is_known() -> None:
 @pytest.mark.parametrize("bits", [7, 8])
 def test_sums_of_openvino_in_16_bits_are_named(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openvino")
-    is_such, model = known._saturates(), with_levels(-0.5, 2.05, bits=bits)
-    monkeypatch.setattr(known, "_saturates", lambda: True)
-    assert len(list(known.products_of_bytes(model, model.nodes))) == bits - 7
+    is_such, model = blame._saturates(), with_levels(-0.5, 2.05, bits=bits)
+    monkeypatch.setattr(blame, "_saturates", lambda: True)
+    assert len(list(blame.products_of_bytes(model, model.nodes))) == bits - 7
     if is_such:
         x = np.full((1, 8, 6, 6), 2, np.float32)
         found = judge(model, {"x": x}, runtime="openvino", properties={"LP_TRANSFORMS_MODE": "YES"})
@@ -480,7 +479,7 @@ def test_caches_of_attention_in_fewer_bits(tmp_path: Path) -> None:
     for more in ({}, {"VALUE_CACHE_PRECISION": "u4"}):
         assert judge(model, runs, runtime="openvino", properties=bytes_ | more).verdict == "agrees", more
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judge_options, "cache_types", lambda properties: cache_types(bytes_))
+        patch.setattr(judgement, "cache_types", lambda properties: cache_types(bytes_))
         found = judge(model, runs, runtime="openvino", properties=bytes_ | {"VALUE_CACHE_PRECISION": "u4"})
     assert (found.verdict, found.step) == ("unexplained", 2), found.sentence
 
