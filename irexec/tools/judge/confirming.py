@@ -93,7 +93,7 @@ def _weighed(evidence: Evidence, own: Beside, given: Tensors) -> tuple[Beside, J
     if not differ(own.bound.exact, own.actual, own.arithmetic.name) or own.bound.admits is not None:
         return own, one
     regions = _Regions(own)
-    if (part := regions.by_weights(evidence, given)) is not None:
+    if (part := regions.by_reading(evidence, given)) is not None:
         return part, part.judged()
     if regions.readings and regions.is_far:
         return regions.readings[0], replace(regions.readings[0].judged(), region=one.region)
@@ -224,11 +224,18 @@ class _Regions:
     width: int = 0
     stopped: str = ""
 
-    def by_weights(
+    def by_reading(
         self, evidence: Evidence, sources: Tensors, mask: np.ndarray | None = None, by_edges: bool = True
     ) -> Beside | None:
-        """The reading of weights that acquits the tensor from these sources; all others are kept."""
+        """The reading that acquits the tensor: inner tensors of 16 bits that fused layers do not round, or weights.
+
+        Other readings of weights are kept.
+        """
         own, element = self.near, np.ones(self.near.actual.shape, bool) if mask is None else mask
+        if any(evidence.is_half(one) for node in evidence.region(own.value, sources) for one in node.outputs):
+            part = evidence.beside(own.value, sources, own.actual, rough=mask is not None, finer=True)
+            if not part.outside.any() and part.is_narrow(element, by_edges):
+                return part
         for weights in evidence.weights(own.value, sources):
             part = evidence.beside(own.value, {**sources, **weights}, own.actual, rough=mask is not None)
             if not isinstance(part.bound, Unbounded):
@@ -293,7 +300,7 @@ def _together(
             if part.is_narrow(own.outside, by_edges=width <= _NEAR):
                 return part.judged()
             before = len(regions.readings)
-            if (read := regions.by_weights(evidence, sources, own.outside, width <= _NEAR)) is not None:
+            if (read := regions.by_reading(evidence, sources, own.outside, width <= _NEAR)) is not None:
                 return read.judged()
             readings = regions.readings[before:]
             if readings and width:

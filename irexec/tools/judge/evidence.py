@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from irexec.analysis.evaluate import rounded
-from irexec.bounds import EDGES, Arithmetic, Interval, Unbounded, graph_bounds, stored_in, unrounded
+from irexec.analysis.f32_arithmetic import HALVES
+from irexec.bounds import ARITHMETICS, EDGES, Arithmetic, Interval, Unbounded, graph_bounds, stored_in, unrounded
 from irexec.bounds.evaluate import known_inputs
 from irexec.bounds.interval import Algebra, floats
 from irexec.dtypes.elements import BF16, F16, F32, F64, Element
@@ -53,6 +54,7 @@ class Beside:
         nodes: the layers between the given tensors and this one, in topological order.
         arithmetic: the arithmetic of the runtime.
         is_static: whether inference knows the shape, so that no other one is right.
+        finer: whether of tensors of 16 bits only this one is rounded to its type.
     """
 
     value: Value
@@ -61,6 +63,7 @@ class Beside:
     nodes: tuple[Node, ...]
     arithmetic: Arithmetic
     is_static: bool
+    finer: bool = False
 
     @cached_property
     def outside(self) -> np.ndarray:
@@ -87,7 +90,9 @@ class Beside:
     def limit(self) -> float:
         """Largest radius of a narrow interval."""
         exact = np.zeros(0) if isinstance(self.bound, Unbounded) else self.bound.exact
-        unit = self.arithmetic.unit
+        unit, element = self.arithmetic.unit, None if self.value.fact is None else self.value.fact.element
+        if self.finer and element in HALVES:
+            unit = max(unit, ARITHMETICS[element.name].unit)
         return min(max(_NARROW, _FEW_ROUNDINGS * unit), _MANY_ROUNDINGS * unit) * spread(exact)
 
     def is_narrow(self, mask: np.ndarray, by_edges: bool = True) -> bool:
@@ -154,8 +159,9 @@ class Evidence:
         return [node for node in self.side.order if node in nodes]
 
     def beside(
-        self, value: Value, given: Tensors, actual: np.ndarray, *, rough: bool = False, known: bool = False
-    ) -> Beside:
+        self, value: Value, given: Tensors, actual: np.ndarray, *, rough: bool = False, known: bool = False,
+        finer: bool = False,
+    ) -> Beside:  # fmt: skip
         """A tensor beside the interval of its layer, which is computed from the given tensors.
 
         Args:
@@ -164,8 +170,9 @@ class Evidence:
             actual: the array that the runtime gives for it.
             rough: whether the given tensors have the error of a few roundings, since fused layers have others.
             known: whether layers of ``readings`` are read as OpenVINO is known to do.
+            finer: whether of tensors of 16 bits only the last one is rounded to its type, as in fused layers.
         """
-        bound, nodes = self.bound(value, given, rough=rough, known=known)
+        bound, nodes = self.bound(value, given, rough=rough, known=known, finer=finer)
         element = self._stored(value, actual)
         if isinstance(bound, Interval) and element is not None:
             bound = stored_in(bound, element)
@@ -173,28 +180,39 @@ class Evidence:
         is_static = fact is not None and fact.is_static and not isinstance(bound, Unbounded) and (
             tuple(fact.static_shape) == bound.exact.shape
         )  # fmt: skip
-        made = Beside(value, actual, bound, tuple(nodes), self.arithmetic, is_static)
+        made = Beside(value, actual, bound, tuple(nodes), self.arithmetic, is_static, finer)
         if self.groups.keys().isdisjoint(nodes) or not made.outside.any():
             return made
         # A processor without instructions for it quantises nothing.
-        plain = replace(self, groups={}).beside(value, given, actual, rough=rough, known=known)
+        plain = replace(self, groups={}).beside(value, given, actual, rough=rough, known=known, finer=finer)
         return made if plain.outside.any() else plain
 
     def bound(
-        self, value: Value, given: Tensors, *, rough: bool = False, known: bool = False
+        self, value: Value, given: Tensors, *, rough: bool = False, known: bool = False, finer: bool = False
     ) -> tuple[Interval | Unbounded, list[Node]]:
         """The interval of a value, or why there is none, and its region; see ``beside``."""
         nodes = self.region(value, given)
         # Inner tensors of the region may be known: other outputs of its layers.
         sources = {
-            one: self._held(one, array, rough) if one.node.constant is None else Interval.certain(array)
+            one: self._held(one, array, rough, finer) if one.node.constant is None else Interval.certain(array)
             for one, array in known_inputs(nodes, given).items()
         }
         computed = [node for node in nodes if node.type not in MOVES and node.constant is None]
         roundings = ROUGH if len(computed) > 1 else 0
-        readings = self.readings if known else {}
-        bounds = graph_bounds(nodes, sources, self.facts, self.arithmetic, roundings, readings, self.groups)
-        return bounds[value], nodes
+        readings, facts = self.readings if known else {}, self.facts
+        if finer:
+            halves = {
+                one for node in nodes for one in (*node.inputs, *node.outputs) if one is not None and self.is_half(one)
+            }
+            facts = {**facts, **{one: replace(facts[one], element=F32) for one in halves}}
+        bound = graph_bounds(nodes, sources, facts, self.arithmetic, roundings, readings, self.groups)[value]
+        if finer and self.is_half(value) and isinstance(bound, Interval):
+            bound = stored_in(bound, self.facts[value].element)
+        return bound, nodes
+
+    def is_half(self, value: Value) -> bool:
+        """Whether a value is declared in 16 bits."""
+        return value in self.facts and self.facts[value].element in HALVES
 
     def moved(self, value: Value, given: Tensors, runs: int) -> list[np.ndarray]:
         """Exact results of a value while each tensor that its region reads or computes is off by up to one rounding.
@@ -279,11 +297,12 @@ class Evidence:
         found = alone.observed_each(chosen, seen, 1, lambda model: opened_runtime(running, name, model, beside)).arrays
         return {value: found[value][0] for value in values if value in found}
 
-    def _held(self, value: Value, array: np.ndarray, rough: bool) -> Interval:
+    def _held(self, value: Value, array: np.ndarray, rough: bool, finer: bool) -> Interval:
         """The interval of an observed tensor: integers are exact, and so are inputs that are given."""
         if value in self.written:
             return self.written[value]
-        element = self._stored(value, array)
+        is_before = finer and self.is_half(value) and value.node.type != "Parameter"
+        element = self.facts[value].element if is_before else self._stored(value, array)
         # An arithmetic of this type reads what it stores.
         if element is None or element.name == self.arithmetic.name:
             one = Interval.certain(array)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -188,6 +189,25 @@ def test_tensors_stored_in_bf16_are_held_to_it(tmp_path: Path) -> None:
     cut = {n: (a.view(np.uint32) + 0x8000 & 0xFFFF0000).astype(np.uint32).view(np.float32) for n, a in tensors.items()}
     found = of_recording(model, inputs, cut, tmp_path)
     assert (found.arithmetic, found.is_bug) == ("bf16", False), found.sentence
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(1.0, "agrees"), (1.05, "bug")])
+def test_a_fused_layer_reads_a_tensor_of_bf16_before_its_rounding(
+    factor: float, verdict: str, tmp_path: Path
+) -> None:  # fmt: skip
+    """A difference of large sums has few digits in bf16; an interval of both layers as written excludes nothing."""
+    rng = np.random.default_rng(0)
+    x, weights = (rng.integers(-8, 9, shape).astype(np.float32) for shape in ((16, 64), (64, 32)))
+    exact = x @ weights + 1000
+    b = Builder("m")
+    moved = b.emit("Add", b.emit("MatMul", b.parameter("bf16", x.shape, "x"), b.constant(weights, "bf16")),
+                   b.constant(1000, "bf16"), name="moved")  # fmt: skip
+    b.result(b.emit("Subtract", moved, b.constant(1004, "bf16"), name="y"))
+    model = b.model()
+    tensors = {"MatMul": exact - 1000, "moved": exact, "y": (exact - 1004) * np.float32(factor)}
+    tensors = {name: array.astype(ml_dtypes.bfloat16).astype(np.float32) for name, array in tensors.items()}
+    found = of_recording(model, {"x": x}, {"x": x, **tensors}, tmp_path, arithmetic="f32")
+    assert found.verdict == verdict, found.sentence
 
 
 def test_integers_of_64_bits_that_a_runtime_computes_in_32_are_a_bug(monkeypatch: pytest.MonkeyPatch) -> None:
