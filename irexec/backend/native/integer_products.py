@@ -54,10 +54,11 @@ class Absorbed:
     levels: Grid | None = None
 
     def numbers(self) -> tuple[int, np.ndarray, np.ndarray, tuple[float, float]] | None:
-        """The level of 0 in the result, what is left of the index of 0 beside it, units of the result, and limits in
-        them; None where a limit differs from column to column.
+        """The last step from a sum to its level: round(clip(sum * unit + shift, limits)) + zero.
 
-        The nearest level is that of the distance from the lower bound; the part that is whole is added behind.
+        Returns:
+            The level ``zero`` of the value 0, the fraction ``shift`` of a level that it is off by, levels per unit of
+            the result, and both limits, less ``zero``. None where a limit differs from column to column.
         """
         one = np.ones(1)
         if self.levels is None:
