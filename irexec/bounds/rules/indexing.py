@@ -78,7 +78,7 @@ def bags(layer: Layer, table: Interval, *inputs: Interval | None) -> Bound:
 
 @rule("SegmentMax")
 def segment_max(layer: Layer, x: Interval, *inputs: Interval | None) -> Bound:
-    """A maximum is not rounded. NaN leaves the whole result open; the lowest value may be that of the arithmetic's type."""
+    """A maximum is not rounded. NaN leaves the result open; the lowest value may be that of the arithmetic's type."""
     check(x.exact.dtype.kind == "f", "a maximum of integers that are not known")
     found = joined(lambda array: layer.run(array.astype(x.exact.dtype), *inputs)[0], x)
     is_lowest = np.abs(found.exact) >= min(float(np.finfo(np.float32).max), layer.arithmetic.largest) / 2

@@ -1,6 +1,4 @@
-"""The layers of a graph: those that depend on random values or on detections, the tensors in front of a tensor, and
-constants of B that A has too.
-"""
+"""Layers that depend on random values or on detections, tensors in front of a tensor, and constants of both models."""
 
 from __future__ import annotations
 
