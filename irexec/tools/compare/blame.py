@@ -52,6 +52,15 @@ to 3e-7 in other layers, measured over 15 networks.
 HIDDEN_COARSE = 0.4
 """The same fraction for types coarser than f32, with a tolerance of about ten roundings: the layers that run alone read
 inputs rounded to their types, and a runtime in f32 read inputs without this rounding."""
+IN_16_BITS = (
+    "adds neighbouring products of bytes in 16 bits on x86 processors without VNNI, such as this one: sums beyond "
+    "32,767 are cut off"
+)
+_SEVEN_BITS = 64
+"""Largest magnitude of weights of which two products with an unsigned byte fit in 16 bits."""
+_KEEP_LEVELS = MOVES | {"MaxPool"}
+_VISIBLE = [row for row in DIFFERENCES.values() if row.effect != "fails"]
+"""Differences that change tensors."""
 
 
 @dataclass(frozen=True)
@@ -212,18 +221,6 @@ def _following(
     return found
 
 
-IN_16_BITS = (
-    "adds neighbouring products of bytes in 16 bits on x86 processors without VNNI, such as this one: sums beyond "
-    "32,767 are cut off"
-)
-SATURATION = f"ONNX Runtime {IN_16_BITS}"
-_SEVEN_BITS = 64
-"""Largest magnitude of weights of which two products with an unsigned byte fit in 16 bits."""
-_KEEP_LEVELS = MOVES | {"MaxPool"}
-_VISIBLE = [row for row in DIFFERENCES.values() if row.effect != "fails"]
-"""Differences that change tensors."""
-
-
 def known_reasons(
     evidence: Evidence,
     pairs: Pairs,
@@ -231,12 +228,7 @@ def known_reasons(
     independent: Sequence[ComparedLayer],
     results: Sequence[TensorRow],
 ) -> tuple[Known, ...]:
-    """Known reasons for a difference.
-
-    Args:
-        evidence, pairs: both sides, and their pairs.
-        first, independent, results: as in Comparison.
-    """
+    """Known reasons for a difference; ``first``, ``independent`` and ``results`` are those of Comparison."""
     differing = [row for row in results if row.is_fault]
     if first is None and not differing:
         return ()
@@ -326,7 +318,7 @@ def _of_onnxruntime(evidence: Evidence, pairs: Pairs, suspects: Mapping[Node, st
 
 def saturated(node: Node, path: str = "", right: str = "irexec") -> Known:
     """The known reason at a product of bytes."""
-    return Known("", layer(node.outputs[0], path), SATURATION, right)
+    return Known("", layer(node.outputs[0], path), f"ONNX Runtime {IN_16_BITS}", right)
 
 
 def products_of_bytes(model: Model, suspects: Iterable[Node]) -> Iterator[Node]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from irexec.display import Column, Content, Section, Table, Text, sections_of
@@ -12,6 +12,10 @@ from irexec.ir.order import grouped
 from irexec.messages import counted, listed
 from irexec.records import Record
 from irexec.tools.arrays.agreement import Agreement
+
+_AROUND = 3
+"""Number of rows that are shown before and after the first divergence."""
+_NAMES = 8
 
 
 @dataclass(frozen=True)
@@ -326,18 +330,11 @@ class Comparison(Record):
 
     def as_dict(self) -> dict[str, Any]:
         """The comparison as plain values."""
-        from dataclasses import asdict
-
         found = asdict(self)
         if self.first is not None:
             found["first"]["inputs_agree"] = self.first.inputs_agree
             found["first"]["likely"] = [asdict(layer) for layer in self.first.likely]
         return {"agrees": self.agrees, **found}
-
-
-_AROUND = 3
-"""Number of rows that are shown before and after the first divergence."""
-_NAMES = 8
 
 
 @sections_of.register
@@ -358,12 +355,7 @@ def _(found: Comparison) -> Iterable[Content]:
 
 
 def comparison_sections(found: Comparison, shows_all: bool = False) -> Iterator[Content]:
-    """The tensors around the first divergence, the divergence, and counts.
-
-    Args:
-        found: the comparison.
-        shows_all: every tensor is shown.
-    """
+    """The tensors around the first divergence, the divergence, and counts; ``shows_all``: every tensor."""
     yield found.verdict or None
     yield rows_table(found.rows if shows_all else _shown(found))
     if found.first is not None:
@@ -404,7 +396,8 @@ def _shown(found: Comparison) -> Sequence[TensorRow]:
 
 
 def _name(row: TensorRow) -> str:
-    path, _, own = row.b.tensor.rpartition("/") if _is_inside(row) else ("", "", row.b.tensor)
+    is_inside = bool(row.iteration) or any(f"/{body}/" in row.b.name for body in ("body", "then_body", "else_body"))
+    path, _, own = row.b.tensor.rpartition("/") if is_inside else ("", "", row.b.tensor)
     inside = f" in {path}" if path else ""
     where = [] if row.agreement.agrees else _where(row)
     return f"{own} ({', '.join(where)}){inside}" if where else f"{own}{inside}"
@@ -413,11 +406,6 @@ def _name(row: TensorRow) -> str:
 def _where(row: TensorRow) -> list[str]:
     """The run and the iterations of a tensor."""
     return [*([f"run {row.run}"] if row.run > 1 else []), *(f"iteration {i}" for i in row.iteration)]
-
-
-def _is_inside(row: TensorRow) -> bool:
-    """True for a tensor of a body."""
-    return bool(row.iteration) or any(f"/{body}/" in row.b.name for body in ("body", "then_body", "else_body"))
 
 
 def _decibels(row: TensorRow) -> str | None:

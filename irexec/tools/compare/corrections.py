@@ -22,7 +22,7 @@ from irexec.ir.graph import Node, Value
 from irexec.tools.compare.comparison import Divergence, Suspect
 from irexec.tools.compare.edits import Edit, Theirs, edits, edits_of_sizes
 from irexec.tools.compare.evidence import Evidence
-from irexec.tools.compare.layers import MOVES
+from irexec.tools.compare.layers import MOVES, with_same_elements
 from irexec.tools.compare.pairs import VALUE, TensorPair, differ_in_ones
 from irexec.tools.compare.rows import Found, Rows, agreement, is_varied, tolerance_of
 from irexec.tools.observing.alone import Alone, Apart, arranged
@@ -48,17 +48,12 @@ def with_corrections(
 ) -> Divergence:
     """A divergence with the corrections of its layers, and with layers that only the corrections have found.
 
-    Args:
-        described: the divergence without corrections.
-        first: its row.
-        evidence: both sides.
-        rows: all rows.
-        suspect: describes a layer of B.
+    ``first`` is its row, and ``suspect`` describes a layer of B.
     """
     names = {f"{path}{node.name}": node for node, path in evidence.b.paths.items()}
     nodes = [names[one.layer.name] for one in described.between]
     part = _part(first, nodes, evidence, rows)
-    if part is None or part.is_one_layer:
+    if part is None or part.count == 1:
         return described
     found, own = corrections(part), first.value.node
     reached = reaches(part) if not found and len(described.likely) > 1 else {}
@@ -79,7 +74,9 @@ def _part(first: Found, nodes: Sequence[Node], evidence: Evidence, rows: Rows) -
     part = part_of_b(first, set(nodes), evidence, rows)
     if part is not None or first.value not in rows.pairs.orders:
         return part
-    candidates = {first.value.node, *nodes, *_moving(first.value.node)}
+    # The layers directly in front of the layer that move elements.
+    moving = (one.node for value in first.value.node.inputs for one in with_same_elements(value))
+    candidates = {first.value.node, *nodes, *(node for node in moving if node.type in MOVES)}
     later = sorted((one for one in rows.found if one.order > first.order), key=lambda one: one.order)
     for one in later[:_LATER]:
         candidates.add(one.value.node)
@@ -87,14 +84,6 @@ def _part(first: Found, nodes: Sequence[Node], evidence: Evidence, rows: Rows) -
         if part is not None:
             return part
     return None
-
-
-def _moving(node: Node) -> Iterator[Node]:
-    """The layers directly in front of a layer that move elements, or none."""
-    for value in node.inputs:
-        while value is not None and value.node.type in MOVES:
-            yield value.node
-            value = value.node.inputs[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +134,7 @@ class PartOfB:
     @cached_property
     def is_usable(self) -> bool:
         """Whether the part can be run from A's tensors, and differs then."""
-        if self._count > _LAYERS or self.alone.refusal(self.pair.b) or self._of_a[1].failures:
+        if self.count > _LAYERS or self.alone.refusal(self.pair.b) or self._of_a[1].failures:
             return False
         return self.own is not None and not self.agrees(self.own)
 
@@ -160,12 +149,7 @@ class PartOfB:
         return self.computed()
 
     @property
-    def is_one_layer(self) -> bool:
-        """Whether the part has one layer beside Constants."""
-        return self._count == 1
-
-    @property
-    def _count(self) -> int:
+    def count(self) -> int:
         """Number of layers without Constants."""
         return sum(node.type != "Constant" for node in self.nodes)
 
@@ -229,10 +213,7 @@ class PartOfB:
 def part_of_b(target: Found, candidates: set[Node], evidence: Evidence, rows: Rows) -> PartOfB | None:
     """The part in front of a tensor that differs; None if it cannot be run from A's tensors, or does not differ then.
 
-    Args:
-        target: the tensor.
-        candidates: layers that may be at fault, which belong to the part.
-        evidence, rows: both sides, and all rows.
+    The layers that may be at fault, ``candidates``, belong to the part.
     """
     pair = next((one for one in rows.pairs.tensors if one.b is target.value), None)
     if target.path or pair is None or not isinstance(evidence.a, ModelSide) or evidence.is_one_model:
@@ -371,10 +352,15 @@ def reaches(part: PartOfB) -> dict[Node, float]:
         return {}
     budget = iter(range(part.limit))
     found: dict[Node, float] = {}
-    arrays = part.inner([value for node in part.nodes for value in node.outputs if _is_float(value)])
+    outputs = [value for node in part.nodes for value in node.outputs]
+    arrays = part.inner([one for one in outputs if one.element_type is not None and one.element_type.is_float])
     for value, array in arrays.items():
-        for node in _blamed(part, value):
-            changed = None if next(budget, None) is None else part.computed({value: _noisy(array)})
+        scale = float(np.abs(array).max(initial=0.0)) or 1.0
+        noise = np.random.default_rng(0).uniform(0.5, 1.0, array.shape) * scale
+        noisy = (array + noise).astype(array.dtype)
+        nodes = [value.node] if value.node.constant is None else [one for one in part.nodes if value in one.inputs]
+        for node in (one for one in nodes if one.type not in MOVES):
+            changed = None if next(budget, None) is None else part.computed({value: noisy})
             if changed is None or changed.size != own.size:
                 continue
             reached = _differ(changed.reshape(own.shape), own, _UNCHANGED)
@@ -383,25 +369,8 @@ def reaches(part: PartOfB) -> dict[Node, float]:
     return found
 
 
-def _blamed(part: PartOfB, value: Value) -> Iterator[Node]:
-    """The layers for which a tensor counts."""
-    nodes = [node for node in part.nodes if value in node.inputs] if value.node.constant is not None else [value.node]
-    yield from (node for node in nodes if node.type not in MOVES)
-
-
 def _differ(one: np.ndarray, other: np.ndarray, rtol: float) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         scale = np.sqrt(np.mean(np.square(other, dtype=np.float64)))
         same = (one == other) | (np.abs(one - other) <= rtol * (scale + np.abs(other)))
     return ~same
-
-
-def _is_float(value: Value) -> bool:
-    return value.fact is not None and value.fact.element is not None and value.fact.element.is_float
-
-
-def _noisy(array: np.ndarray) -> np.ndarray:
-    """Other values for every element."""
-    scale = float(np.abs(array).max(initial=0.0)) or 1.0
-    noise = np.random.default_rng(0).uniform(0.5, 1.0, array.shape) * scale
-    return (array + noise).astype(array.dtype)

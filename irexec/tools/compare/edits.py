@@ -61,13 +61,7 @@ class Theirs:
 
 
 def edits(node: Node, theirs: Theirs, constant: set[Node]) -> Iterator[Edit]:
-    """The changes of a layer that are tried.
-
-    Args:
-        node: the layer of B.
-        theirs: values of A.
-        constant: the layers of B that are computed from constants alone.
-    """
+    """The changes of a layer of B that are tried; ``constant``: the layers that are computed from constants alone."""
     if node.type in _GIVEN or node.bodies:
         return
     yield from _with_exchanged_inputs(node)
@@ -86,7 +80,7 @@ def _with_exchanged_inputs(node: Node) -> Iterator[Edit]:
     pairs = [
         (i, j)
         for (i, one), (j, other) in itertools.combinations(inputs, 2)
-        if one is not other and _element(one) is not None and _element(one) is _element(other)
+        if one is not other and one.element_type is not None and one.element_type is other.element_type
     ]
     for i, j in pairs[:_OPERANDS]:
         yield Edit(node, f"inputs {i} and {j} exchanged", partial(_exchange, i=i, j=j))
@@ -98,7 +92,11 @@ def _exchange(node: Node, _: list[Node], *, i: int, j: int) -> None:
 
 
 def _with_other_attributes(node: Node, theirs: Theirs) -> Iterator[Edit]:
-    choices = _choices(node)
+    try:
+        # The spellings of the attributes that are enums.
+        choices = {one.name: one.choices for one in resolve(node.type, node.version).attributes}
+    except UnsupportedError:
+        choices = {}
     for name, text in sorted(node.attributes.items(), key=lambda one: bool(choices.get(one[0]))):
         if name == "auto_broadcast":
             # The rule decides which shapes are allowed, hardly ever what is computed.
@@ -110,15 +108,6 @@ def _with_other_attributes(node: Node, theirs: Theirs) -> Iterator[Edit]:
 def _set(node: Node, _: list[Node], *, name: str, text: str) -> None:
     node.attributes[name] = text
     node.typed = None
-
-
-def _choices(node: Node) -> dict[str, tuple[str, ...]]:
-    """The spellings of the attributes that are enums."""
-    try:
-        attributes = resolve(node.type, node.version).attributes
-    except UnsupportedError:
-        return {}
-    return {one.name: one.choices for one in attributes}
 
 
 def _other_texts(text: str, choices: Sequence[str], theirs: Theirs) -> Iterator[str]:
@@ -229,10 +218,5 @@ def edits_of_sizes(node: Node, sizes: Mapping[Value, np.ndarray]) -> Iterator[Ed
             element = element_of(sizes[value].dtype)
             for other in range(min(_SIZES, 2 * size + 1)):
                 if other != size:
-                    array = np.full_like(sizes[value], other)
-                    change = partial(_replace, i=i, array=array, element=element)
+                    change = partial(_replace, i=i, array=np.full_like(sizes[value], other), element=element)
                     yield Edit(node, f"{other} in place of {size} at input {i}", change)
-
-
-def _element(value: Value) -> Element | None:
-    return None if value.fact is None else value.fact.element

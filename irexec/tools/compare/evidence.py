@@ -123,13 +123,8 @@ class Evidence:
         of_side, runtime, runs = (
             (self.a, self.run_a, self.inputs.a) if side == "A" else (self.b, self.run_b, self.inputs.b)
         )
-        if runtime is None or not isinstance(of_side, ModelSide):
-            raise AssertionError("a model has a runtime")
+        assert runtime is not None and isinstance(of_side, ModelSide)
         return self._kept[side].observed(runtime, runs, of_side, wanted)
-
-    def tensor(self, side: Side, wanted: Tensor) -> Sequence[np.ndarray] | None:
-        """A tensor of a side in each run; None if its runtime does not return it."""
-        return self.tensors(side, [wanted]).arrays.get(wanted)
 
     @functools.cached_property
     def _kept(self) -> Mapping[Side, _Kept]:

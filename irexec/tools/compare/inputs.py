@@ -17,7 +17,7 @@ from irexec.ir.dims import PartialShape, contradict, meet_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
 from irexec.ir.order import values_by_name
-from irexec.messages import listed
+from irexec.messages import listed, silent
 from irexec.runtime.inputs import bind_inputs
 from irexec.tools.arrays.files import open_arrays
 from irexec.tools.compare.options import CompareOptions, Side
@@ -85,11 +85,6 @@ class Ports:
     @property
     def _of_a(self) -> list[Port]:
         return self.a.model.inputs if self.a else []
-
-    @property
-    def models(self) -> list[Model]:
-        """The models of both sides."""
-        return [side.model for side in (self.a, self.b) if side is not None]
 
     def all(self) -> list[Port]:
         """Inputs that need arrays: each input of A with the shape that its partner accepts too, then the inputs of B
@@ -161,12 +156,12 @@ class Ports:
             count: number of runs.
             notify: receives unexpected facts.
         """
-        ports, runs = self.all(), []
+        ports, runs, models = self.all(), [], [side.model for side in (self.a, self.b) if side is not None]
         for run in range(count):
             named = given[min(run, len(given) - 1)].items()
             known = {find_port(ports, name).name: np.asarray(array) for name, array in named}
-            sizes = sizes_for(*self.models, known={name: array.shape for name, array in known.items()})
-            quiet = notify if run == 0 else lambda text: None
+            sizes = sizes_for(*models, known={name: array.shape for name, array in known.items()})
+            quiet = notify if run == 0 else silent
             left = [port for port in ports if port.name not in known]
             own = sources if options.runs is None else sources_of_step(sources, run + 1, count)
             # Every run of random inputs has a seed of its own.
@@ -181,7 +176,7 @@ class Ports:
         for run, (of_a, of_b) in enumerate(zip(inputs.a, inputs.b, strict=True)):
             known = {**of_b, **of_a}
             ports = [replace(port, shape=known[port.name].shape) for port in self.all()]
-            found.append(sample_inputs([InputSource(None, "random")], ports, seed + STEP_SEED * run, lambda text: None))
+            found.append(sample_inputs([InputSource(None, "random")], ports, seed + STEP_SEED * run, silent))
         return found
 
 
@@ -246,8 +241,7 @@ def inputs_of_runs(
             ports.require_partners(named)
         return ports.filled(arrays, sources, options, count, notify)
     outer, part, runtime = (a, b, runtimes[0]) if whole == "A" else (b, a, runtimes[1])
-    if runtime is None:
-        raise AssertionError("both sides are models")
+    assert runtime is not None
     tensors = _same_tensors(outer, part, partners)
     of_whole = Ports(None, outer, partners).filled(arrays, sources, options, count, notify).b
     found = observe(runtime, of_whole, tensors.values())
@@ -303,13 +297,8 @@ def _named(given: Sequence[Given], sources: Sequence[InputSource]) -> set[str]:
 
 
 def _whole(a: ModelSide, b: ModelSide, named: Collection[str], notify: Notify) -> Side | None:
-    """The side that has the other one as a part: an input of the part has the name of an inner tensor of the whole.
-
-    Args:
-        a, b: both sides.
-        named: inputs with values from the user.
-        notify: receives the finding.
-    """
+    """The side that has the other one as a part: an input of the part has the name of an inner tensor of the whole, and
+    is not among those with values from the user, ``named``."""
     sides: tuple[tuple[Side, ModelSide, Side, ModelSide], ...] = (("A", a, "B", b), ("B", b, "A", a))
     for side, whole, other, part in sides:
         inner = [repr(port.name) for port in inner_inputs(whole.model, part.model) if not set(port.names) & set(named)]

@@ -27,12 +27,27 @@ _KEEP_LEVELS = {"Reshape", "Transpose", "Squeeze", "Unsqueeze", "MaxPool", "Relu
 MOVES = ("Reshape", "Transpose", "Squeeze", "Unsqueeze")
 """Layers that move elements, or none."""
 COMMUTATIVE = ("Add", "Multiply", "Maximum", "Minimum", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalXor")
+_NEAR = 1e-6
+"""Maximum relative difference of sums over equal values."""
+_MANY, _ROW = 16, 4
+"""Minimum number of elements of a constant, and of one of its channels, that is recognised as a multiple."""
+_SCALED = 1e-5
+"""Maximum relative difference of sums without the factors of channels."""
 
 
 def layer(value: Value, path: str = "") -> ComparedLayer:
     """The layer of a value, for reports."""
     node = value.node
     return ComparedLayer(f"{path}{node.name}", node.type, node.id, node.line, f"{path}{value.name}")
+
+
+def with_same_elements(value: Value | None) -> list[Value]:
+    """A value and the values in front of it with the same elements, up to the first that is computed."""
+    found: list[Value] = []
+    while value is not None and value.node.type not in ("Parameter", "Constant"):
+        found.append(value)
+        value = value.node.inputs[0] if value.node.type in MOVES else None
+    return found
 
 
 def levels_apart(value: Value, one: np.ndarray, other: np.ndarray) -> np.ndarray | None:
@@ -66,9 +81,7 @@ def _is_random(node: Node, *, seeded: bool) -> bool:
 def random_layers(order: Sequence[Node], *, seeded: bool) -> dict[Node, Node]:
     """The layers with random values, each with the layer that generates them.
 
-    Args:
-        order: the graph in topological order.
-        seeded: whether generators with seeds count too: runtimes of ONNX have their own generators.
+    ``order`` is topological. With ``seeded`` generators with seeds count too: runtimes of ONNX have their own.
     """
     found: dict[Node, Node] = {}
     for node in order:
@@ -184,16 +197,6 @@ def _is_one_axis(node: Node, one: str | None, other: str | None) -> bool:
     return int(one) % len(fact.shape) == int(other) % len(fact.shape)
 
 
-_NEAR = 1e-6
-"""Maximum relative difference of sums over equal values."""
-
-
-_MANY, _ROW = 16, 4
-"""Minimum number of elements of a constant, and of one of its channels, that is recognised as a multiple."""
-_SCALED = 1e-5
-"""Maximum relative difference of sums without the factors of channels."""
-
-
 class KnownConstants:
     """The constants of A, identified by sums that depend neither on the order of elements nor on factors of channels.
 
@@ -202,16 +205,13 @@ class KnownConstants:
     """
 
     def __init__(self, a: Model) -> None:
-        self._sums: dict[int, list[np.ndarray]] = {}
-        self._scaled: dict[int, list[np.ndarray]] = {}
-        self._folded: dict[int, list[np.ndarray]] = {}
-        for folded in _scales_and_shifts(a):
-            self._folded.setdefault(folded.size, []).append(_sums(folded))
+        self._sums = defaultdict[int, list[np.ndarray]](list)
+        self._scaled = defaultdict[int, list[np.ndarray]](list)
+        self._folded = grouped((folded.size, _sums(folded)) for folded in _scales_and_shifts(a))
         for node in a.walk():
-            values = _values(node)
-            if values is not None:
-                self._sums.setdefault(values.size, []).append(_sums(values))
-                self._scaled.setdefault(values.size, []).extend(_unscaled(values))
+            if (values := _values(node)) is not None:
+                self._sums[values.size].append(_sums(values))
+                self._scaled[values.size] += _unscaled(values)
 
     def unknown(self, b: Model) -> dict[Node, tuple[Node, ...]]:
         """Constants of B without a counterpart in A, by the layers that read them.

@@ -161,11 +161,6 @@ class Tolerances:
             return Tolerance(rtol=rtol, atol=options.atol)
         return Tolerance(rtol=rtol, atol=rtol, scaled=True)
 
-    @functools.cached_property
-    def text(self) -> str:
-        """The tolerance of f32 values as text."""
-        return str(self.of())
-
 
 @dataclass(frozen=True)
 class WeightPrecision:
@@ -197,28 +192,21 @@ def weight_precision(model: Model | None) -> WeightPrecision:
     return WeightPrecision(rtol, quantised)
 
 
-def computed_from_bf16(model: Model) -> set[Value]:
-    """The values that are computed in bf16, and all that are computed from them.
+def computed_from_bf16(graph: Graph, *, is_all: bool = False) -> set[Value]:
+    """The values that are computed in bf16, and all that are computed from them; with ``is_all`` those of all layers.
 
     OpenVINO's CPU plugin leaves bf16 as it is on processors that have it, whatever its precision hint:
     each layer rounds.
     """
     found: set[Value] = set()
-    _add_computed_from_bf16(model, found, is_all=False)
-    return found
-
-
-def _add_computed_from_bf16(graph: Graph, found: set[Value], *, is_all: bool) -> bool:
-    """Add the values of a graph, all of them or those from bf16 on; returns whether there are any."""
-    has_any = is_all
     for node in topological(graph)[0]:
         if node.type == "Constant" or (node.type == "Parameter" and not is_all):
             continue
-        rounds = is_all or any(value.fact is not None and value.fact.element is BF16 for value in node.outputs)
+        rounds = is_all or any(value.element_type is BF16 for value in node.outputs)
         rounds |= any(value in found for value in node.inputs)
         for body in node.bodies.values():
-            rounds |= _add_computed_from_bf16(body.graph, found, is_all=rounds)
-        if rounds:
-            found.update(node.outputs)
-            has_any = True
-    return has_any
+            inner = computed_from_bf16(body.graph, is_all=rounds)
+            found |= inner
+            rounds |= bool(inner)
+        found.update(node.outputs if rounds else ())
+    return found

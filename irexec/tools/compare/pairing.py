@@ -85,7 +85,7 @@ def by_values_in_another_order(evidence: Evidence, pairs: Pairs) -> Pairs:
     candidates = permuted_candidates(_prints(evidence, "A"), _prints(evidence, "B"), _taken(rows))
     added = []
     for one, other in candidates:
-        a, b = evidence.tensor("A", one), evidence.tensor("B", other)
+        a, b = evidence.tensors("A", [one]).arrays.get(one), evidence.tensors("B", [other]).arrays.get(other)
         order = None if a is None or b is None else order_of_axes(a[0], b[0])
         added += [] if order is None else [TensorPair(one, other, VALUE, order)]
     return pairs.with_others(added, evidence.b.positions)
@@ -135,9 +135,8 @@ def corrected(evidence: Evidence, pairs: Pairs, passes: Iterable[Pass] = PASSES)
 
 def _doubtful_rows(evidence: Evidence, pairs: Pairs) -> Rows | None:
     """The rows of two models of which some differ; None where no pair is in doubt."""
-    if evidence.options.isolate or evidence.options.strict:
-        return None
-    if evidence.is_one_model or not isinstance(evidence.a, ModelSide):
+    options = evidence.options
+    if options.isolate or options.strict or evidence.is_one_model or not isinstance(evidence.a, ModelSide):
         return None
     rows = compared(evidence, pairs)
     return None if rows.agree else rows
@@ -266,14 +265,14 @@ def _is_another_size(one: Found) -> bool:
 def is_suspicious(one: Found) -> bool:
     """Whether a differing pair is a guess, or has only a common tensor name: exporters use numbers and "x" for many
     tensors."""
-    if one.row.agreement.agrees:
+    row, of_a = one.row, one.row.a
+    if row.agreement.agrees:
         return False
-    return one.row.how in GUESSES or (one.row.how == "tensor name" and _is_chance(one))
-
-
-def _is_chance(one: Found) -> bool:
-    of_a = one.row.a
-    return of_a is not None and of_a.type != one.row.b.type and (of_a.type == "Parameter" or one.row.b.tensor.isdigit())
+    if row.how in GUESSES:
+        return True
+    if row.how != "tensor name" or of_a is None or of_a.type == row.b.type:
+        return False
+    return of_a.type == "Parameter" or row.b.tensor.isdigit()
 
 
 def _reads_the_same(one: Found, rows: Mapping[Value, Found], pairs: Pairs, wrong: set[Value]) -> bool:
@@ -339,11 +338,7 @@ class Fingerprint:
 
 
 def fingerprint(arrays: Sequence[np.ndarray]) -> Fingerprint | None:
-    """The fingerprint of a tensor; None without distinctive elements.
-
-    Args:
-        arrays: the tensor in each run.
-    """
+    """The fingerprint of a tensor, from its array in each run; None without distinctive elements."""
     first = arrays[0]
     if first.dtype.kind not in "fiu" or first.size < _DISTINCTIVE:
         return None
@@ -396,12 +391,8 @@ def pair_by_value(
 def permuted_candidates(
     a: Mapping[Value, Fingerprint], b: Mapping[Value, Fingerprint], taken: Mapping[Value, Value]
 ) -> list[tuple[Value, Value]]:
-    """Tensors of A and B that may have the same values in another order of axes, if no third tensor has these values.
-
-    Args:
-        a, b: fingerprints of the tensors.
-        taken: partners of values of B.
-    """
+    """Tensors of A and B that may have the same values in another order of axes, if no third tensor has these values;
+    ``taken`` as for ``pair_by_value``."""
     partners, found = set(taken.values()), []
     left_a, left_b = [value for value in a if value not in partners], [value for value in b if value not in taken]
     of_a = _grouped(left_a, a, in_order=False)

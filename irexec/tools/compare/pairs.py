@@ -100,12 +100,8 @@ class Pairs:
         )
 
     def with_others(self, added: Sequence[TensorPair], position: Mapping[Node, int]) -> Pairs:
-        """The pairs with others in place of those of the same tensors.
-
-        Args:
-            added: the other pairs.
-            position: position of the layers of B in topological order.
-        """
+        """The pairs with others in place of those of the same tensors; ``position``: of the layers of B in topological
+        order."""
         new = {pair.b: pair.a for pair in added if isinstance(pair.a, Value)}
         partners = set(new.values())
         left = self.without({value for value, one in self.by_b.items() if value in new or one in partners})

@@ -24,13 +24,7 @@ _STATES = {
 
 
 def picture(evidence: Evidence, rows: Rows, comparison: Comparison) -> Beside:
-    """A comparison as a picture, while both sides are open.
-
-    Args:
-        evidence: both sides.
-        rows: the rows, each with the verdict on its layer.
-        comparison: their summary.
-    """
+    """A comparison as a picture, while both sides are open; the rows have the verdicts on their layers."""
     pairs = {pair.b: pair for pair in rows.pairs.tensors}
     is_single = evidence.is_one_model or not isinstance(evidence.a, ModelSide)
     made = [_row(found, pairs.get(found.value), rows, is_single) for found in rows.found]

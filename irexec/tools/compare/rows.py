@@ -168,19 +168,14 @@ def _observed(
         given, of_a = evidence.given("A", alone.inputs(values), pairs, {}, sources)
         evidence.advance(share / 2)
         of_b = alone.observed(values, given, evidence.runs, evidence.opened(evidence.options.b_runtime))
-        if evidence.is_one_model and _read_halves(values):
+        read = (source for value in values for source in value.node.inputs if source is not None)
+        if evidence.is_one_model and any(source.element_type in HALVES for source in read):
             # Tensors of f16 are rounded as B's inputs; inside of a run in f32 they are not.
             again = alone.observed_each(values, given, evidence.runs, evidence.opened(evidence.options.a_runtime))
             own = {pair.a: again.arrays[pair.b] for pair in batch if pair.b in again.arrays}
             of_a = replace(of_a, arrays={**of_a.arrays, **own})
     evidence.advance(share / 2)
     return of_a, of_b
-
-
-def _read_halves(values: Sequence[Value]) -> bool:
-    """Whether layers of some values read f16 or bf16."""
-    read = (source for value in values for source in value.node.inputs if source is not None)
-    return any(source.fact is not None and source.fact.element in HALVES for source in read)
 
 
 def _outcome(
@@ -232,11 +227,8 @@ def tolerance_of(evidence: Evidence, pair: TensorPair) -> Tolerance:
 def agreement(
     evidence: Evidence, pair: TensorPair, a: np.ndarray, b: np.ndarray, are_reordered: bool = False
 ) -> Agreement:
-    """The agreement of two arrays of a pair, within the tolerance of their types.
-
-    Args:
-        are_reordered: whether rows of detections in front of the tensor agree in another order.
-    """
+    """The agreement of two arrays of a pair, within the tolerance of their types; ``are_reordered``: whether rows of
+    detections in front of the tensor agree in another order."""
     tolerance = tolerance_of(evidence, pair)
     found = agreement_of(pair.b.name, b, a, tolerance, "A")
     if pair.b.node.type in DETECTIONS or (are_reordered and pair.b.node in evidence.detections):

@@ -26,7 +26,7 @@ from irexec.tools.compare.options import (
     weight_precision,
 )
 from irexec.tools.compare.pairing import corrected
-from irexec.tools.compare.pairs import Pairs, first_pairs
+from irexec.tools.compare.pairs import first_pairs
 from irexec.tools.compare.rows import Found, Rows, compared
 from irexec.tools.compare.summary import independent, summary, without_reordering
 from irexec.tools.engines.runtimes import require_runtime
@@ -172,7 +172,12 @@ def compared_models(
         other = ModelSide(one.label, one.model, options.b_runtime)
     _check(one, other, options)
     pairs = first_pairs(one, other, options.maps)
-    _reshape(one, other, pairs, options)
+    if shapes:
+        shapes_of_b = shapes
+        if isinstance(one, ModelSide) and one.model is not other.model:
+            shapes_of_b = Ports(one, other, pairs.by_b).shapes_of_b(shapes)
+            reshape(one.model, shapes, tolerant=True)
+        reshape(other.model, shapes_of_b, tolerant=True)
     model = one.model if isinstance(one, ModelSide) else None
     run_a = None if model is None else stack.enter_context(opened_runtime(options, options.a_runtime, model))
     run_b = stack.enter_context(opened_runtime(options, options.b_runtime, other.model))
@@ -225,17 +230,6 @@ def _check(a: AnySide, b: ModelSide, options: CompareOptions) -> None:
 
 def _is_empty(model: Model) -> bool:
     return all(node.type in ("Parameter", "Result") for node in model.nodes)
-
-
-def _reshape(a: AnySide, b: ModelSide, pairs: Pairs, options: CompareOptions) -> None:
-    """Give both models the shapes of the options."""
-    shapes = options.shapes or {}
-    if shapes and isinstance(a, ModelSide) and a.model is not b.model:
-        of_b = Ports(a, b, pairs.by_b).shapes_of_b(shapes)
-        reshape(a.model, shapes, tolerant=True)
-        reshape(b.model, of_b, tolerant=True)
-    elif shapes:
-        reshape(b.model, shapes, tolerant=True)
 
 
 def _raise_nothing(evidence: Evidence, rows: Rows) -> NoReturn:

@@ -121,7 +121,13 @@ class _Pairing:
         self._by_scope = grouped((one.scope, one) for one in recorded)
         self._readers = grouped((source, one) for one in recorded for source in one.sources)
         self._by_key = {one.key: one for one in recorded}
-        self._layers = self._layers_by_scope()
+        # The layers that were made of each module or of a module inside it, in topological order.
+        self._layers = defaultdict[str, list[Node]](list)
+        for node in b.order:
+            scope = _scope(node, self._by_scope)
+            while scope:
+                self._layers[scope].append(node)
+                scope = scope.rpartition(".")[0]
         self._reading = readers(b.order)
         self._found: dict[Value, str] = {}
         self._same = defaultdict[str, list[str]](list)
@@ -197,16 +203,6 @@ class _Pairing:
         ]
         if len({one.key for one in innermost}) == 1:
             self._pair(node.outputs[0], innermost[0])
-
-    def _layers_by_scope(self) -> defaultdict[str, list[Node]]:
-        """The layers that were made of each module or of a module inside it, in topological order."""
-        found = defaultdict[str, list[Node]](list)
-        for node in self._b.order:
-            scope = _scope(node, self._by_scope)
-            while scope:
-                found[scope].append(node)
-                scope = scope.rpartition(".")[0]
-        return found
 
     def _leaving(self, layers: Sequence[Node]) -> list[Value]:
         """The floating-point tensors of layers that others read, in the order of the layers.

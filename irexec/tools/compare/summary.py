@@ -14,7 +14,7 @@ from irexec.analysis.f32_arithmetic import HALVES
 from irexec.analysis.open_sizes import what_hides
 from irexec.dtypes.elements import BF16, F16, Element
 from irexec.errors import IrexecError
-from irexec.ir.constants import constant_value
+from irexec.ir.constants import Constant, constant_value
 from irexec.ir.graph import Node, Value
 from irexec.messages import counted
 from irexec.tools.arrays.agreement import Agreement, Tolerance, agreement_of
@@ -22,7 +22,7 @@ from irexec.tools.compare.blame import known_reasons
 from irexec.tools.compare.comparison import ComparedLayer, Comparison, Divergence, InputRow, Suspect, TensorRow
 from irexec.tools.compare.corrections import with_corrections
 from irexec.tools.compare.evidence import Evidence
-from irexec.tools.compare.layers import COMMUTATIVE, MOVES, differing_attributes, layer
+from irexec.tools.compare.layers import COMMUTATIVE, MOVES, differing_attributes, layer, with_same_elements
 from irexec.tools.compare.pairing import is_suspicious
 from irexec.tools.compare.rows import Found, Rows, row_of
 from irexec.tools.engines.runtimes import Runtime, runtime_kind
@@ -31,6 +31,15 @@ from irexec.tools.observing.sides import AnySide, ModelSide, RecordedSide
 _FUSED = 80.0
 """Minimum SNR in decibels of a difference by rounding, for a result that agrees if all tensors are observed: fused
 layers round less often."""
+_TELLING = 8
+"""Minimum number of elements of an unknown constant that is named; exporters fold smaller ones in many ways."""
+_SMALL_SET = 5
+"""Maximum number of layers that are named together with layers that move axes."""
+_FAR = 100
+"""Maximum number of tensors in front of a divergence that are examined."""
+_EXACT = Tolerance(rtol=0.0, atol=0.0)
+_FOLDED = Tolerance(rtol=1e-6, atol=1e-6, scaled=True)
+"""Tolerance of constants that two exporters folded in different orders."""
 
 
 def summary(evidence: Evidence, rows: Rows, layouts: Sequence[str] = ()) -> Comparison:
@@ -47,17 +56,19 @@ def summary(evidence: Evidence, rows: Rows, layouts: Sequence[str] = ()) -> Comp
     is_isolated = evidence.options.isolate
     results = () if is_isolated else _results(evidence, rows)
     first, layers = first_divergence(evidence, rows)
+    paired = set() if is_isolated else {pair.b for pair in rows.pairs.tensors}
+    missing = (one.name for one in evidence.b.results if one in paired and one not in rows.by_value)
     shapes = {name: array.shape for name, array in evidence.inputs.b[0].items()}
     are_halves = isinstance(evidence.a, RecordedSide) and evidence.a.are_halves
     return Comparison(
         a=_label(evidence.a, evidence.run_a),
         b=_label(evidence.b, evidence.run_b),
-        tolerance=str(evidence.tolerances.of(F16)) if are_halves else evidence.tolerances.text,
+        tolerance=str(evidence.tolerances.of(F16) if are_halves else evidence.tolerances.of()),
         rows=tuple(found.row for found in rows.found),
         first=first,
         independent=layers,
         results=results,
-        missing_results=() if is_isolated else _missing_results(evidence, rows),
+        missing_results=tuple(dict.fromkeys(missing)),
         uncompared=rows.uncompared,
         notes=(*layouts, *_notes(evidence, rows, results)),
         inputs=shapes,
@@ -89,29 +100,19 @@ def _results(evidence: Evidence, rows: Rows) -> tuple[TensorRow, ...]:
     for pair in batch:
         if pair.a in of_a.arrays and pair.b in of_b.arrays:
             row = row_of(evidence, pair, of_a.arrays[pair.a], of_b.arrays[pair.b], rows.are_reordered)[0]
-            is_right = row.agreement.agrees
-            found.append(row if is_right else replace(row, follows=_follows(row, rows.by_value[pair.b])))
+            if not row.agreement.agrees:
+                # Whether it only follows is judged by its row among the observed tensors.
+                observed = rows.by_value[pair.b].row
+                is_rounding = True if (row.agreement.snr or 0.0) >= _FUSED else None
+                row = replace(row, follows=is_rounding if observed.agreement.agrees else observed.follows)
+            found.append(row)
     return tuple(found)
-
-
-def _follows(row: TensorRow, observed: Found) -> bool | None:
-    """Whether a differing result only follows, judged by its row among the observed tensors."""
-    if not observed.row.agreement.agrees:
-        return observed.row.follows
-    return True if (row.agreement.snr or 0.0) >= _FUSED else None
-
-
-def _missing_results(evidence: Evidence, rows: Rows) -> tuple[str, ...]:
-    """Names of the results of both models that no run returned."""
-    paired = {pair.b for pair in rows.pairs.tensors}
-    wanted = (value for value in evidence.b.results if value in paired and value not in rows.by_value)
-    return tuple(dict.fromkeys(value.name for value in wanted))
 
 
 def _computes_in(half: Element, side: AnySide) -> bool:
     """Whether a computed result of a model is declared as this type."""
     return isinstance(side, ModelSide) and any(
-        value.fact is not None and value.fact.element is half
+        value.element_type is half
         for node in side.order
         if node.type not in ("Parameter", "Constant", "Result")
         for value in node.outputs
@@ -158,17 +159,6 @@ def _notes(evidence: Evidence, rows: Rows, results: Sequence[TensorRow]) -> Iter
         yield f"{evidence.runs} runs, one after the other: state goes from run to run"
 
 
-_TELLING = 8
-"""Minimum number of elements of an unknown constant that is named; exporters fold smaller ones in many ways."""
-_SMALL_SET = 5
-"""Maximum number of layers that are named together with layers that move axes."""
-_FAR = 100
-"""Maximum number of tensors in front of a divergence that are examined."""
-_EXACT = Tolerance(rtol=0.0, atol=0.0)
-_FOLDED = Tolerance(rtol=1e-6, atol=1e-6, scaled=True)
-"""Tolerance of constants that two exporters folded in different orders."""
-
-
 def first_divergence(evidence: Evidence, rows: Rows) -> tuple[Divergence | None, tuple[ComparedLayer, ...]]:
     """The first divergence, and all layers that differ by themselves: their inputs agree, or equal inputs have another
     result."""
@@ -178,7 +168,13 @@ def first_divergence(evidence: Evidence, rows: Rows) -> tuple[Divergence | None,
     found = independent(evidence, rows)
     first = found[0] if found else min(differing, key=lambda one: one.order)
     layers = {one.value.node: layer(one.value, one.path) for one in found}
-    described = _described(first, evidence, rows)
+    between = {
+        node: one
+        for node in _in_front(first, evidence, rows)
+        if (one := suspect(node.outputs[0], first, evidence, rows)).differs
+        or (node not in evidence.b.of_shapes and node.type != "ShapeOf")
+    }
+    described = Divergence(first.row, suspect(first.value, first, evidence, rows), tuple(between.values()))
     tried = with_corrections(
         described, first, evidence, rows, lambda node: suspect(node.outputs[0], first, evidence, rows)
     )
@@ -192,7 +188,14 @@ def independent(evidence: Evidence, rows: Rows) -> list[Found]:
     Tensors of one rank have the order of their computation.
     """
     differing = [found for found in rows.found if found.row.is_fault]
-    found = [one for one in differing if evidence.options.isolate or _is_told(one) or _is_independent(one, rows)]
+    found = [
+        one
+        for one in differing
+        # Equal inputs have another result in the layer; layers inside its bodies are named in its place.
+        if evidence.options.isolate
+        or (one.row.follows is False and not one.value.node.bodies)
+        or _is_independent(one, rows)
+    ]
 
     def doubt(one: Found) -> int:
         return is_suspicious(one) * (2 if one.value.node in evidence.b.of_shapes else 1)
@@ -253,25 +256,10 @@ def _reordering(sources: Sequence[Value], rows: Rows) -> list[Value]:
     return list(found)
 
 
-def _is_told(found: Found) -> bool:
-    """Whether equal inputs have another result in the layer; layers inside its bodies are named in its place."""
-    return found.row.follows is False and not found.value.node.bodies
-
-
 def _is_independent(found: Found, rows: Rows) -> bool:
     """Whether all inputs of a tensor agree, in the run in which it first differs."""
     sources = [rows.by_value[value] for value in rows.ancestors.of(found.value)[0]]
     return all(source.row.agreement.agrees or source.order >= found.order for source in sources)
-
-
-def _described(first: Found, evidence: Evidence, rows: Rows) -> Divergence:
-    between: dict[Node, Suspect] = {}
-    for node in _in_front(first, evidence, rows):
-        one = suspect(node.outputs[0], first, evidence, rows)
-        if one.differs or (node not in evidence.b.of_shapes and node.type != "ShapeOf"):
-            between[node] = one
-    own = suspect(first.value, first, evidence, rows)
-    return Divergence(row=first.row, suspect=own, between=tuple(between.values()))
 
 
 def _in_front(first: Found, evidence: Evidence, rows: Rows) -> list[Node]:
@@ -291,17 +279,14 @@ def _in_front(first: Found, evidence: Evidence, rows: Rows) -> list[Node]:
 def _coarser(value: Value, sources: Sequence[Value], rows: Rows) -> list[Node]:
     """The layers of f16 or bf16 in front of a value of another type, as long as these are few."""
     found: dict[Node, None] = {}
-    waiting = [] if _is_half(value) else [*sources]
+    waiting = [] if value.element_type in HALVES else [*sources]
     while waiting and len(found) < _SMALL_SET - 1:
         source = waiting.pop(0)
-        if _is_half(source) and source.node not in found and source.node.type not in ("Parameter", "Constant"):
-            found[source.node] = None
+        node = source.node
+        if source.element_type in HALVES and node not in found and node.type not in ("Parameter", "Constant"):
+            found[node] = None
             waiting += rows.ancestors.of(source)[0]
     return list(found)
-
-
-def _is_half(value: Value) -> bool:
-    return value.fact is not None and value.fact.element in HALVES
 
 
 def _axes_from(first: Found, evidence: Evidence, rows: Rows) -> list[Node]:
@@ -353,19 +338,10 @@ def _misread(first: Found, evidence: Evidence, rows: Rows) -> list[Node]:
         partner = None if value is None else pairs.by_b.get(value)
         if theirs is None or partner is None or partner in of_a.inputs or _are_equal_in_a(theirs, partner, evidence):
             continue
-        moved = _moved(value)
+        moved = with_same_elements(value)
         if theirs not in paired or any(pairs.by_b.get(one) is theirs for one in moved[1:]):
             found |= dict.fromkeys(one.node for one in moved)
     return list(found)[: _SMALL_SET - 1]
-
-
-def _moved(value: Value | None) -> list[Value]:
-    """A value and the values in front of it with the same elements, up to the first that is computed."""
-    found: list[Value] = []
-    while value is not None and value.node.type not in ("Parameter", "Constant"):
-        found.append(value)
-        value = value.node.inputs[0] if value.node.type in MOVES else None
-    return found
 
 
 def _are_equal_in_a(one: Value, other: Value, evidence: Evidence) -> bool:
@@ -410,8 +386,9 @@ def _inputs_of_a(node: Node, of_a: Node | None, rows: Rows) -> list[Value | None
 def _input(i: int, value: Value, source: Value | None, first: Found, evidence: Evidence, rows: Rows) -> InputRow:
     """An input of a layer beside the same input of A's layer."""
     name = value.name
-    if value.node.constant is not None and source is not None and source.node.constant is not None:
-        agreement = _constants(value.node, source.node, name)
+    constant, of_a = value.node.constant, None if source is None else source.node.constant
+    if constant is not None and of_a is not None:
+        agreement = _constants(constant, of_a, name)
         return InputRow(i, name, agreement.agrees, agreement.message)
     partner = rows.pairs.by_b.get(value)
     if source is not None and partner is not None and partner is not source:
@@ -431,23 +408,21 @@ def _input(i: int, value: Value, source: Value | None, first: Found, evidence: E
     return InputRow(i, name, found.row.agreement.agrees, found.row.agreement.message)
 
 
-def _constants(node: Node, other: Node, name: str) -> Agreement:
-    if node.constant is None or other.constant is None:
-        raise AssertionError("both are Constants")
-    if node.constant.element is other.constant.element and node.constant.shape == other.constant.shape:
+def _constants(constant: Constant, other: Constant, name: str) -> Agreement:
+    if constant.element is other.element and constant.shape == other.shape:
         try:
-            if np.array_equal(node.constant.raw, other.constant.raw):
+            if np.array_equal(constant.raw, other.raw):
                 return Agreement(name, True, 0.0, "")
         except IrexecError as error:
             return Agreement(name, False, None, str(error))
-    values, theirs = (_without_leading_ones(constant_value(one)) for one in (node.constant, other.constant))
+    values, theirs = (_without_leading_ones(constant_value(one)) for one in (constant, other))
     agreement = agreement_of(name, values, theirs, _EXACT, "A")
     if not agreement.agrees and agreement_of(name, values, theirs, _FOLDED, "A").agrees:
         return Agreement(
             name, True, agreement.largest, f"{counted(agreement.differing, 'value')} of {values.size} by rounding"
         )
-    if agreement.agrees and node.constant.element is not other.constant.element:
-        return Agreement(name, True, 0.0, f"of type {node.constant.element}, A has {other.constant.element}")
+    if agreement.agrees and constant.element is not other.element:
+        return Agreement(name, True, 0.0, f"of type {constant.element}, A has {other.element}")
     return agreement
 
 

@@ -178,12 +178,8 @@ def _in_common(
     """The factor or the offset that all errors of a tensor have in common, in units of roundoff; 0 where rounding or
     cutting may make it.
 
-    Args:
-        exact: the exact result.
-        actual: the tensor.
-        runs: exact results with errors at random in front of the layer.
-        arithmetic: the arithmetic, which rounds the result once.
-        slack: units of roundoff that inner steps of the layer may add to both.
+    ``runs`` are exact results with errors at random in front of the layer. The arithmetic rounds the result once, and
+    inner steps of the layer may add ``slack`` units of roundoff to both.
     """
     known = np.isfinite(exact) & np.isfinite(actual) & (np.abs(exact) >= arithmetic.smallest)
     unit, values = arithmetic.unit, floats(exact)[known]

@@ -361,8 +361,7 @@ def spread(array: np.ndarray) -> float:
 
 def _is_integer(value: Value) -> bool:
     """Whether a value is declared as integers, which no rounding changes."""
-    element = None if value.fact is None else value.fact.element
-    return element is not None and not element.is_float
+    return value.element_type is not None and not value.element_type.is_float
 
 
 def _truncates(node: Node) -> bool:

@@ -18,6 +18,17 @@ from irexec.tools.engines.runtimes.caches import CacheTypes, cache_types
 from irexec.tools.observing.sides import is_recorded
 from irexec.tools.run.shapes import Shapes
 
+Verdict = Literal["agrees", "bug", "fusion", "precision", "open", "model", "no-bound", "unexplained"]
+Severity = Literal["", "minor", "major"]
+State = Literal["inside", "outside", "known", "unconfirmed", "no bound"]
+_NAMES = 5
+_FAR = 1e6
+"""Number of radii above which the exact number says nothing further."""
+_STATES: Mapping[State, str] = {
+    "inside": "inside", "outside": "outside", "known": "at known differences",
+    "unconfirmed": "unconfirmed", "no bound": "without a bound",
+}  # fmt: skip
+
 
 @dataclass(frozen=True, kw_only=True)
 class StepOptions:
@@ -103,11 +114,6 @@ class JudgeOptions(StepOptions):
             environments=self.environments,
             dynamic_quantization=self.group,
         )
-
-
-Verdict = Literal["agrees", "bug", "fusion", "precision", "open", "model", "no-bound", "unexplained"]
-Severity = Literal["", "minor", "major"]
-State = Literal["inside", "outside", "known", "unconfirmed", "no bound"]
 
 
 @dataclass(frozen=True)
@@ -220,15 +226,6 @@ class Judgement(Report):
     def count(self, state: State) -> int:
         """Number of tensors in a state."""
         return sum(one.state == state for one in self.layers)
-
-
-_NAMES = 5
-_FAR = 1e6
-"""Number of radii above which the exact number says nothing further."""
-_STATES: Mapping[State, str] = {
-    "inside": "inside", "outside": "outside", "known": "at known differences",
-    "unconfirmed": "unconfirmed", "no bound": "without a bound",
-}  # fmt: skip
 
 
 @sections_of.register

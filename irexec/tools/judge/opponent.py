@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from irexec.analysis.model import Model, find_port
+from irexec.analysis.model import Model
 from irexec.analysis.portability import DIFFERENCES
 from irexec.analysis.portability.findings import differences
 from irexec.analysis.shape_inference import Inference, infer_shapes
@@ -108,16 +108,6 @@ class Opponent:
         self.folded = folded(of_modules, names, self.recorded.read)
         self.recorded, texts = self.recorded.arranged([(name, value) for value, name in self.keys.items()], facts)
         return [text.replace("A's tensors are B's", "the recorded tensors are the model's") for text in texts]
-
-    def require_inputs(self, given: Mapping[str, np.ndarray]) -> None:
-        """Raise InputError unless the inputs of a recording are given: others make its first layers look wrong."""
-        known = {find_port(self.model.inputs, name).name for name in given}
-        missing = [port.name for port in self.model.inputs if port.name not in known]
-        if self.recorded is not None and missing:
-            raise InputError(
-                f"{self.options.runtime} does not have the input {missing[0]!r} of the model: give it with -i, as "
-                "it was in the recorded run"
-            )
 
     def observed(self, steps: Sequence[Arrays], values: Sequence[Value]) -> list[dict[Value, np.ndarray]]:
         """The tensors of each step, with state from step to step, in a run in which all these values are asked for."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.analysis.model import Model
+from irexec.analysis.model import Model, find_port
 from irexec.analysis.open_sizes import what_hides
 from irexec.analysis.shape_inference import infer_shapes
 from irexec.analysis.submodel import with_shapes
@@ -137,8 +137,12 @@ def _recorded(
         opponent = Opponent(read, options, stack)
         own = {} if opponent.recorded is None else recorded_inputs(opponent.recorded, read)
         known = own | dict(runs[0] if runs else {})
-        if not sources:
-            opponent.require_inputs(known)
+    named = known if sources else {find_port(read.inputs, name).name for name in known}
+    missing = next((port.name for port in read.inputs if port.name not in named), None)
+    if missing is not None and not sources:
+        # Other inputs make the first layers look wrong.
+        text = f"{options.runtime} does not have the input {missing!r} of the model: give it with -i"
+        raise InputError(f"{text}, as it was in the recorded run")
     return known
 
 

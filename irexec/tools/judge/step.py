@@ -258,13 +258,8 @@ def _fused_fault(
     A bisection finds a tensor whose observation makes the results right; then the tensors around it are left
     unobserved, further and further, and the layers between those that are left are judged as one.
 
-    Args:
-        evidence: about the runtime.
-        inner: tensors that can be observed, in topological order; with all of them the results are right, with none
-            they are wrong.
-        observe: runs the model with these tensors observed.
-        is_wrong: whether a run has other results than the one with all tensors observed.
-        is_the_model: whether a run has the results of the model itself; no other one accuses.
+    With all ``inner`` tensors observed, in topological order, the results are right, with none they are wrong, by
+    ``is_wrong``. A run accuses only if it has the results of the model itself, by ``is_the_model``.
     """
     low, high = 0, len(inner)
     while high - low > 1:
@@ -316,16 +311,13 @@ def _kept(value: Value, written: np.ndarray, read: np.ndarray, arithmetic_name: 
     count = int(np.count_nonzero(bound.outside(read)))
     if not count:
         return made
-    if written.dtype.kind == "f" and _is_close(written, read):
-        return replace(made, state="unconfirmed", reason="the state may be kept in 8 bits")
+    if written.dtype.kind == "f":
+        largest = np.max(np.abs(read.astype(np.float64) - written), initial=0)
+        if largest <= _COARSE * np.max(np.abs(written), initial=0):
+            return replace(made, state="unconfirmed", reason="the state may be kept in 8 bits")
     return with_worst(
         replace(made, state="outside", outside=count, reason="not what the step before wrote"), bound, read
     )
-
-
-def _is_close(written: np.ndarray, read: np.ndarray) -> bool:
-    difference = np.abs(read.astype(np.float64) - written)
-    return bool(np.max(difference, initial=0) <= _COARSE * np.max(np.abs(written), initial=0))
 
 
 def with_errors(

@@ -39,6 +39,9 @@ _AMPLIFIES = 2.0
 _ENOUGH = 4.0
 """Times that the measured effect of rounding may be smaller than the difference that it explains."""
 _LEVELS = "FakeQuantize"
+_PERTURBED = 2
+_STEP = 2.0**-12
+"""Relative perturbation: large beside the rounding of f32, and small enough for a layer to be nearly linear."""
 
 
 @dataclass(frozen=True)
@@ -90,21 +93,18 @@ def _hidden(step: Step) -> float:
     return size if size > _TINY else 0.0
 
 
-def _notes(step: Step) -> tuple[str, ...]:
+def _notes(step: Step) -> Iterator[str]:
     failed, opponent = len(step.runs.opponent.failures), step.runs.opponent
-    notes = [*step.runs.layouts]
+    yield from step.runs.layouts
     if opponent.runtime is not None and opponent.runtime.unused:
-        notes.append(opponent.runtime.unused)
+        yield opponent.runtime.unused
     if "fused" in vars(step) and step.changed and not step.fused:
-        notes.append("observed tensors change the results, and no bound says that either are wrong")
+        yield "observed tensors change the results, and no bound says that either are wrong"
     if failed:
-        notes.append(f"{counted(failed, 'tensor')} cannot be observed, and are judged with the layers after them")
+        yield f"{counted(failed, 'tensor')} cannot be observed, and are judged with the layers after them"
     if opponent.stored is not None and opponent.stored.name == step.arithmetic and not step.runs.options.arithmetic:
-        notes.append(
-            f"all floating-point tensors are stored in {step.arithmetic}: this arithmetic is assumed, --arithmetic "
-            "states another one"
-        )
-    return tuple(notes)
+        assumed = f"all floating-point tensors are stored in {step.arithmetic}: this arithmetic is assumed"
+        yield f"{assumed}, --arithmetic states another one"
 
 
 def _of_integer_kernels(step: Step, found: Found) -> Iterator[str]:
@@ -407,11 +407,6 @@ def _number(value: float | None) -> str:
     if value is None or not float(value).is_integer() or abs(value) > _WHOLE:
         return f"{value:.9g}"
     return str(int(value))
-
-
-_PERTURBED = 2
-_STEP = 2.0**-12
-"""Relative perturbation: large beside the rounding of f32, and small enough for a layer to be nearly linear."""
 
 
 def _is_finite(array: np.ndarray) -> bool:
