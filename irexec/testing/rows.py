@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -311,18 +311,22 @@ def exact_facts(row: Case) -> list[Fact]:
     return [Fact(x.element, x.array.shape, x.array) for x in row.inputs]
 
 
-def partial_facts(row: Case) -> Iterator[list[Fact]]:
-    """Every combination of what may be known of up to three inputs; of more, every combination for each two of them."""
-    exact = exact_facts(row)
-    levels = [_levels(fact) for fact in exact]
-    if len(exact) <= 3:
-        yield from map(list, itertools.product(*levels))
+def partial_facts(row: Case, some: Callable[[Sequence[Any]], Iterable[Any]] = iter) -> Iterator[list[Fact]]:
+    """Every combination of what may be known of up to three inputs; of more, every combination for each two of them.
+
+    Args:
+        row: the row.
+        some: chooses combinations; all unless given.
+    """
+    levels = [_levels(fact) for fact in exact_facts(row)]
+    if len(levels) <= 3:
+        yield from map(list, some([*itertools.product(*levels)]))
         return
-    for level in range(_PLAIN_LEVELS):
-        yield [options[level] for options in levels]
-    for (i, j), base in itertools.product(itertools.combinations(range(len(exact)), 2), (0, 3)):
-        for first, second in itertools.product(levels[i], levels[j]):
-            yield [first if k == i else second if k == j else options[base] for k, options in enumerate(levels)]
+    combinations: list[tuple[int, dict[int, Fact]]] = [(level, {}) for level in range(_PLAIN_LEVELS)]
+    for (i, j), base in itertools.product(itertools.combinations(range(len(levels)), 2), (0, 3)):
+        combinations += [(base, {i: first, j: second}) for first, second in itertools.product(levels[i], levels[j])]
+    for base, changed in some(combinations):
+        yield [changed.get(k, options[base]) for k, options in enumerate(levels)]
 
 
 def bounded_facts(row: Case) -> Iterator[list[Fact]]:
