@@ -55,6 +55,7 @@ def test_plain_kernels_agree(kept: Path, model: irexec.Model) -> None:
         assert difference(array, answers[f"0.{j}"]) < TOLERANCE, f"output {name!r}"
 
 
+@pytest.mark.parametrize("kept", some(NAMES, ()), indirect=True, scope="module")
 def test_each_pass_alone_agrees(kept: Path, model: irexec.Model) -> None:
     """And fast kernels without any pass. A pass that changes nothing leaves the same plan as none."""
     answers = np.load(kept.with_suffix(".npz"))

@@ -62,6 +62,7 @@ g (float[2] x) => (float[2] y) <float[2] w = {1, -5}> { t = Add (x, w)  y = Relu
 
 @pytest.mark.parametrize("name", ["m.onnx", "m.onnxtxt", "m.prototxt", "m.textproto", "m.pbtxt", "m", "m.xml"])
 @pytest.mark.parametrize("form", ["protobuf", "syntax"])
+@pytest.mark.sampled(4)
 def test_a_model_as_text(tmp_path: Path, name: str, form: str, capsys: Capture) -> None:
     """The bytes decide, not the name."""
     text = _SYNTAX if form == "syntax" else f"# text\n{onnx.parser.parse_model(_SYNTAX)}"

@@ -119,6 +119,7 @@ def fill(tmp_path: Path) -> Callable[[str, Row], list[str]]:
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.covering(1)
 def test_the_model_is_converted_with_the_shapes_that_are_given(
     fill: Callable[[str, Row], list[str]], command: str, row: Row, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:

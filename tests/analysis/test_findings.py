@@ -30,7 +30,7 @@ from irexec.schema.plugins import VARIABLE
 from tests.analysis.test_builder import ROWS as EDITS
 from tests.analysis.test_damage import ROWS as DAMAGES
 from tests.support.paths import DIGITS
-from tests.support.processes import said
+from tests.support.processes import commands, said
 
 EXECUTION_GRAPHS = [Path(__file__).parent.parent.parent / "samples" / "execution_graph.xml"]
 Capture = pytest.CaptureFixture[str]
@@ -372,17 +372,19 @@ def _matmul(folder: Path) -> str:
 def test_findings_in_every_format(folder: Path) -> None:
     model = _matmul(folder)
     message = "the name has 7 characters, more than 5"
-    text, _ = _irexec(folder, "validate", model, "--plugin", "lint.py", "--explain", code=1)
+    forms = ["--explain"], ["--json"], *(["--format", form] for form in ("sarif", "github", "junit"))
+    done = commands(folder, *(["validate", model, "--plugin", "lint.py", *form] for form in forms))
+    assert [code for code, *_ in done] == [1] * len(forms)
+    text, document_text, log_text, *others = (shown for _, shown, _ in done)
     assert "lint:long" in text and message in text and "Repair: Shorten the name." in text
-    document = json.loads(_irexec(folder, "validate", model, "--plugin", "lint.py", "--json", code=1)[0])
+    document = json.loads(document_text)
     (finding,) = document["findings"]
     assert (finding["code"], finding["severity"], finding["layer_name"]) == ("lint:long", "warning", "product")
-    log = json.loads(_irexec(folder, "validate", model, "--plugin", "lint.py", "--format", "sarif", code=1)[0])
+    log = json.loads(log_text)
     (run,) = log["runs"]
     assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["lint:long"]
     assert run["results"][0]["message"]["text"].endswith(message)
-    for form in ("github", "junit"):
-        assert message in _irexec(folder, "validate", model, "--plugin", "lint.py", "--format", form, code=1)[0]
+    assert all(message in shown for shown in others)
     assert _irexec(folder, "validate", model, code=1, IREXEC_PLUGINS="lint.py")[0] == text.split("\n\nlint")[0] + "\n"
     assert _irexec(folder, "validate", model, "--plugin", "lint.py", "--ignore", "LINT:long")[0] == "m.xml: 1 ignored\n"
     assert _irexec(folder, "validate", model)[0] == "m.xml: no findings\n"

@@ -28,6 +28,7 @@ from irexec.testing import Case
 from irexec.testing.rows import model_of
 from irexec.tools.downgrading import verify_rewriting
 from tests.support.cases import families
+from tests.support.tiers import some, spread
 
 _CASES: dict[tuple[str, int | str], list[Case]] = {}
 for _rows in families().values():
@@ -35,6 +36,9 @@ for _rows in families().values():
         if isinstance(_row, Case):
             _CASES.setdefault((_row.type, _row.since), []).append(_row)
 
+
+_COUNTS = pytest.mark.parametrize("count", some([12, 1000], [12]))
+"""About how many rows of an operation are written, of each of its versions."""
 
 _WINDOWS = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1]}
 _MAXIMA = {"pooled_h": 2, "pooled_w": 2, "sampling_ratio": 2, "spatial_scale": 1.0, "mode": "max"}
@@ -53,13 +57,14 @@ def _results(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(("type", "since"), sorted(REWRITES))
+@_COUNTS
 @pytest.mark.sampled(2)
-def test_a_rewrite_computes_the_same(type: str, since: int) -> None:
+def test_a_rewrite_computes_the_same(type: str, since: int, count: int) -> None:
     """In the release before the first that has the version; version 10 gives fewer types, so that values are compared."""
     first = first_release(type, since)
     release = _before(first) if first is not None else Release(2026, 4)
     written, reasons = 0, set()
-    for row in _CASES[type, since]:
+    for row in spread(_CASES[type, since], count):
         if any(x.element.name == "string" for x in row.inputs):
             continue
         for model, inputs in _models(row):
@@ -89,10 +94,11 @@ _OF_OTHER_INPUTS = {"Concat", "Eye", "BitwiseLeftShift", "BitwiseRightShift", "S
 
 
 @pytest.mark.parametrize("type", sorted(RESPELLINGS.keys() - _OF_OTHER_INPUTS))
+@_COUNTS
 @pytest.mark.sampled(2)
-def test_another_form_computes_the_same(type: str) -> None:
+def test_another_form_computes_the_same(type: str, count: int) -> None:
     changed = 0
-    for row in (row for (name, _), rows in _CASES.items() for row in rows if name == type):
+    for row in (row for (name, _), rows in _CASES.items() for row in spread(rows, count) if name == type):
         is_of_bf16 = any(x.element.name == "bf16" for x in row.inputs)
         for release in ("2022.3" if is_of_bf16 else "2021.4", "2023.3"):
             for model, inputs in _models(row):

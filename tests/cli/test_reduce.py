@@ -16,6 +16,7 @@ import pytest
 import irexec
 from irexec.cli.main import run
 from tests.support.paths import ROOT
+from tests.support.tiers import some_rows
 
 DIGITS = ROOT / "samples" / "digits"
 CLASSIFIER, DAMAGED = str(DIGITS / "classifier.xml"), str(DIGITS / "damaged.xml")
@@ -275,7 +276,10 @@ sys.exit('type="MaxPool"' in text and 'type="ReLU"' in text)"""
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize(("number", "stop_at"), [(signal.SIGINT, 9), (signal.SIGTERM, 4), (signal.SIGKILL, 9)])
+@pytest.mark.parametrize(
+    ("number", "stop_at"),
+    some_rows([(signal.SIGINT, 9), (signal.SIGTERM, 4), (signal.SIGKILL, 9)], [(signal.SIGINT, 9)]),
+)
 def test_an_interrupted_reduction_goes_on(number: signal.Signals, stop_at: int, tmp_path: Path) -> None:
     output, counter = tmp_path / "min.xml", tmp_path / "counter"
     command = [

@@ -14,6 +14,7 @@ from tests.compare_sweep.truth import differ
 
 @pytest.mark.parametrize("renamed", [False, True])
 @pytest.mark.parametrize("name", ["resnet18", "scripted_loop", "gru_tagger"])
+@pytest.mark.covering(1)
 def test_ir(name: str, renamed: bool, tmp_path: Path) -> None:
     network = Network.kept(name, tmp_path)
     outcomes = [ir.trial(network, np.random.default_rng(seed), renamed) for seed in range(2)]
@@ -40,6 +41,7 @@ def test_onnx(name: str, tmp_path: Path) -> None:
     assert [one.text for one in outcomes] == ["", ""]
 
 
+@pytest.mark.slow
 def test_openvino() -> None:
     pytest.importorskip("openvino")
     from tests.compare_sweep import openvino

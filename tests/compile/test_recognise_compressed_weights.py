@@ -196,6 +196,7 @@ def test_root_mean_squares(network: str, count: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["packed", "unpacked"])
 @pytest.mark.parametrize(("network", "count"), [("llama_int4_asym", 16), ("llama_int8_sym", 16), ("bert_int8", 16)])
+@pytest.mark.covering(1)
 def test_compressed_weights(
     network: str, count: int, mode: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

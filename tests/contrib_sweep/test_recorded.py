@@ -30,6 +30,7 @@ def test_each_operator_has_answers() -> None:
 
 
 @pytest.mark.parametrize("key", _ANSWERS, ids=lambda key: f"{key[0]} {key[1]}")
+@pytest.mark.sampled(2)
 def test_recorded_case(key: tuple[str, int, str]) -> None:
     name, number, asked = key
     case = drawn(name, number)

@@ -33,7 +33,7 @@ _STARTED = 60
 _LONGEST = 300
 """Seconds that a command takes at most that needs optional software."""
 
-_LEFT_OUT = shutil.ignore_patterns("__pycache__", "_build", "generated", ".*")
+_LEFT_OUT = shutil.ignore_patterns("_build", "generated", ".*")
 
 
 class NotAnExample(Exception):

@@ -26,6 +26,7 @@ def test_signals_at_renames() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="folders are exchanged in one step on Linux alone")
 def test_signals_at_the_exchange_of_folders() -> None:
     (figures,) = _figures("renames", "--operation", "irexec infer --dump-layers")
@@ -34,6 +35,7 @@ def test_signals_at_the_exchange_of_folders() -> None:
     )
 
 
+@pytest.mark.slow
 def test_files_that_may_not_become_large() -> None:
     (figures,) = _figures("limits", "--operation", "irexec infer -o")
     assert figures == "RLIMIT_FSIZE, irexec infer -o: 9 cases, 2 new files, 7 old files; 0 problems"

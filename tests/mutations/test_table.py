@@ -52,9 +52,9 @@ def test_a_text_that_is_not_there_once_is_an_error(old: str) -> None:
 @pytest.mark.parametrize(
     ("text", "verdict"),
     [
-        ("def test_it(): assert 1 + 1 == 2", "missed"),
+        pytest.param("def test_it(): assert 1 + 1 == 2", "missed", marks=pytest.mark.slow),
         ("def test_it(): assert 1 + 1 == 3", "caught"),
-        ("import a_module_that_does_not_exist", "broken"),
+        pytest.param("import a_module_that_does_not_exist", "broken", marks=pytest.mark.slow),
         ("", "broken"),
     ],
 )
@@ -65,6 +65,7 @@ def test_a_run_of_tests(text: str, verdict: str, tmp_path: Path) -> None:
     assert verdict != "caught" or outcome.text.endswith("test_one.py::test_it")
 
 
+@pytest.mark.slow
 def test_a_mutation_that_survives_is_an_exit_code(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

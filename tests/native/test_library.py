@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from irexec.native import library as loading
 from irexec.native.build import BuildError, build, find_compiler
-from irexec.native.library import FOLDER, description, library, path_of
+from irexec.native.library import FOLDER, Library, description, library, path_of
 from irexec.native.sources import Level, is_supported, levels
 from tests.support.paths import ROOT
 
@@ -75,9 +76,20 @@ def test_a_file_that_is_no_library_is_not_loaded(tmp_path: Path) -> None:
     assert "the C kernels cannot be loaded" in _described(str(tmp_path))
 
 
+@built
+def test_sources_that_changed_after_the_library_was_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The structures of the library may be others than those of Python."""
+    level = next(level for level in levels() if is_supported(level) and path_of(level).is_file())
+    assert isinstance(loading._loaded(level, path_of(level)), Library)
+    monkeypatch.setattr(loading, "sources_hash", lambda: 1)
+    assert loading._loaded(level, path_of(level)) == (
+        "the C kernels were built from other sources: python -m irexec.native.build"
+    )
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(not _has_compiler(), reason="there is no C compiler")
 def test_a_library_of_other_sources_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its structures may be others than those of Python."""
     monkeypatch.setattr("irexec.native.build.levels", lambda machine="": (PORTABLE,))
     monkeypatch.setattr("irexec.native.build.sources_hash", lambda: 1)
     build(tmp_path, ("-O0",))

@@ -18,7 +18,7 @@ from irexec.schema import plugins as module
 from irexec.schema.plugins import Plugins
 from irexec.schema.registry import discard
 from tests.support.paths import DIGITS, ROOT
-from tests.support.processes import said
+from tests.support.processes import commands, said
 
 OPERATION = """
 from irexec.plugins import Fact, FloatTensor, operation, translates
@@ -95,10 +95,12 @@ def test_a_command_takes_a_plugin(folder: Path, arguments: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("variables", "options", "ending"),
-    [({}, ["--plugin", "ops.py"], " --plugin=ops.py"), ({"IREXEC_PLUGINS": "ops.py"}, [], "")],
+    [
+        ({}, ["--plugin", "ops.py"], " --plugin=ops.py"),
+        pytest.param({"IREXEC_PLUGINS": "ops.py"}, [], "", marks=pytest.mark.slow),
+    ],
     ids=["option", "variable"],
 )
-@pytest.mark.sampled(2)
 def test_a_next_command_has_the_plugin(
     folder: Path, variables: dict[str, str], options: list[str], ending: str
 ) -> None:
@@ -114,10 +116,11 @@ def test_a_next_command_has_the_plugin(
 
 
 def test_values_and_documentation(folder: Path) -> None:
-    _irexec(folder, "infer", "m.xml", "-i", "x.npy", "-o", "y.npz", "--plugin", "ops.py")
+    lines = ["infer", "m.xml", "-i", "x.npy", "-o", "y.npz"], ["ops", "Half"], ["ops", "test.ops.Half"]
+    done = commands(folder, *([*line, "--plugin", "ops.py"] for line in lines))
+    assert [code for code, *_ in done] == [0, 0, 0], done
     np.testing.assert_array_equal(_result(folder), np.array([1, 2, 0], np.float32))
-    for words in ("Half", "test.ops.Half"):
-        shown, _ = _irexec(folder, "ops", words, "--plugin", "ops.py")
+    for _, shown, _ in done[1:]:
         assert "test.ops" in shown
         assert "The data divided by two, times times." in shown
 
@@ -184,15 +187,16 @@ def test_tensors_of_strings(tmp_path: Path, dtype: str) -> None:
     """A kernel returns texts as objects or as NumPy's str; they are the same to the next kernel and in every file."""
     (tmp_path / "ops.py").write_text(STRINGS.replace("{dtype}", dtype))
     said(tmp_path, "ops.py")
-    for arguments in (
+    lines = (
         ["validate", "s.xml"],
         ["compare", "s.xml", "-i", "s.npy", "--b-runtime", "reference", "--isolate"],
         ["profile", "s.xml", "-i", "s.npy", "--runs", "1"],
         ["batch", "s.xml", "s.npy", "-o", "results.npz"],
         ["script", "s.xml", "-o", "again.py"],
         ["infer", "s.xml", "-i", "s.npy", "-o", "y.npz"],
-    ):
-        _irexec(tmp_path, *arguments, "--plugin", "ops.py")
+    )
+    done = commands(tmp_path, *([*line, "--plugin", "ops.py"] for line in lines))
+    assert [code for code, *_ in done] == [0] * len(lines), done
     said(tmp_path, "again.py", "again.xml", IREXEC_PLUGINS="ops.py")
     assert _irexec(tmp_path, "diff", "s.xml", "again.xml", "--plugin", "ops.py")[0] == "no differences\n"
     with np.load(tmp_path / "y.npz", allow_pickle=True) as results:

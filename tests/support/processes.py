@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -27,6 +28,28 @@ def python(
         [sys.executable, *words], cwd=folder, env=environment | {"PYTHONPATH": str(ROOT)} | variables,
         capture_output=True, text=True, timeout=timeout, check=False,
     )  # fmt: skip
+
+
+_COMMANDS = """
+import contextlib, io, json, sys
+from irexec.cli.main import run
+
+done = []
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = run(words)
+    done.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps(done))
+"""
+
+
+def commands(folder: Path, *lines: list[str], **variables: str) -> list[tuple[int, str, str]]:
+    """The exit code, stdout and stderr of each command of irexec; one process runs them, one after the other."""
+    done: list[tuple[int, str, str]] = [
+        tuple(one) for one in json.loads(said(folder, "-c", _COMMANDS, json.dumps(lines), **variables)[0])
+    ]
+    assert not any("Traceback" in text for _, *texts in done for text in texts)
+    return done
 
 
 def said(folder: Path, *words: str, code: int = 0, **variables: str) -> tuple[str, str]:

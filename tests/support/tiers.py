@@ -22,6 +22,20 @@ def some(values: Iterable[Any], default: Collection[Any]) -> list[Any]:
     return [value if value in default else pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
+def some_rows(rows: Iterable[Sequence[Any]], default: Collection[Sequence[Any]]) -> list[Any]:
+    """Like ``some`` for several parameters: each row has a value of each."""
+    rows = list(rows)
+    return [
+        pytest.param(*row, marks=value.marks if value is not row else ())
+        for row, value in zip(rows, some(rows, default), strict=True)
+    ]
+
+
+def spread(rows: Sequence[Any], count: int) -> Sequence[Any]:
+    """About ``count`` of the rows, at equal distances; all where there are fewer."""
+    return rows[:: max(1, len(rows) // count)]
+
+
 def covering(rows: Sequence[Sequence[Hashable]], strength: int) -> list[int]:
     """Indices of rows that have every combination of ``strength`` values that occurs in ``rows``: of any two columns, with
     a strength of 2.

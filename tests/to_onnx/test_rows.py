@@ -21,7 +21,7 @@ from tests.graphs.steps import steps
 from tests.support.cases import runnable_definitions
 from tests.support.exported import run_onnx
 from tests.support.networks import NAMES, difference, feeds, unpacked
-from tests.support.tiers import some
+from tests.support.tiers import some, spread
 from tests.to_onnx.exceptions import EXCEPT, REFUSED, is_listed
 from tests.to_onnx.sweep import cases, expected_of, exported
 
@@ -35,10 +35,11 @@ def _translation(row: Case) -> Translation | None:
 
 
 @pytest.mark.parametrize("type", [t for t, rows in _ROWS.items() if any(_translation(row) for _, row in rows)])
+@pytest.mark.parametrize("count", some([12, 1000], [12]))
 @pytest.mark.sampled(2)
-def test_rows(type: str) -> None:
+def test_rows(type: str, count: int) -> None:
     broken = []
-    for family, row in _ROWS[type]:
+    for family, row in spread(_ROWS[type], count):
         translation = _translation(row)
         if translation is None or translation.function is None or is_listed(row, EXCEPT):
             continue

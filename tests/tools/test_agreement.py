@@ -313,15 +313,19 @@ def test_too_few_labels_and_axes_that_do_not_exist() -> None:
         predictions({"y": np.zeros((1, 10))}, 1, axis=2)
 
 
-def test_the_length_of_the_list_is_limited() -> None:
+def test_the_length_of_the_list_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """A result that is an image has classes at each pixel: a record takes a thousand times the memory of the value."""
     results = {"y": np.zeros((1, 1000)), "mask": np.zeros((1, 3, 600, 1000), np.float16)}
-    assert len(predictions(results, 1)) == 1 + 600 * 1000
     message = (
         r"^1,800,000 classes would be listed for result 'mask' of shape \[1, 3, 600, 1000\], "
         r"and 1,000,000 in all is the limit: -o writes the values themselves$"
     )
     with pytest.raises(InputError, match=message):
+        predictions(results, 5)
+    monkeypatch.setattr("irexec.tools.run.results.PREDICTIONS", 601)
+    results["mask"] = results["mask"][:, :, :20, :30]
+    assert len(predictions(results, 1)) == 1 + 600
+    with pytest.raises(InputError, match=r"^1,800 classes .* and 601 in all is the limit"):
         predictions(results, 5)
 
 

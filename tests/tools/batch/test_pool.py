@@ -22,6 +22,7 @@ from irexec.tools.batch.parts import POSITION, BatchJob, PartResult, PartTask
 from irexec.tools.batch.pool import Processes
 from irexec.tools.batch.predictor import Predictor, PredictorOptions
 from tests.support.paths import ROOT
+from tests.support.tiers import some
 from tests.tools.batch import models
 
 BATCH, ITEMS = 2, 6
@@ -75,8 +76,7 @@ def test_a_process_that_dies_once_loses_nothing(tmp_path: Path) -> None:
     assert deaths(tmp_path) == 1
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.sampled(2)
+@pytest.mark.parametrize("jobs", some([1, 2], [1]))
 def test_the_item_of_which_processes_die_is_an_error_and_no_other(tmp_path: Path, jobs: int) -> None:
     found = results("1.3", tmp_path, jobs)
     assert [(number, i) for number, each in found.items() for i, error in enumerate(each.errors) if error] == [(1, 3)]

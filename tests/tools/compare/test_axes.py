@@ -19,6 +19,7 @@ from irexec.tools.observing.alone import Alone
 from irexec.tools.observing.observe import Observed
 from irexec.tools.observing.sides import ModelSide
 from tests.support.paths import IRS
+from tests.support.tiers import some
 from tests.tools.compare.models import W2, branching, chain, changed, growing, nested, nested_deeper
 from tests.tools.compare.test_evidence import likely
 
@@ -210,6 +211,7 @@ def changed_weight(model: Model, name: str) -> Model:
 
 @pytest.mark.parametrize("tokens", [1, 5])
 @pytest.mark.parametrize("fault", ["B.q0", "B.v0", "B.v1", "B.mixed1", "B.inverse"])
+@pytest.mark.covering(1)
 def test_keys_that_one_exporter_transposes_are_not_blamed(fault: str, tokens: int) -> None:
     """They are A's keys with axes in another order, or with axes of size 1 elsewhere. The mask outweighs them."""
     right = attention("A", fused=False, tokens=tokens)
@@ -328,9 +330,8 @@ def _first(found: Comparison) -> tuple[str, tuple[int, ...], tuple[int, ...]]:
     return row.b.name, row.iteration, row.shape
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", some(RUNTIMES, ["reference"]))
 @pytest.mark.parametrize(("first", "grows"), [(1, False), (0, False), (1, True)])
-@pytest.mark.sampled(2)
 def test_an_inner_loop_whose_number_of_iterations_changes(runtime: str, first: int, grows: bool) -> None:
     model = nested(first=first, grows=grows)
     found = compare(model, model, ONES, options=_options(runtime))
@@ -339,8 +340,7 @@ def test_an_inner_loop_whose_number_of_iterations_changes(runtime: str, first: i
     assert row.iteration == (1 - first, 0)
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.sampled(2)
+@pytest.mark.parametrize("runtime", some(RUNTIMES, ["reference"]))
 def test_a_layer_of_an_inner_loop(runtime: str) -> None:
     """A row of ones is 4, 10 and 20, 42 and 84 and 168 in the iterations: above 60 in (2, 1)."""
     options = _options(runtime)
@@ -374,7 +374,7 @@ def test_an_inner_loop_that_runs_more_often() -> None:
     assert (row.iteration, row.agreement.message) == ((0, 1), "B computes it 9 times, A 6 times")
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", some(RUNTIMES, ["reference"]))
 def test_branches_in_a_loop(runtime: str) -> None:
     options = _options(runtime)
     inside = "outer/body/choice/then_body/"

@@ -57,9 +57,18 @@ _TWICE = {f"module:shared#{call}[0]" for call in (1, 2)}
 _ALWAYS = {"stem", "blocks.0.bn", "blocks.0.act", "blocks.0", "blocks.1.act", "blocks.1", "norm", "head"}
 
 
+_BY_EXPORT = pytest.param(
+    "exported.onnx",
+    marks=[
+        pytest.mark.slow,
+        pytest.mark.skipif(importlib.util.find_spec("onnxscript") is None, reason="needs onnxscript"),
+    ],
+)
+
+
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the recording, the IR of OpenVINO's frontend and the ONNX model of the exporter."""
+def exporting(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, nn.Module, Any]:
+    """A folder with the recording, the IR of OpenVINO's frontend and the ONNX model of the exporter; the model and its input."""
     folder = tmp_path_factory.mktemp("torch")
     record = recorder(folder)
     assert run(["compare", "--record-torch", str(folder / "other.py")]) == 0
@@ -76,22 +85,29 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         warnings.simplefilter("ignore")
         ov.save_model(ov.convert_model(model, example_input=x), folder / "model.xml", compress_to_fp16=False)
         torch.onnx.export(model, (x,), folder / "model.onnx", dynamo=False, input_names=["x"])
-        if importlib.util.find_spec("onnxscript") is not None:
+    return folder, model, x
+
+
+@pytest.fixture(params=["model.xml", "model.onnx", _BY_EXPORT])
+def name(request: pytest.FixtureRequest, exporting: tuple[Path, nn.Module, Any]) -> str:
+    """The file of a form; that of the newer exporter of PyTorch, which takes long, is written when it is asked for."""
+    folder, model, x = exporting
+    if request.param == "exported.onnx" and not (folder / request.param).exists():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             torch.onnx.export(model, (x,), folder / "exported.onnx", dynamo=True, verbose=False)
-    return folder
+    return request.param
+
+
+@pytest.fixture
+def recorded(exporting: tuple[Path, nn.Module, Any]) -> Path:
+    return exporting[0]
 
 
 def _compared(folder: Path, name: str) -> Comparison:
     return compare(str(folder / "torch.npz"), str(folder / name), None, CompareOptions())
 
 
-_BY_EXPORT = pytest.param(
-    "exported.onnx", marks=pytest.mark.skipif(importlib.util.find_spec("onnxscript") is None, reason="needs onnxscript")
-)
-_FORMS = pytest.mark.parametrize("name", ["model.xml", "model.onnx", _BY_EXPORT])
-
-
-@_FORMS
 def test_modules_are_paired_and_agree(recorded: Path, name: str) -> None:
     found = _compared(recorded, name)
     assert found.agrees
@@ -102,7 +118,6 @@ def test_modules_are_paired_and_agree(recorded: Path, name: str) -> None:
     assert not [name for name in unpaired if not name.startswith("module:")]
 
 
-@_FORMS
 @pytest.mark.parametrize("scope", ["stem", "blocks.1", "shared", "norm", "head"])
 def test_a_planted_fault_is_at_its_module(recorded: Path, name: str, scope: str, tmp_path: Path) -> None:
     """The tensor of the module is another in the recording, wherever it has it."""

@@ -286,7 +286,7 @@ def test_rounding_that_the_state_lets_grow(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_caches_in_blocks_are_what_earlier_steps_wrote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     model, steps = MODELS["paged"](tmp_path)
-    first, second = (node for node in model.nodes if node.type == "PagedAttentionExtension")
+    first = next(node for node in model.nodes if node.type == "PagedAttentionExtension")
     # The prompt has five tokens and the third step has two.
     runtime = plant(
         monkeypatch,
@@ -298,6 +298,12 @@ def test_caches_in_blocks_are_what_earlier_steps_wrote(monkeypatch: pytest.Monke
         keys = next(inputs[name] for name in inputs.files if inputs[name].shape == (4, 2, 32, 6))
     # Six tokens before it are in the first block of the sequence.
     assert keys.any((1, 3))[2].tolist() == [True] * 6 + [False] * 26 and not keys[[0, 1, 3]].any()
+
+
+@pytest.mark.slow
+def test_caches_that_two_layers_share_have_no_bound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model, steps = MODELS["paged"](tmp_path)
+    first, second = (node for node in model.nodes if node.type == "PagedAttentionExtension")
     second.ports[3].source = first.inputs[3]
     found = judge(model, steps, runtime=plant(monkeypatch))
     free = {one.layer.name: one.reason for one in found.layers if one.state == "no bound"}

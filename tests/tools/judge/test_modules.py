@@ -18,8 +18,11 @@ ov = pytest.importorskip("openvino")
 from torch import nn  # noqa: E402
 
 from tests.support.modules import recorder, settle  # noqa: E402
+from tests.support.tiers import some  # noqa: E402
 
-_TYPES = pytest.mark.parametrize("arithmetic", ["f32", "f16", "bf16"])
+
+def _types(*default: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("arithmetic", some(["f32", "f16", "bf16"], default))
 
 
 class _Residual(nn.Module):
@@ -90,7 +93,7 @@ def _judged(exported: tuple[Path, nn.Module, Any], recording: Path) -> Judgement
     return judge(str(exported[0] / "model.xml"), runtime=str(recording))
 
 
-@_TYPES
+@_types("bf16")
 def test_a_model_as_it_is_agrees(exported: tuple[Path, nn.Module, Any], arithmetic: str, tmp_path: Path) -> None:
     found = _judged(exported, _recorded(exported, arithmetic, tmp_path))
     assert (found.verdict, found.arithmetic) == ("agrees", arithmetic)
@@ -98,7 +101,7 @@ def test_a_model_as_it_is_agrees(exported: tuple[Path, nn.Module, Any], arithmet
     assert {"module:0#1[0]", f"module:{last}#1[0]"} <= {one.recorded for one in found.layers}
 
 
-@_TYPES
+@_types("f32")
 def test_the_wrong_module_is_named(
     exported: tuple[Path, nn.Module, Any], arithmetic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -128,7 +131,7 @@ def test_a_folded_normalization_is_named(tmp_path: Path) -> None:
     assert [one.recorded for one in found.at] == ["module:1.norm#1[0]"]
 
 
-@_TYPES
+@_types("bf16")
 def test_a_mean_that_cancels_out_is_no_fault(arithmetic: str, tmp_path: Path) -> None:
     """The runtime rounds it; in the model the folded bias is the small difference."""
     torch.manual_seed(0)

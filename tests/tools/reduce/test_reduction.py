@@ -26,6 +26,7 @@ from irexec.tools.reduce import (
 )
 from irexec.tools.reduce.checks import Files
 from tests.support.paths import ROOT
+from tests.support.tiers import some
 
 
 class Own(Check):
@@ -77,6 +78,7 @@ def chain(dynamic: bool = False) -> irexec.Model:
 
 @pytest.mark.parametrize("wanted", [("Reshape",), ("Concat",), ("Gather", "Tanh"), ("ShapeOf", "Sigmoid", "Tanh")])
 @pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.covering(1)
 def test_the_layers_that_are_needed_are_left(wanted: tuple[str, ...], dynamic: bool) -> None:
     model = chain(dynamic)
     check = Own(has(*wanted))
@@ -312,8 +314,7 @@ def test_a_planted_fault_in_a_network(network: str, plant: str, tmp_path: Path) 
     assert row.problem == ""
 
 
-@pytest.mark.parametrize("plant", ["refused", "division", "wrong-attribute-openvino"])
-@pytest.mark.sampled(2)
+@pytest.mark.parametrize("plant", some(["refused", "division", "wrong-attribute-openvino"], ["refused"]))
 def test_a_fault_that_openvino_shows(plant: str, tmp_path: Path) -> None:
     pytest.importorskip("openvino")
     from tests import reduce_sweep

@@ -205,6 +205,7 @@ def test_onnx(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.sampled(3)
 def test_any_damage(row: Damage, tmp_path: Path) -> None:
     """A damaged file has a report with its findings."""
     lines = (IRS / f"{row.file}.xml").read_text("utf-8").splitlines(keepends=True)

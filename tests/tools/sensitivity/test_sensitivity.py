@@ -15,6 +15,7 @@ from irexec.errors import InputError
 from irexec.ir.constants import constant_value
 from irexec.tools.sensitivity import Sensitivity, SensitivityOptions, sensitivity
 from tests.support.paths import DIGITS
+from tests.support.tiers import some
 
 
 def difference() -> Model:
@@ -205,7 +206,7 @@ def against(other: Model, target: float | None = None) -> Sensitivity:
 
 
 @pytest.mark.parametrize("mode", ["int8", "int4"])
-@pytest.mark.parametrize("bad", range(0, _LAYERS, 2))
+@pytest.mark.parametrize("bad", some(range(0, _LAYERS, 2), [4]))
 def test_a_layer_whose_scales_are_wrong_is_named_first(mode: str, bad: int) -> None:
     made = copy.copy(products())
     with made.edit() as editor:
@@ -219,7 +220,7 @@ def test_a_layer_whose_scales_are_wrong_is_named_first(mode: str, bad: int) -> N
     assert found.proposal is None or found.proposal.kept[0] == f"product{bad}"
 
 
-@pytest.mark.parametrize("bad", range(_LAYERS))
+@pytest.mark.parametrize("bad", some(range(_LAYERS), [0, 6]))
 def test_a_range_that_clips_is_named_first(bad: int) -> None:
     exact = products()
     compiled = irexec.compile_model(exact, threads=1)
