@@ -17,6 +17,7 @@ from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.dtypes.elements import Element
 from irexec.errors import InputError, IrexecError, ModelError, NodeError, OpError
 from irexec.ir import graph as ir
+from irexec.ir.constants import constant_value
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
@@ -36,7 +37,8 @@ class Port(Record):
         element: the element type; None if it cannot be inferred.
         shape: the partial shape; None if its rank is not known.
         node: the Parameter or Result.
-        selects: whether it selects rows of a variable, as those of beams: its values are below their number.
+        selects: number of rows of the smallest table that its values select from; 0 if it is not known, as that of
+            beams, which are as many as there are values; None if they select none.
     """
 
     name: str
@@ -44,7 +46,7 @@ class Port(Record):
     element: Element | None
     shape: PartialShape
     node: Node
-    selects: bool = False
+    selects: int | None = None
 
     @property
     def any_name(self) -> str:
@@ -216,15 +218,37 @@ def with_blocking_constant(node: Node | None, error: IrexecError) -> IrexecError
 
 def input_ports(model: ir.ModelGraph, facts: Mapping[Value, Fact]) -> list[Port]:
     """The Parameters of a model whose values have the facts given."""
-    gathers = (node.inputs for node in model.nodes if node.type == "Gather" and len(node.inputs) > 1)
-    selecting = {rows for data, rows, *_ in gathers if data is not None and data.node.type == "ReadValue"}
+    selected = _selected_rows(model)
     ports = [
-        replace(_port(node, value, facts[value], node.name), selects=value in selecting)
+        replace(_port(node, value, facts[value], node.name), selects=selected.get(value))
         for node in model.parameters for value in node.outputs[:1]
     ]  # fmt: skip
     if model.version != version_10.VERSION:
         return ports
     return [replace(port, element=version_10.input_element(port.element)) for port in ports]
+
+
+def _selected_rows(model: ir.ModelGraph) -> dict[Value, int]:
+    """See Port.selects, by the values of Parameters, which may be converted and get other axes on the way."""
+    found: dict[Value, int] = {}
+    for node in model.nodes:
+        if len(node.inputs) < 2 or not node.type.startswith(_SELECTING):
+            continue
+        table, rows = node.inputs[:2]
+        while rows is not None and rows.node.type in _SAME_NUMBERS:
+            rows = rows.node.inputs[0]
+        if table is None or table.fact is None or rows is None:
+            continue
+        sizes, axis = table.fact.shape or (), (*node.inputs[_AXES.get(node.type, len(node.inputs)) :], None)[0]
+        if axis is not None and axis.node.constant is not None:
+            try:
+                sizes = (sizes[int(constant_value(axis.node.constant).item())],)
+            except (ModelError, ValueError, IndexError):
+                # validate reports it.
+                continue
+        known = [size for size in (*sizes, found.get(rows)) if isinstance(size, int) and size]
+        found[rows] = min(known, default=0)
+    return found
 
 
 def output_ports(model: ir.ModelGraph, facts: Mapping[Value, Fact]) -> list[Port]:
@@ -276,6 +300,9 @@ def brief(ports: Sequence[Port]) -> str:
 
 
 _SHOWN = 3
+_SELECTING, _AXES = ("Gather", "Scatter", "Embedding"), {"Gather": 2, "ScatterUpdate": 3, "ScatterElementsUpdate": 3}
+"""Beginnings of the types that select rows by their second input, and the inputs that name the axis of these."""
+_SAME_NUMBERS = frozenset({"Convert", "Reshape", "Squeeze", "Unsqueeze", "Transpose"})
 
 
 def check_model(model: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import irexec
 from irexec.analysis.model import Model
 from irexec.errors import NodeError
 from irexec.runtime.program import PLANS, PlanCache
+from irexec.tools.run.input_sources import random_array
 
 BIG = 2**63 + 5
 LONG = 2**53 + 1
@@ -437,3 +439,28 @@ def test_sizes_that_change_together_are_tried_together(monkeypatch: pytest.Monke
         ones = np.ones((rows, 64), np.float32)
         np.testing.assert_array_equal(compiled([ones, ones])["out"], 2 * ones)
     assert made == [((5, 64), (5, 64)), ((6, 64), (6, 64))]
+
+
+ROWS = np.zeros((4, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("type", "before", "after", "attributes", "shape", "most"),
+    [
+        ("Gather", (ROWS,), (np.array(1),), {}, (5,), 3),
+        ("Gather", (ROWS,), (np.array(0),), {}, (5,), 4),
+        ("GatherElements", (ROWS,), (), {"axis": 1}, (4, 2), 3),
+        ("ScatterUpdate", (ROWS,), (np.ones((2, 3), np.float32), np.array(0)), {}, (2,), 4),
+        ("EmbeddingBagPackedSum", (ROWS,), (), {}, (2, 3), 3),
+    ],
+)
+def test_random_integers_select_rows_that_exist(
+    type: str, before: Sequence[Any], after: Sequence[Any], attributes: dict[str, Any], shape: Sequence[int], most: int
+) -> None:  # fmt: skip
+    """Rows that do not exist are undefined, and no runtime is wrong that reads any memory for them."""
+    b = irexec.Builder("m")
+    rows = b.emit("Reshape", b.parameter("i64", (*shape, 1), "rows"), np.array(shape), special_zero=False)
+    rows = b.emit("Convert", rows, destination_type="i32")
+    b.result(b.emit(type, *before, rows, *after, **attributes))
+    drawn = [random_array(b.model().inputs[0], seed) for seed in range(20)]
+    assert (np.min(drawn), np.max(drawn)) == (0, most - 1)

@@ -351,7 +351,7 @@ def generated_array(source: str, port: Port, shape: tuple[int, ...], seed: int) 
     if math.prod(size or 1 for size in shape) * element.carrier.itemsize > _LARGEST:
         raise InputError(f"input {port.name!r} of shape {shape_text(shape)} has more elements than an array can have")
     if source == "random":
-        top = max(1, math.prod(shape)) if port.selects else 10
+        top = 10 if port.selects is None else min(10, port.selects or math.prod(shape)) or 1
         return _random(element, shape, np.random.default_rng(seed), top)
     if element.kind == "string":
         return np.full(shape, "" if source == "zeros" else "1", object)
