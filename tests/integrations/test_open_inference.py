@@ -27,9 +27,12 @@ Ask = Callable[..., Any]
 LOG: list[str] = []
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
-    """Sends a request to a server with the models ``m`` (y = 2 x + 1) and ``texts``, which gives back what it gets."""
+    """Sends a request to a server with the models ``m`` (y = 2 x + 1) and ``texts``, which gives back what it gets.
+
+    One for all tests of a process, which may not come one after the other: a process has one set of metrics.
+    """
     folder = tmp_path_factory.mktemp("models")
     b = Builder()
     b.result(
