@@ -103,7 +103,7 @@ def test_every_command_is_looked_at() -> None:
     [
         ("import irexec", ("numpy", "lxml", "irexec.ops", "irexec.compile")),
         ("import irexec.opset", (*_RUNNING, *_HEAVY, "lxml", "irexec.tools", "irexec.ops.elementwise")),
-        ("from irexec.cli.main import run; run(['--help'])", ("numpy", "lxml", "rich", "irexec.ops")),
+        ("from irexec.cli.main import run; run(['--help'])", ("numpy", "lxml", "rich", "json", "ctypes", "irexec.ops")),
         ("import irexec; irexec.validate, irexec.diff", ("irexec.compile", "irexec.backend", "onnx")),
         ("import irexec; irexec.read_model", ("rich", "click", "onnx", "concurrent.futures.process")),
         *(

@@ -6,7 +6,6 @@ processes are deleted.
 
 from __future__ import annotations
 
-import ctypes
 import io
 import os
 import re
@@ -199,6 +198,8 @@ def _remove_abandoned(target: Path) -> None:
 def _is_running_on_windows(process: int) -> bool:
     """The same by kernel32: a process that has ended, and is open elsewhere, has an exit code other than
     STILL_ACTIVE."""
+    import ctypes
+
     kernel = getattr(ctypes, "WinDLL")("kernel32", use_last_error=True)  # noqa: B009
     kernel.OpenProcess.restype = ctypes.c_void_p
     handle = kernel.OpenProcess(_QUERY, False, process)
@@ -270,6 +271,9 @@ def _exchange(one: Path, other: Path) -> bool:
     """True if the two exchanged their names, which takes Linux or macOS, and a file system that can exchange names."""
     if os.name != "posix":
         return False
+    # Most commands exchange nothing, and every command imports this module.
+    import ctypes
+
     library, first, second = ctypes.CDLL(None), os.fsencode(one), os.fsencode(other)
     if rename := getattr(library, "renameat2", None):
         return bool(rename(_CURRENT_FOLDER, first, _CURRENT_FOLDER, second, ctypes.c_uint(_EXCHANGE)) == 0)

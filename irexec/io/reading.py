@@ -8,7 +8,6 @@ copy them beside another .bin.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 import zlib
@@ -117,6 +116,9 @@ def read_json(path: str | Path) -> Any:
 
 def parse_json(text: bytes) -> Any:
     """The document of a text; raises ValueError as ``read_json`` does."""
+    # Every command imports this module.
+    import json
+
     try:
         return json.loads(text)
     except RecursionError:
