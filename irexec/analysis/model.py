@@ -21,7 +21,7 @@ from irexec.ir.constants import constant_value
 from irexec.ir.dims import PartialShape, shape_text
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Graph, Node, Value
-from irexec.ir.order import find_node
+from irexec.ir.order import find_node, in_front
 from irexec.ir.shape_text import ShapeLike, as_shape, write_shape
 from irexec.messages import counted, listed
 from irexec.records import Record
@@ -234,9 +234,7 @@ def _selected_rows(model: ir.ModelGraph) -> dict[Value, int]:
     for node in model.nodes:
         if len(node.inputs) < 2 or not node.type.startswith(_SELECTING):
             continue
-        table, rows = node.inputs[:2]
-        while rows is not None and rows.node.type in _SAME_NUMBERS:
-            rows = rows.node.inputs[0]
+        table, rows = node.inputs[0], in_front(node.inputs[1], _SAME_NUMBERS)
         if table is None or table.fact is None or rows is None:
             continue
         sizes, axis = table.fact.shape or (), (*node.inputs[_AXES.get(node.type, len(node.inputs)) :], None)[0]

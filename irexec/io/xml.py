@@ -229,8 +229,7 @@ DEEPEST_ELEMENT = 512
 LARGEST_TAG = 1 << 25
 # A tag or an attribute whose name has a prefix.
 _PREFIXED = re.compile(rb"""<[^\s<>"'=:]*:|:[^\s<>"'=:]*\s*=\s*["']|xmlns""")
-# libxml2's codes of a file that ends too early: there is none, there is no tag, it ends in a tag, it ends in an
-# element.
+# libxml2's codes of a file that ends too early: it is missing or has no tag, or it ends in a tag or in an element.
 _EMPTY, _ENDED = frozenset((1, 4)), frozenset((4, 73, 77))
 
 Reader = Callable[[XmlElement], None]
@@ -411,7 +410,7 @@ def element_rows(texts: tuple[str, ...]) -> list[tuple[str, Mapping[str, str], s
     ]
 
 
-# libxml2's codes for expat's errors at the end of a file: there is no element or it is open, and a tag is open.
+# libxml2's codes for expat's errors at the end of a file: the element is missing or open, and a tag is open.
 _AT_THE_END = {
     expat.errors.XML_ERROR_NO_ELEMENTS: 4,
     expat.errors.XML_ERROR_UNCLOSED_TOKEN: 73,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from irexec.errors import InputError
-from irexec.ir.graph import Graph, Node, Value
 from irexec.messages import counted
+
+if TYPE_CHECKING:
+    from irexec.ir.graph import Graph, Node, Value
 
 _Key = TypeVar("_Key")
 _Item = TypeVar("_Item")
@@ -88,7 +90,8 @@ def upstream(
         nodes: to begin with, from the last on.
         followed: the inputs of a node that count, followed from the last on; all unless given.
     """
-    seen, waiting = set[Node](), list(nodes)
+    seen: set[Node] = set()
+    waiting = list(nodes)
     while waiting:
         node = waiting.pop()
         if node not in seen:
@@ -104,6 +107,18 @@ def ancestors(nodes: Iterable[Node], is_known: Callable[[Value], bool] = lambda 
         return [value for value in node.inputs if value is not None and not is_known(value)]
 
     return set(upstream(nodes, followed))
+
+
+def in_front(value: Value | None, types: Collection[str]) -> Value | None:
+    """The value in front of a chain of layers of these types, along their first inputs; None if the chain has no
+    beginning: an input is not connected, or the layers are a cycle."""
+    seen: set[Value] = set()
+    while value is not None and value.node.type in types:
+        if value in seen:
+            return None
+        seen.add(value)
+        value = value.node.inputs[0] if value.node.inputs else None
+    return value
 
 
 def needed(graph: Graph, *, sinks: bool = True) -> set[Node]:

@@ -97,8 +97,7 @@ class BackpropAttributes(_SpatialAttributes):
         return tuple(map(natural_size, sizes, kernel, *self.steps(len(sizes))))
 
     def output_sizes(self, sizes: Sequence[Size], kernel: Sequence[Size]) -> tuple[Size, ...]:
-        """The spatial sizes of the result where there is no ``output_shape`` input; OpError if the pads crop more than
-        there is."""
+        """The spatial sizes of the result without an ``output_shape``; OpError if the pads crop more than it has."""
         rank = len(sizes)
         paddings = per_axis(self.output_padding, rank, 0)
         pads = explicit_pads(self.auto_pad, self.pads_begin, self.pads_end, rank)

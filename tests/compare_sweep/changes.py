@@ -171,7 +171,7 @@ def _changed(text: str, rng: np.random.Generator, times: float) -> str | None:
 
 
 def swapped(model: Model, rng: np.random.Generator) -> Change | None:
-    """Two inputs of a layer change places; None if there is no layer for which that is another model."""
+    """Two inputs of a layer are exchanged; None if no layer makes another model of it."""
     made = copy.copy(model)
     nodes = list(made.walk())
     found = [

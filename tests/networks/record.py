@@ -19,7 +19,7 @@ from tests.support.networks import feeds
 from tests.support.paths import NETWORKS
 
 MAX_SIZE = 200_000
-# What says no more than another does: attention written out becomes one operation on the way, as where it was one from the start.
+# Networks that show the same as another one: attention written out becomes one operation on the way.
 LEFT_OUT = (
     "gpt2_eager", "llama_eager", "vit_eager", "bert_eager", "t5_half", "llama_int8_asym", "llama_int4_sym",
     "mobilenet_v2", "efficientnet", "clip", "detr", "bigru_tagger", "lstm_tagger",

@@ -248,7 +248,7 @@ def same_values(
 
 
 def _near(ours: np.ndarray, theirs: np.ndarray) -> bool:
-    """Whether two arrays of small floats differ by no more than the plugin's polynomials err."""
+    """Whether two arrays of small floats differ by at most the error of the plugin's polynomials."""
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype or ours.dtype.kind != "f":
         return bool(ours.shape == theirs.shape and np.array_equal(ours, theirs))
     return np.allclose(ours.astype(np.float64), theirs.astype(np.float64), rtol=0, atol=1e-6, equal_nan=True)

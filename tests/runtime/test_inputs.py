@@ -464,3 +464,15 @@ def test_random_integers_select_rows_that_exist(
     b.result(b.emit(type, *before, rows, *after, **attributes))
     drawn = [random_array(b.model().inputs[0], seed) for seed in range(20)]
     assert (np.min(drawn), np.max(drawn)) == (0, most - 1)
+
+
+@pytest.mark.parametrize("is_cycle", [True, False])
+def test_rows_behind_a_chain_without_a_beginning(is_cycle: bool) -> None:
+    """A damaged model has ports, too, and whoever asks for them gets an answer."""
+    b = irexec.Builder("m")
+    first = b.emit("Convert", b.parameter("i64", (2,), "rows"), destination_type="i32")
+    second = b.emit("Reshape", first, np.array([2]), special_zero=False)
+    b.result(b.emit("Gather", ROWS, second, np.array(0)))
+    model = b.model()
+    next(node for node in model.nodes if node.type == "Convert").ports[0].source = second if is_cycle else None
+    assert [port.selects for port in model.inputs] == [None]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from irexec.analysis.portability.difference import difference, in_front, layer_xml
+from irexec.analysis.portability.difference import difference, layer_xml
 from irexec.ir.dims import is_static
+from irexec.ir.order import in_front
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer

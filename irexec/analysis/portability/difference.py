@@ -11,13 +11,14 @@ OpenVINO.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from irexec.errors import OpError
 from irexec.ir import codes
 from irexec.ir.dims import Size, high, low
+from irexec.ir.order import in_front
 from irexec.schema.shape_rules import pdpd_start
 
 if TYPE_CHECKING:
@@ -85,13 +86,6 @@ def _lies_beside(size: int, kernel: int, stride: int, dilation: int, begin: int,
     extent = dilation * (kernel - 1) + 1
     starts = [-begin, (count - 1) * stride - begin]
     return starts[0] + extent <= 0 or starts[-1] >= size
-
-
-def in_front(value: Value | None, types: Collection[str]) -> Value | None:
-    """The value in front of a chain of layers of these types, along their first inputs."""
-    while value is not None and value.node.type in types:
-        value = value.node.inputs[0] if value.node.inputs else None
-    return value
 
 
 def decompressed(weights: Value | None) -> tuple[Constant | None, bool, list[tuple[int, ...]]]:

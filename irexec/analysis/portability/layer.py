@@ -15,7 +15,7 @@ from irexec.ir.constants import constant_value
 from irexec.ir.dims import Size, high, is_static, low
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
-from irexec.ir.order import upstream
+from irexec.ir.order import in_front, upstream
 from irexec.schema.opdef import OpDef
 
 _MOVES = {
@@ -245,9 +245,7 @@ class ExaminedLayer(KnownLayer):
 
     def is_made_of_sizes(self, index: int) -> bool:
         """True if an input is a repeated size of a tensor: a ShapeOf followed by operations that only move values."""
-        value = self.source(index)
-        while value is not None and value.node.type in _MOVING:
-            value = value.node.inputs[0] if value.node.inputs else None
+        value = in_front(self.source(index), _MOVING)
         return value is not None and value.node.type == "ShapeOf"
 
     def is_gathered_from_constants(self, index: int) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from irexec.analysis.portability.difference import decompressed, difference, in_front, layer_xml
+from irexec.analysis.portability.difference import decompressed, difference, layer_xml
+from irexec.ir.order import in_front
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.layer import ExaminedLayer

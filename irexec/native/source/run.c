@@ -190,8 +190,8 @@ INLINE i64 claimed(call *c, i64 *from)
 /* Takes part in a job as the thread of this number, from call *position on; position is 0 at first.
  *
  * Returns 1 once all blocks of all calls are done, or the job was stopped. Returns 0 after the nanoseconds, between two
- * blocks, and is called again with the position that it wrote. A negative number is for helpers, for which there is no
- * such end; they do not wait for the last blocks of others.
+ * blocks, and is called again with the position that it wrote. A negative number is for helpers, which stay
+ * until the end, and do not wait for the last blocks of others.
  */
 EXPORT i64 irx_run(call *calls, i64 count, i64 thread, i64 *position, i64 nanoseconds)
 {

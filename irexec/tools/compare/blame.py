@@ -29,7 +29,7 @@ from irexec.bounds import EDGES, Interval, arithmetic, graph_bounds
 from irexec.dtypes.elements import I8, U8
 from irexec.ir.constants import constant_value
 from irexec.ir.graph import Node, Value
-from irexec.ir.order import ancestors
+from irexec.ir.order import ancestors, in_front
 from irexec.messages import counted
 from irexec.schema.shape_rules import MOVES
 from irexec.tools.arrays.agreement import Agreement, Tolerance
@@ -360,6 +360,5 @@ def _integers(value: Value, facts: Facts) -> Value | None:
 
 
 def _is_of_levels(value: Value | None) -> bool:
-    while value is not None and value.node.type in _KEEP_LEVELS:
-        value = value.node.inputs[0]
+    value = in_front(value, _KEEP_LEVELS)
     return value is not None and value.node.type == "FakeQuantize"

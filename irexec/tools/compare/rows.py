@@ -242,10 +242,10 @@ def rounded_once(found: Agreement, a: np.ndarray, b: np.ndarray, value: Value) -
     A runtime in f32 may leave out the rounding of a tensor of 16 bits, which another one has stored.
     """
     source = value.node.inputs[0] if value.node.type in ("Convert", "ConvertLike") else None
-    half = None if source is None or source.fact is None else source.fact.element
-    if found.agrees or a.shape != b.shape or half not in HALVES or value.fact is None:
+    half = None if source is None else source.element_type
+    if found.agrees or a.shape != b.shape or half not in HALVES or value.element_type not in (F32, F64):
         return found
-    for one, other in ((a, b), (b, a)) if value.fact.element in (F32, F64) else ():
+    for one, other in ((a, b), (b, a)):
         stored = rounded(one.astype(half.carrier), half).astype(other.dtype)
         if np.array_equal(stored, other):
             equal = agreement_of(found.name, stored, other, Tolerance(), "A")

@@ -90,7 +90,7 @@ class Beside:
     def limit(self) -> float:
         """Largest radius of a narrow interval."""
         exact = np.zeros(0) if isinstance(self.bound, Unbounded) else self.bound.exact
-        unit, element = self.arithmetic.unit, None if self.value.fact is None else self.value.fact.element
+        unit, element = self.arithmetic.unit, self.value.element_type
         if self.finer and element in HALVES:
             unit = max(unit, ARITHMETICS[element.name].unit)
         return min(max(_NARROW, _FEW_ROUNDINGS * unit), _MANY_ROUNDINGS * unit) * spread(exact)

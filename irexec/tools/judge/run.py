@@ -137,12 +137,12 @@ def _recorded(
         opponent = Opponent(read, options, stack)
         own = {} if opponent.recorded is None else recorded_inputs(opponent.recorded, read)
         known = own | dict(runs[0] if runs else {})
-    named = known if sources else {find_port(read.inputs, name).name for name in known}
-    missing = next((port.name for port in read.inputs if port.name not in named), None)
-    if missing is not None and not sources:
-        # Other inputs make the first layers look wrong.
-        text = f"{options.runtime} does not have the input {missing!r} of the model: give it with -i"
-        raise InputError(f"{text}, as it was in the recorded run")
+    if not sources:
+        named = {find_port(read.inputs, name).name for name in known}
+        if missing := [port.name for port in read.inputs if port.name not in named]:
+            # Other inputs make the first layers look wrong.
+            text = f"{options.runtime} does not have the input {missing[0]!r} of the model: give it with -i"
+            raise InputError(f"{text}, as it was in the recorded run")
     return known
 
 

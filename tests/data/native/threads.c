@@ -1,6 +1,6 @@
 /* Threads on one job of run.c, for the thread sanitizer: each block adds to what the call before it wrote, so that a
  * barrier that lets a thread through too early is a race and a wrong sum. Threads come late, some jobs are stopped, and
- * the first thread leaves the job and goes on with it, as the caller in Python does. In every second run the other threads
+ * the first thread leaves the job and returns to it, as the caller in Python does. In every second run the other threads
  * are helpers that serve all jobs.
  */
 #include "irx.h"
