@@ -13,7 +13,6 @@ from irexec.analysis.model import Model
 from irexec.analysis.validate import validate
 from irexec.authoring.state import Facts, Saved, Snapshot, with_bodies
 from irexec.errors import ModelError, NodeError, OpError
-from irexec.io.payload import output_names, set_output_names
 from irexec.ir.dims import join_shapes
 from irexec.ir.facts import Fact
 from irexec.ir.findings import Finding
@@ -150,6 +149,9 @@ class Editing:
     def _settle(self, before: Made) -> None:
         """Bring everything that follows from a step up to date, and check the model."""
         _place(self.model, [node for node in self.model.nodes if node not in before.snapshot])
+        # It parses XML, and irexec.opset, which imports this module, has none.
+        from irexec.io.payload import output_names, set_output_names
+
         wrong = next(unwritable(self.model), None)
         if wrong is not None:
             raise ModelError(wrong.placed_message)

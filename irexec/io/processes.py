@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,6 +42,9 @@ class LineProcess:
         command: Sequence[str] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
+        # Others import this module, and start no process.
+        import subprocess
+
         self._name = name
         command = command or [sys.executable, "-c", _PROGRAM, json.dumps(sys.path), module, *arguments]
         try:

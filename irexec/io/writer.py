@@ -60,6 +60,17 @@ def check_file(option: str, output: Path, read: Mapping[str, str]) -> None:
             raise InputError(f"{option} {output} is {what}, which would be overwritten")
 
 
+def check_script(option: str, output: Path, text: str, read: Mapping[str, str]) -> None:
+    """Raise InputError unless a script of Python can be written: ``check_file``, its suffix is .py, and a file of this
+    name begins as ``text`` does, so that no script of the user's is replaced."""
+    check_file(option, output, read)
+    if output.suffix != ".py":
+        raise InputError(f"{option} {output} does not end in .py")
+    begin = text.partition("\n")[0].encode()
+    if output.exists() and not output.read_bytes().startswith(begin):
+        raise InputError(f"{option} {output} exists, and irexec has not written it: name another file")
+
+
 def check_model_files(
     output: str, read: Mapping[str, str], option: str = "-o", *, overwrite: bool | None = None
 ) -> None:

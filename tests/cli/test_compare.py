@@ -89,12 +89,15 @@ def test_recorded_layers(faulty: Path, tmp_path: Path, capsys: Capture) -> None:
         ([MODEL, "{tmp}/t.npz"], 2, "can only be A"),
         (["{tmp}/t.npz", MODEL, "--isolate"], 2, "--from-inputs-of and --isolate need two models"),
         (["{tmp}/t.npz", MODEL], 2, "does not hold the inputs of its tensors (image: f32[1,1,8,8])"),
+        (["--record-torch", "{tmp}/t.npz"], 2, "t.npz does not end in .py"),
+        (["--record-torch", "{tmp}/own.py"], 2, "own.py exists, and irexec has not written it"),
     ],
 )  # fmt: skip
 def test_what_is_wrong(arguments: list[object], code: int, message: str, tmp_path: Path, capsys: Capture) -> None:
     if "onnx" in arguments:
         pytest.importorskip("onnx")
     np.savez(tmp_path / "t.npz", conv0=np.zeros((1, 16, 8, 8), np.float32))
+    (tmp_path / "own.py").write_text("print(1)\n")
     out, err = streams(capsys, "compare", *(str(one).format(tmp=tmp_path) for one in arguments), code=code)
     assert out == ""
     errors = [line for line in err.splitlines() if not line.startswith("note: ")]

@@ -20,7 +20,7 @@ import numpy as np
 
 from irexec.io.files import new_file
 from irexec.io.payload import module_of
-from irexec.io.writer import check_file
+from irexec.io.writer import check_script
 from irexec.ir.dims import admits
 from irexec.ir.facts import Fact
 from irexec.ir.graph import Node, Value
@@ -275,9 +275,9 @@ def record_torch(output: str) -> None:
     """Write the script, which needs torch and numpy alone.
 
     Raises:
-        InputError: the file cannot be written.
+        InputError: the file cannot be written, does not end in .py, or is another script.
     """
-    check_file("--record-torch", Path(output), {})
+    check_script("--record-torch", Path(output), _SCRIPT, {})
     with new_file(Path(output)) as file:
         file.write(_SCRIPT.encode())
 

@@ -24,7 +24,7 @@ from irexec.api import ModelLike, as_model
 from irexec.compile.memory_limit import MemoryLimit
 from irexec.errors import InputError
 from irexec.io.files import new_file
-from irexec.io.writer import check_file
+from irexec.io.writer import check_file, check_script
 from irexec.ir.dims import is_static
 from irexec.ir.facts import Fact
 from irexec.ir.writable import refuse_damage
@@ -240,11 +240,9 @@ def record_script(
     options, script = options or JudgeOptions(), Path(output)
     inputs = script.with_suffix(".inputs.npz")
     read = read_with_shapes(str(model), options.weights, options.shapes or {}, given=GivenInputs(sources, []))
-    for path in (script, inputs):
-        known = files_read(str(model), options.weights, sources) | external_files(read)
-        check_file("--record-script", path, known)
-    if script.suffix != ".py":
-        raise InputError(f"--record-script {output} does not end in .py")
+    known = files_read(str(model), options.weights, sources) | external_files(read)
+    check_script("--record-script", script, _SCRIPT, known)
+    check_file("--record-script", inputs, known)
     if inputs.exists() and not script.exists():
         raise InputError(f"{inputs} exists, and is not the one of {output}: --record-script names another file")
     fixed, (arrays,), _ = with_inputs(read, [], 1, replace(options, steps=None), sources, notify)

@@ -106,6 +106,7 @@ def test_a_recording_made_by_the_script_and_its_bundle(tmp_path: Path, monkeypat
         (["-i", "x.inputs.npz", "--record-script", "x.py"], "x.inputs.npz is an input, which would be overwritten"),
         (["--record-script", "x.py"], "x.inputs.npz exists, and is not the one of x.py"),
         (["--record-script", "x.xml"], "--record-script x.xml does not end in .py"),
+        (["--record-script", "own.py"], "--record-script own.py exists, and irexec has not written it"),
         (["--record-script", "no/r.py"], "the folder no does not exist"),
         (["--runtime", "reference", "--bundle", "m.bin"], "m.bin is not an empty folder"),
         (["--runtime", "reference", "--bundle", "."], ". is not an empty folder"),
@@ -122,6 +123,7 @@ def test_no_file_of_the_user_is_overwritten(
     for suffix in (".xml", ".bin"):
         Path(f"m{suffix}").write_bytes((DIGITS / f"classifier{suffix}").read_bytes())
     np.savez("x.inputs.npz", image=np.ones((1, 1, 8, 8), np.float32))
+    Path("own.py").write_text("print(1)\n")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     assert run(["judge", "m.xml", *options]) == 2
     assert message in capsys.readouterr().err
