@@ -279,7 +279,7 @@ def test_macos_exchanges_folders_in_one_step(tmp_path: Path, monkeypatch: pytest
         os.rename(one + b".x", other)
         return 0
 
-    monkeypatch.setattr(files.ctypes, "CDLL", lambda name: SimpleNamespace(renamex_np=exchange))
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(renamex_np=exchange))
     target = tmp_path / "dump"
     target.mkdir()
     (target / "old").write_text("")
@@ -291,7 +291,7 @@ def test_macos_exchanges_folders_in_one_step(tmp_path: Path, monkeypatch: pytest
 
 
 def test_without_an_exchange_folders_are_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files.ctypes, "CDLL", lambda name: SimpleNamespace())
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace())
     target = tmp_path / "dump"
     target.mkdir()
     with files.replacing_folder(target) as new:
