@@ -98,7 +98,12 @@ _OF_OTHER_INPUTS = {"Concat", "Eye", "BitwiseLeftShift", "BitwiseRightShift", "S
 @pytest.mark.sampled(2)
 def test_another_form_computes_the_same(type: str, count: int) -> None:
     changed = 0
-    for row in (row for (name, _), rows in _CASES.items() for row in spread(rows, count) if name == type):
+    of_type = [rows for (name, _), rows in _CASES.items() if name == type]
+    drawn = [row for rows in of_type for row in spread(rows, count)]
+    # Where none of those drawn is written in another form, the first that is.
+    for i, row in enumerate([*drawn, *(row for rows in of_type for row in rows)]):
+        if i >= len(drawn) and changed:
+            break
         is_of_bf16 = any(x.element.name == "bf16" for x in row.inputs)
         for release in ("2022.3" if is_of_bf16 else "2021.4", "2023.3"):
             for model, inputs in _models(row):
