@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import functools
 import logging
 import math
 import signal
@@ -136,7 +137,7 @@ class _Server:
         self._options, self._registry = options, ModelRepository()
         self._executor = ThreadPoolExecutor(options.jobs, "irexec-run")
         self._slots = asyncio.Semaphore(options.jobs)
-        self._metrics = _Metrics()
+        self._metrics = _metrics()
         statistics = {model.name: ModelStatistics() for model in models}
         self.extensions = Extensions(models, statistics, options.max_batch, options.version)
         for model in models:
@@ -469,3 +470,9 @@ class _Metrics:
             self._runs.labels(name).inc()
 
         return ran
+
+
+@functools.cache
+def _metrics() -> _Metrics:
+    """Those of the process, whose servers share one registry of names."""
+    return _Metrics()

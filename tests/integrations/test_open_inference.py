@@ -27,11 +27,11 @@ Ask = Callable[..., Any]
 LOG: list[str] = []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
     """Sends a request to a server with the models ``m`` (y = 2 x + 1) and ``texts``, which gives back what it gets.
 
-    One for all tests of a process, which may not come one after the other: a process has one set of metrics.
+    The second server of the process: servers share one set of metrics.
     """
     folder = tmp_path_factory.mktemp("models")
     b = Builder()
@@ -49,7 +49,8 @@ def ask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ask]:
         ServedModel("texts", models.saved(b, folder, "texts"), PredictorOptions()),
     ]
     open_inference.load_kserve()
-    server = open_inference._Server(served, open_inference.ServeOptions(max_delay=0.0, version=irexec.__version__))
+    options = open_inference.ServeOptions(max_delay=0.0, version=irexec.__version__)
+    _, server = open_inference._Server(served, options), open_inference._Server(served, options)
     app = open_inference._http_server(
         open_inference._dataplane_class(irexec.__version__)(server._registry),
         open_inference.ServeOptions(log=LOG.append),
