@@ -133,6 +133,7 @@ def test_laws_where_indices_have_32_bits(family: str, row_of_today: Case, live: 
 
 
 @pytest.mark.parametrize(("family", "row"), _CASES[::180])
+@pytest.mark.sampled(2)
 def test_each_pass_alone(family: str, row: Case, live: bool) -> None:
     each_pass_alone(row, expected_of(family, row, live))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -145,15 +146,17 @@ _EVERYWHERE = sys.stdlib_module_names | {"numpy"}
 _FILES = sorted([*(ROOT / "irexec").rglob("*.py"), *(ROOT / "converters").rglob("*.py")])
 
 
-def _imports(source: str) -> Iterator[tuple[str, tuple[str, ...], bool]]:
+@functools.cache
+def _imports(source: str) -> list[tuple[str, tuple[str, ...], bool]]:
     """Every module imported, the names taken from it, and whether a function imports it when it is called."""
+    imports: list[tuple[str, tuple[str, ...], bool]] = []
     for node, late in statements(source):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name, (), late
+            imports.extend((alias.name, (), late) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
-            yield module, tuple(alias.name for alias in node.names), late
+            imports.append((module, tuple(alias.name for alias in node.names), late))
+    return imports
 
 
 def _layer(module: str) -> str:

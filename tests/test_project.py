@@ -103,6 +103,7 @@ def test_the_wheel_has_the_samples_of_the_demo() -> None:
     assert "irexec/samples/classifier.xml" in _CONTENTS.sources_of(ROOT)
 
 
+@pytest.mark.slow
 def test_tests_import_names_that_exist() -> None:
     """An import in a function fails only when it runs, which for a slow test is once a night."""
     sources = {

@@ -101,6 +101,7 @@ def test_shapes_are_set(original: Original, tmp_path: Path) -> None:
     check_values(by_openvino(tmp_path / "edited.xml", list(original.feed.values())), original.values())
 
 
+@pytest.mark.slow
 def test_constants_are_replaced(original: Original, tmp_path: Path) -> None:
     """Every float constant that is read is doubled, which OpenVINO does to its own model."""
     model = original.model()
@@ -152,6 +153,7 @@ def _is_unary(node: irexec.Node) -> bool:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_attributes_are_set(original: Original, tmp_path: Path) -> None:
     """Every MatMul, Softmax, Convolution, Transpose or sequence is written with the value it has; one with another."""
     model = original.model()
@@ -292,6 +294,7 @@ def _is_float(node: irexec.Node) -> bool:
 
 
 @pytest.mark.parametrize("name", some(NAMES, DEFAULT))
+@pytest.mark.slow
 def test_boxes_of_a_network_are_selected(name: str, tmp_path: Path) -> None:
     """Twelve boxes of two classes, made of the first float output, and those that a loop in NumPy keeps."""
     original = Original(name, tmp_path)

@@ -224,6 +224,7 @@ _CHECKERS = {
 
 
 @pytest.mark.parametrize("checker", _CHECKERS)
+@pytest.mark.sampled(2)
 def test_checkers_of_types_find_wrong_calls(checker: str, tmp_path: Path) -> None:
     """All examples of the guide are right."""
     pytest.importorskip(checker)

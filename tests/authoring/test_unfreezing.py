@@ -21,6 +21,7 @@ NETWORKS = (
 
 
 @pytest.mark.parametrize("name", some(NETWORKS, ("swin",)))
+@pytest.mark.slow
 def test_frozen_networks_take_another_batch(name: str, tmp_path: Path) -> None:
     """With twice the rows, all of them different, the values are those of the network that was never frozen."""
     original = Original(name, tmp_path)

@@ -492,6 +492,7 @@ def _model(rng: np.random.Generator, type: str) -> tuple[Builder, np.ndarray]:
 
 
 @pytest.mark.parametrize("type", _TYPES)
+@pytest.mark.sampled(2)
 def test_fast_kernels_agree_with_the_reference(type: str) -> None:
     run = 0
     for seed in range(_CASES):

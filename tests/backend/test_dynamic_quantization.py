@@ -252,6 +252,7 @@ def test_judge_holds_a_runtime_to_it(element: str, tmp_path: Path) -> None:
     assert verdict(moved) == ("bug", ["MatMul"])
 
 
+@pytest.mark.slow
 def test_judge_does_not_accuse_openvino() -> None:
     pytest.importorskip("openvino")
     for group in (None, 32, 64):

@@ -105,6 +105,7 @@ def test_groups_of(shape: tuple[int, ...], axes: set[int], order: tuple[int, ...
 
 @pytest.mark.parametrize("channels", [1, 4, 6, 48, 640])
 @pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.sampled(2)
 def test_groups(channels: int, groups: int) -> None:
     channels *= groups
     for spatial in ((7, 5), (1, 1), (40, 21), (3,)):
@@ -191,6 +192,7 @@ REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("type", REDUCTIONS)
 @pytest.mark.covering(1)
+@pytest.mark.sampled(2)
 def test_reduction(type: str, width: int) -> None:
     version = "opset4" if type in ("ReduceL1", "ReduceL2") else "opset1"
     scale = np.float32(0.3 if type == "ReduceProd" else 1)

@@ -90,7 +90,7 @@ def _command(source: Path, output: Path) -> list[str]:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL")
 @pytest.mark.parametrize("number, code", [("SIGKILL", -9), ("SIGTERM", 143), ("SIGINT", 130)])
-@pytest.mark.sampled(3)
+@pytest.mark.slow
 def test_a_command_that_is_ended_goes_on(tmp_path: Path, whole: Path, number: str, code: int, capsys: Capture) -> None:
     command = _command(whole / "x.npy", tmp_path / "out.npz")
     begun = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -106,6 +106,7 @@ def test_a_command_that_is_ended_goes_on(tmp_path: Path, whole: Path, number: st
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="processes are found in /proc")
+@pytest.mark.slow
 def test_processes_end_with_the_command(tmp_path: Path, source: str) -> None:
     command = _command(Path(source), tmp_path / "out")
     begun = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

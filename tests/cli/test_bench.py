@@ -102,6 +102,7 @@ def test_the_document(capsys: Capture) -> None:
     assert engine["ratio"] == 1
 
 
+@pytest.mark.slow
 def test_other_runtimes_are_measured_in_turns_and_compared(runtimes: Path, capsys: Capture) -> None:
     document = json.loads(
         streams(capsys, "bench", MODEL, "--runs", 3, "--against", "openvino", "--against", "onnxruntime", "--json")[0]

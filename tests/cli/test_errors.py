@@ -78,6 +78,7 @@ def test_files_of_another_kind_are_named_for_what_they_are(capsys: Capture, tmp_
 
 
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+@pytest.mark.sampled(2)
 def test_a_signal_in_the_middle_of_writing_leaves_nothing(name: str, code: int, tmp_path: Path) -> None:
     """The process signals itself when the files are open and half-written."""
     program = f"""

@@ -219,6 +219,7 @@ _BUSY_WITH = {
 @pytest.mark.parametrize(
     ("name", "code", "message"), [("SIGINT", 130, "error: interrupted\n"), ("SIGTERM", 143, ""), ("SIGHUP", 129, "")]
 )
+@pytest.mark.sampled(3)
 def test_a_signal_is_answered_within_seconds_whatever_runs(
     name: str, code: int, message: str, busy: str, tmp_path: Path
 ) -> None:

@@ -119,6 +119,7 @@ def test_an_interrupt_ends_an_endless_loop(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the addresses of a process")
+@pytest.mark.slow
 def test_little_memory_is_an_error_or_a_result() -> None:
     """From the interpreter's own needs on: imports, threads and BLAS fail in ways of their own."""
     import resource

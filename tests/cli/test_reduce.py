@@ -121,6 +121,7 @@ def test_expected_text_takes_the_place_of_the_exit_code(tmp_path: Path, capsys: 
     assert types(tmp_path / "min.xml") == ["MaxPool"]
 
 
+@pytest.mark.slow
 def test_what_hangs_is_reduced_to_what_hangs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = check(tmp_path, """import time\ntime.sleep(60 if 'type="SoftMax"' in text else 0)""")
     assert (
@@ -280,6 +281,7 @@ sys.exit('type="MaxPool"' in text and 'type="ReLU"' in text)"""
     ("number", "stop_at"),
     some_rows([(signal.SIGINT, 9), (signal.SIGTERM, 4), (signal.SIGKILL, 9)], [(signal.SIGINT, 9)]),
 )
+@pytest.mark.slow
 def test_an_interrupted_reduction_goes_on(number: signal.Signals, stop_at: int, tmp_path: Path) -> None:
     output, counter = tmp_path / "min.xml", tmp_path / "counter"
     command = [

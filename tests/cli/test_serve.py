@@ -35,6 +35,7 @@ def test_wrong_usage(arguments: list[str], says: str, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize("options", [["--no-grpc"], pytest.param(["--grpc-port", "0"], marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_a_port_in_use_is_named(options: list[str]) -> None:
     pytest.importorskip("kserve")
     with socket.create_server(("127.0.0.1", 0)) as taken:

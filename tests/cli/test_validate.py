@@ -121,6 +121,7 @@ def test_json_of_many(folder: Path, capsys: Capture) -> None:
     assert len(document["findings"]) == 10
 
 
+@pytest.mark.slow
 def test_thousands_of_findings_are_cut_in_the_table_alone(tmp_path: Path, capsys: Capture) -> None:
     layers = "".join(f'<layer id="{i}" name="l{i}" type="ReLU"/>\n' for i in range(12_000))
     (tmp_path / "m.xml").write_text(f'<net name="n" version="11"><layers>{layers}</layers><edges/></net>')

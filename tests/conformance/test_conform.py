@@ -88,6 +88,7 @@ def test_a_difference_of_the_portability_table_is_open() -> None:
     assert not found.has_failed
 
 
+@pytest.mark.slow
 def test_a_coarser_arithmetic_allows_more(tmp_path: Path) -> None:
     (tmp_path / "runner.py").write_text(ADDING.format(error=1e-4))
     runner = f"command:{shlex.quote(sys.executable)} {shlex.quote(str(tmp_path / 'runner.py'))}"

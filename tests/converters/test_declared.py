@@ -154,6 +154,7 @@ def test_a_crash_ends_a_process_of_its_own() -> None:
     assert infer_shapes(parser.parse_model(HEADER + PLAIN.format("ij,jk->ik"))).graph.output
 
 
+@pytest.mark.slow
 def test_after_a_minute_it_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inference, "_READABLE", re.compile(b".*"))
     monkeypatch.setattr(inference, "_SECONDS", 0.5)
@@ -164,6 +165,7 @@ def test_after_a_minute_it_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.slow
 def test_after_a_fork() -> None:
     """The child does not speak with the process of its parent, and does not end it."""
     model = parser.parse_model(HEADER + PLAIN.format("ij,jk->ik"))

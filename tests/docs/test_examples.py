@@ -32,14 +32,16 @@ def _pages_with_examples() -> list[Path]:
     return [path for path in pages() if _RUN.intersection(block.language for block in blocks(path.read_text("utf-8")))]
 
 
-def _is_guide(path: Path) -> bool:
-    """True if the page is a guide that changes a copy of the source tree."""
-    return path.parent.name == "development" and any(block.caption for block in blocks(path.read_text("utf-8")))
+def _is_long(path: Path) -> bool:
+    """True if the page is a guide that changes a copy of the source tree, or makes a distribution of its own."""
+    if path.parent.name == "development":
+        return any(block.caption for block in blocks(path.read_text("utf-8")))
+    return path.name == "plugins.md"
 
 
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, marks=[pytest.mark.slow] * _is_guide(path), id=_id(path)) for path in _pages_with_examples()],
+    [pytest.param(path, marks=[pytest.mark.slow] * _is_long(path), id=_id(path)) for path in _pages_with_examples()],
 )
 @pytest.mark.sampled(2)
 def test_outputs_are_those_that_the_page_shows(path: Path, tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def test_each_kind_of_fault_is_found(plant: str, kind: str, what: str) -> None:
         assert pool.one(Job("xml", case=_case("Relu"))).findings == ()
 
 
+@pytest.mark.slow
 def test_a_fault_is_grouped_minimised_and_replayed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plant = ["--plant", "tests.fuzz.planted:exception"]
     assert (
@@ -75,6 +76,7 @@ def test_a_fault_is_grouped_minimised_and_replayed(tmp_path: Path, capsys: pytes
     assert "no finding" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_log_of_a_run_has_its_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,6 +97,7 @@ def test_seed_and_number_give_a_case(name: str) -> None:
     assert write_case(targets.generate(name, 1, 0)) != write_case(targets.generate(name, 2, 0))
 
 
+@pytest.mark.slow
 def test_findings_do_not_depend_on_the_number_of_workers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     for workers in ("1", "2"):
@@ -161,6 +164,7 @@ def pool() -> Iterator[Pool]:
 
 
 @pytest.mark.parametrize("path", _CASES, ids=lambda path: path.stem)
+@pytest.mark.sampled(2)
 def test_nothing_is_found_any_more(path: Path, pool: Pool) -> None:
     case = read_case(path.read_text("utf-8"))
     assert pool.one(Job(case.target, case=case)).findings == ()

@@ -107,6 +107,7 @@ def test_a_run_has_a_limit_of_time(server: Server) -> None:
         b"GET /v2 HTTP/1.1\r\nHost: a\r\n\r\nGET /v2 HTTP/1.1\r\n",
     ],
 )
+@pytest.mark.sampled(3)
 def test_a_request_that_stops_halfway_is_given_up(server: Server, begin: bytes) -> None:
     host, _, port = server.http.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=30) as client:
@@ -166,6 +167,7 @@ ServedModel.run = lambda self, requests: re.search("(a+)+$", "a" * 60 + "!")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs sysv_signal")
+@pytest.mark.slow
 def test_two_signals_end_the_server_whatever_it_computes(models: dict[str, str]) -> None:
     with Server(models, before=_HOLDS_THE_LOCK) as server:
         with pytest.raises(TimeoutError):

@@ -80,7 +80,7 @@ def model_of(text: bytes) -> irexec.Model:
 
 @pytest.mark.parametrize("part", some((1, 4), (4,)))
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sampled(9)
+@pytest.mark.slow
 def test_work_is_linear(kind: str, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twice as many take about twice the lines of Python, in every stage."""
     # The checks of the tests after each pass are not part of the work.

@@ -206,6 +206,7 @@ test_jobs.test_helpers_run_each_block_once_with_scratch_of_their_own()
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pthreads and a C compiler")
 @pytest.mark.parametrize("helpers", [1, 3])
+@pytest.mark.sampled(2)
 def test_jobs_that_are_stopped_by_several_callers_end_and_run_one_call_at_a_time(helpers: int) -> None:
     """A caller that waits for its helper is woken although others wait for it; see tests/data/native/ends.c."""
     if shutil.which("cc") is None:

@@ -149,6 +149,7 @@ print(set(codes))
     assert done.stdout.strip() == "{0}", done.stderr
 
 
+@pytest.mark.slow
 def test_the_interpreter_exits_while_threads_compute() -> None:
     code = """
 import threading, time

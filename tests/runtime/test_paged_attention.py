@@ -48,6 +48,7 @@ def test_the_only_finding_is_that_openvino_does_not_read_it(folder: Path) -> Non
     assert [one.code for one in irexec.validate(irexec.read_model(folder / "llama_paged.xml"))] == ["IR110"]
 
 
+@pytest.mark.slow
 def test_steps_are_those_of_the_stateful_original(folder: Path) -> None:
     """Two sequences of unequal lengths, one of them in two blocks that are not neighbours, beside one by one."""
     session = irexec.compile_model(irexec.read_model(folder / "llama_paged.xml"))

@@ -56,6 +56,7 @@ def test_what_ran_before_and_beside_changes_no_bit(native: bool) -> None:
         assert list(pool.map(work, range(12))) == [[]] * 12
 
 
+@pytest.mark.slow
 def test_more_shapes_than_plans_change_no_bit() -> None:
     model, rng = _open_sizes(), np.random.default_rng(1)
     compiled = irexec.compile_model(model, threads=1)
@@ -69,6 +70,7 @@ def test_more_shapes_than_plans_change_no_bit() -> None:
 
 
 @pytest.mark.parametrize("native", some(["", "0"], [""]))
+@pytest.mark.slow
 def test_batch_writes_the_same_bytes_with_any_number_of_jobs(tmp_path: Path, native: str) -> None:
     irexec.save_model(_open_sizes(), tmp_path / "m.xml")
     (tmp_path / "items").mkdir()

@@ -101,6 +101,7 @@ def test_a_command_takes_a_plugin(folder: Path, arguments: list[str]) -> None:
     ],
     ids=["option", "variable"],
 )
+@pytest.mark.slow
 def test_a_next_command_has_the_plugin(
     folder: Path, variables: dict[str, str], options: list[str], ending: str
 ) -> None:
@@ -220,6 +221,7 @@ def test_objects_that_are_not_strings_are_refused() -> None:
         discard(objects)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_script_names_the_namespace_of_the_plugin(folder: Path) -> None:
     _irexec(folder, "script", "m.xml", "-o", "again.py", "--plugin", "ops.py")
     assert 'opset.extension("test.ops").half(' in (folder / "again.py").read_text()
@@ -339,6 +341,7 @@ def test_a_shape_rule_may_return_sizes_of_numpy(folder: Path) -> None:
     assert _irexec(folder, "validate", "m.xml", "--plugin", "ops.py")[0] == "m.xml: no findings\n"
 
 
+@pytest.mark.slow
 def test_a_plugin_does_not_replace_a_translator_of_irexec(folder: Path) -> None:
     pytest.importorskip("onnx")
     (folder / "bad.py").write_text(OPERATION.replace('"test.domain", "Halve"', '"ai.onnx", "Relu"'))

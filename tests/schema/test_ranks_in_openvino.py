@@ -59,6 +59,7 @@ def _is_refused(text: bytes, weights: bytes) -> bool:
     return any(finding.severity == "error" and finding.code < "IR2" for finding in irexec.validate(model))
 
 
+@pytest.mark.slow
 def test_validate_refuses_what_openvino_refuses() -> None:
     openvino = pytest.importorskip("openvino")
     core, checked, accepted = openvino.Core(), 0, []

@@ -48,6 +48,7 @@ def _split(pattern: bytes, by: str = "regex_split") -> irexec.CompiledModel:
 
 @pytest.mark.parametrize("pattern", _FOR_EVER)
 @pytest.mark.parametrize("by", ["regex_split", "regex_normalization", "special_tokens_split"])
+@pytest.mark.sampled(3)
 def test_a_pattern_that_backtracks_honours_the_timeout(pattern: str, by: str) -> None:
     compiled, start = _split(pattern.encode(), by), time.monotonic()
     with pytest.raises(RunTimeoutError, match=r"longer than 0\.3 s"):
@@ -67,6 +68,7 @@ def test_without_a_timeout_a_search_has_a_limit(monkeypatch: pytest.MonkeyPatch)
         _split(b"(a+)+$")([np.array([_BACKTRACKS], object)])
 
 
+@pytest.mark.slow
 def test_other_threads_search_while_one_backtracks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patterns, "SECONDS", 3)
 
@@ -159,6 +161,7 @@ list(compile_pattern(b"(a+)+$").matches("a" * 41 + "!"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.slow
 def test_the_process_ends_with_one_that_is_killed() -> None:
     parent = subprocess.Popen([sys.executable, "-c", _STUCK], cwd=ROOT, stdout=subprocess.PIPE)
     assert parent.stdout is not None

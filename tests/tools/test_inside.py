@@ -170,6 +170,7 @@ _LEFT_OPEN = "neither: the transformed model is the source; left open: OpenVINO 
         pytest.param("f32", "SoftPlus", np.float32([-20, -15, -12, 1]), None, "neither", "kernel", marks=pytest.mark.slow),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_real_differences(
     element: str, type: str, x: np.ndarray, constant: np.ndarray | None, compared: str, judged: str, tmp_path: Path
 ) -> None:
@@ -191,6 +192,7 @@ def test_real_differences(
         assert str(check(tmp_path / "m.xml", found, options, sources=sources).sections()[0]).startswith(expected)
 
 
+@pytest.mark.slow
 def test_equal_scores_are_no_fault_of_a_kernel(tmp_path: Path) -> None:
     """OpenVINO's TopK takes others of 300 values that are often equal, which its specification allows."""
     pytest.importorskip("openvino")

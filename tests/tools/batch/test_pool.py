@@ -77,6 +77,7 @@ def test_a_process_that_dies_once_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("jobs", some([1, 2], [1]))
+@pytest.mark.slow
 def test_the_item_of_which_processes_die_is_an_error_and_no_other(tmp_path: Path, jobs: int) -> None:
     found = results("1.3", tmp_path, jobs)
     assert [(number, i) for number, each in found.items() for i, error in enumerate(each.errors) if error] == [(1, 3)]
@@ -85,6 +86,7 @@ def test_the_item_of_which_processes_die_is_an_error_and_no_other(tmp_path: Path
     assert deaths(tmp_path) == 3
 
 
+@pytest.mark.slow
 def test_a_model_of_which_processes_die_ends_the_job(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="ended twice before it ran the model"):
         results("load", tmp_path)

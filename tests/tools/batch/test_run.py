@@ -56,6 +56,7 @@ def test_parquet_in_and_out(tmp_path: Path, model: str, source: str) -> None:
 
 
 @pytest.mark.parametrize("form", some(FORMATS, ["npz", "jsonl"]))
+@pytest.mark.sampled(2)
 def test_two_processes_write_what_one_does(tmp_path: Path, model: str, source: str, form: str) -> None:
     if form == "parquet":
         pytest.importorskip("pyarrow")

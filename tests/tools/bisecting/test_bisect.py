@@ -73,6 +73,7 @@ def test_the_last_release_is_judged_if_all_differ(tmp_path: Path, model: Path) -
     assert [(one.version, one.is_wrong) for one in found.judged] == [("2026.0.0", True)]
 
 
+@pytest.mark.slow
 def test_a_change_within_the_bounds_is_no_fault(tmp_path: Path, model: Path) -> None:
     """The results of the releases differ by more than the tolerance, and neither is wrong."""
     x = {"x": np.array([[np.nan, 2.0]], np.float32)}
@@ -90,6 +91,7 @@ def test_all_agree(tmp_path: Path, model: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", some(["refuses", "no ReLU", "ends"], ["refuses"]))
+@pytest.mark.slow
 def test_releases_before_the_model_can_be_run(tmp_path: Path, model: Path, fault: str) -> None:
     found = bisect(model, X, _options(_of(tmp_path, fault, fault, "", "", "relu", "relu")))
     assert found.change is not None
@@ -97,6 +99,7 @@ def test_releases_before_the_model_can_be_run(tmp_path: Path, model: Path, fault
     assert found.runs[0].verdict == "refused"
 
 
+@pytest.mark.slow
 def test_against_the_first_release(tmp_path: Path, model: Path) -> None:
     found = bisect(model, X, _options(_of(tmp_path, "refuses", "relu", "relu", "relu", "", ""), against="first"))
     assert found.against == "openvino 2023.1.0"

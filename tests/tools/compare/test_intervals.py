@@ -150,6 +150,7 @@ def windows(name: str, fault: bool = False) -> Model:
     return b.model()
 
 
+@pytest.mark.slow
 def test_values_that_are_not_a_number_from_sizes_are_traced_to_their_layer() -> None:
     x = {"x": RNG.normal(size=(3, 7, 7, 4)).astype(np.float32)}
     assert compare(windows("A"), windows("B"), x).agrees

@@ -27,6 +27,7 @@ def test_one_model_needs_two_runtimes() -> None:
     assert compare(chain(), options=CompareOptions(a_runtime="reference")).agrees
 
 
+@pytest.mark.slow
 def test_the_sample_in_other_runtimes() -> None:
     pytest.importorskip("openvino")
     pytest.importorskip("onnxruntime")
@@ -56,6 +57,7 @@ def test_a_runtime_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
         compare(chain(), options=CompareOptions(b_runtime="openvino"))
 
 
+@pytest.mark.slow
 def test_many_layers_take_few_compilations(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openvino")
     from irexec.tools.engines.runtimes.kinds import OpenVINORuntime

@@ -284,6 +284,7 @@ def images() -> Model:
     return b.model()
 
 
+@pytest.mark.slow
 def test_a_model_that_fails_in_a_later_step_is_named(tmp_path: Path) -> None:
     """Queries and keys are exchanged in a model with a cache, which is longer than the queries from the second step on."""
     path, notes = unpacked("gpt2_sdpa", tmp_path), list[str]()

@@ -92,6 +92,7 @@ def test_a_path_is_straight_beside_skips_and_inputs() -> None:
     assert all(len({x for x, _ in bends or ()}) <= 1 for bends in layout.bends)
 
 
+@pytest.mark.slow
 def test_a_large_graph_is_laid_out_in_time() -> None:
     """20,000 boxes in a row of blocks of three branches: linear in time, about three seconds."""
     pairs = []

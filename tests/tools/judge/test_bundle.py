@@ -286,6 +286,7 @@ def test_rounding_that_the_state_lets_grow(monkeypatch: pytest.MonkeyPatch) -> N
     assert (found.verdict, found.step) == ("precision", 3), found.sentence
 
 
+@pytest.mark.slow
 def test_caches_in_blocks_are_what_earlier_steps_wrote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     model, steps = MODELS["paged"](tmp_path)
     first = next(node for node in model.nodes if node.type == "PagedAttentionExtension")

@@ -168,6 +168,7 @@ def test_values_on_an_edge_of_a_level_explain_results(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("which", ["all", "one"])
+@pytest.mark.sampled(2)
 def test_tensors_stored_in_f16_accuse_nobody(which: str, llama: tuple[Model, Arrays, Arrays], tmp_path: Path) -> None:
     model, inputs, tensors = llama
     halves = {name: array.astype(np.float16) for name, array in tensors.items() if array.dtype == np.float32}

@@ -94,6 +94,7 @@ def _judged(exported: tuple[Path, nn.Module, Any], recording: Path) -> Judgement
 
 
 @_types("bf16")
+@pytest.mark.sampled(2)
 def test_a_model_as_it_is_agrees(exported: tuple[Path, nn.Module, Any], arithmetic: str, tmp_path: Path) -> None:
     found = _judged(exported, _recorded(exported, arithmetic, tmp_path))
     assert (found.verdict, found.arithmetic) == ("agrees", arithmetic)
@@ -132,6 +133,7 @@ def test_a_folded_normalization_is_named(tmp_path: Path) -> None:
 
 
 @_types("bf16")
+@pytest.mark.slow
 def test_a_mean_that_cancels_out_is_no_fault(arithmetic: str, tmp_path: Path) -> None:
     """The runtime rounds it; in the model the folded bias is the small difference."""
     torch.manual_seed(0)

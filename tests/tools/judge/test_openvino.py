@@ -130,6 +130,7 @@ def _llama(folder: Path) -> tuple[Model, list[Arrays]]:
 
 @pytest.mark.parametrize("steps", some([2, 4], [2]))
 @pytest.mark.parametrize("properties", some([{}, _BYTES, _NIBBLES], [{}, _NIBBLES]), ids=["default", "u8", "u4"])
+@pytest.mark.sampled(2)
 def test_caches_of_attention_in_fewer_bits(properties: dict[str, str], steps: int, tmp_path: Path) -> None:
     """OpenVINO's default, which judge switches off, or holds it to."""
     pytest.importorskip("openvino")
@@ -148,6 +149,7 @@ def test_a_cache_of_4_bits_is_not_one_of_8(tmp_path: Path, monkeypatch: pytest.M
     assert (found.verdict, found.step) == ("unexplained", 2), found.sentence
 
 
+@pytest.mark.slow
 def test_caches_by_channel_are_computed_again_while_a_group_grows() -> None:
     pytest.importorskip("openvino")
     rng = np.random.default_rng(0)
@@ -182,6 +184,7 @@ def test_types_of_caches_follow_from_properties(properties: dict[str, str], type
     assert cache_types(properties) == types
 
 
+@pytest.mark.slow
 def test_a_causal_cache_is_known_and_not_acquitted() -> None:
     """The plugin fuses it only where no inner tensor is observed, in which it computes as the specification says."""
     pytest.importorskip("openvino")

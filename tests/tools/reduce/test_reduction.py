@@ -304,6 +304,7 @@ def test_fast_kernels_against_reference_kernels(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("plant", ["nan", "nan-weight", "declared-shape", "wrong-attribute"])
 @pytest.mark.parametrize("network", ["bilstm_tagger", "unet", "scripted_loop"])
+@pytest.mark.sampled(2)
 def test_a_planted_fault_in_a_network(network: str, plant: str, tmp_path: Path) -> None:
     from tests import reduce_sweep
 
@@ -315,6 +316,7 @@ def test_a_planted_fault_in_a_network(network: str, plant: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("plant", some(["refused", "division", "wrong-attribute-openvino"], ["refused"]))
+@pytest.mark.slow
 def test_a_fault_that_openvino_shows(plant: str, tmp_path: Path) -> None:
     pytest.importorskip("openvino")
     from tests import reduce_sweep

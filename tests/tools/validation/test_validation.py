@@ -118,6 +118,7 @@ def _die(path: str, options: dict[str, Any]) -> Any:
     return report_always(path), []
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "dies", "z"):
         for suffix in (".xml", ".bin"):
