@@ -474,5 +474,5 @@ class _Metrics:
 
 @functools.cache
 def _metrics() -> _Metrics:
-    """Those of the process, whose servers share one registry of names."""
+    """The metrics of the process: its servers share one registry of names."""
     return _Metrics()

@@ -24,6 +24,7 @@ _BLOCKS: Mapping[str, tuple[str, ...]] = {
     "irexec.backend.compressed_kernels": ("_BLOCK", "_FEW_AT_ONCE", "_MANY_AT_ONCE", "_FEW_TOKENS", "_SMALLEST_GROUP"),
     "irexec.backend.convolution.columns": ("_COLUMNS", "_LIMIT", "_WORTH", "_BLOCK", "_PIXELS", "_CHANNELS", "_PIXELS_WORTH"),
     "irexec.backend.convolution.output": ("_CHAINED",),
+    "irexec.backend.convolution.windows": ("_CACHED", "_WORTH"),
     "irexec.backend.convolution.winograd": ("_BLOCK", "_MANY_BLOCK"),
     "irexec.backend.deformable": ("_GATHERED",),
     "irexec.backend.convolution.depthwise": ("_CACHED", "_WORTH"),

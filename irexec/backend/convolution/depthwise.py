@@ -21,6 +21,7 @@ from irexec.backend.blocks import finish_block
 from irexec.backend.chain import Epilogue
 from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import sliding_windows
+from irexec.backend.convolution.windows import DepthwiseWindows
 from irexec.backend.kernel import (
     SHARES,
     Candidate,
@@ -48,17 +49,20 @@ _FLOPS = 40.0
 
 
 def candidates(task: Task) -> Iterator[Candidate]:
-    """Kernels of a GroupConvolution of images by constant weights (G, O, 1, kernel...) of several groups."""
+    """Kernels of a GroupConvolution by constant weights (G, O, 1, kernel...), by windows where O is 1."""
     dtype = working_type(task)
     if dtype is None or task.constants[1] is None or not chain_keeps_type(task) or not has_elements(task):
         return
-    groups, _, inputs, *kernel = task.shape(1)
-    if inputs != 1 or groups == 1 or len(kernel) != 2:
+    groups, outputs, inputs, *kernel = task.shape(1)
+    if inputs != 1 or groups == 1:
         return
     windows = sliding_windows(task.attributes["attributes"], task.shape(0)[2:], tuple(kernel))
-    tiling = DepthwiseTiling.of(dtype, task.shape(0), task.shape(1), windows)
+    tiling = DepthwiseTiling.of(dtype, task.shape(0), task.shape(1), windows) if len(kernel) == 2 else None
     if tiling is not None:
         yield Candidate(tiling.cost(task), functools.partial(DepthwiseProducts, task, tiling))
+    if outputs == 1:
+        arguments = task, windows, dtype
+        yield Candidate(DepthwiseWindows.estimate(*arguments), functools.partial(DepthwiseWindows, *arguments))
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,21 @@ CONVOLUTIONS = (
         (_DEPTHWISE,),
     ),
     Mutation(
+        "depthwise windows leave the end of the padding unwritten",
+        f"{_CONVOLUTION}/windows.py",
+        "for beyond in (slice(0, low), slice(high, length)):",
+        "for beyond in (slice(0, low),):",
+        (_DEPTHWISE,),
+        graphs=100,
+    ),
+    Mutation(
+        "depthwise windows of a later block begin at the first row",
+        f"{_CONVOLUTION}/windows.py",
+        "starts = [rows.start * self._windows.strides[0], *(0 for _ in self._sizes[1:])]",
+        "starts = [0 for _ in self._sizes]",
+        (_DEPTHWISE,),
+    ),
+    Mutation(
         "a mean over a padded window divides by all of its points",
         "irexec/backend/native/pooling.py",
         'if not task.attributes["attributes"].exclude_pad and any(map(any, windows.pads)):',
