@@ -132,7 +132,7 @@ def test_bytes_and_files() -> None:
 @pytest.mark.parametrize(
     "call", [irexec.validate, lambda m: irexec.save_model(m, "m.xml"), lambda m: irexec.diff(XML, m), cost]
 )
-def test_what_is_no_model(call: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_a_model(call: Callable[[Any], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(irexec.InputError, match="the model is a int, expected a path"):
         call(5)

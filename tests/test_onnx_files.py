@@ -91,7 +91,7 @@ def test_a_model_as_text(tmp_path: Path, name: str, form: str, capsys: Capture) 
     ],
 )
 @pytest.mark.parametrize("name", ["m.onnx", "m.xml", "m.prototxt"])
-def test_what_is_no_model_is_named(tmp_path: Path, name: str, text: str, words: str) -> None:
+def test_what_is_not_a_model_is_named(tmp_path: Path, name: str, text: str, words: str) -> None:
     path = tmp_path / name
     path.write_text(text, "utf-8")
     with pytest.raises((irexec.ModelError, irexec.ConversionError)) as raised:

@@ -181,11 +181,11 @@ def infer(
         render.show([["", found.sections()] for found in histograms])
         if not reads_stdin(inputs.given) and request.weights is None and request.image == ImageOptions():
             same = as_given(inputs.given, request.shapes, request.seed, request.steps, request.load_state)
-            _go_on(model, report, list(same))
+            _name_the_next_command(model, report, list(same))
     return 1 if report.is_trapped or (report.comparison is not None and not report.comparison.agrees) else 0
 
 
-def _go_on(model: str, report: InferReport, inputs: Sequence[str]) -> None:
+def _name_the_next_command(model: str, report: InferReport, inputs: Sequence[str]) -> None:
     """Show the next command: for NaN and infinities that a layer makes, or for results that differ."""
     trap = None if report.trap is None else report.trap.trap
     if trap is not None and trap.kind in ("nan", "inf") and trap.origin != "input":

@@ -155,7 +155,7 @@ def test_what_is_refused_has_an_error_and_what_is_saved_is_read_again(data: Any)
     assert irexec.io.read_text(text, binary).problems == []
 
 
-def test_what_is_no_graph_any_more_is_not_run() -> None:
+def test_what_is_not_a_graph_is_not_run() -> None:
     for name in ("a layer that was removed", "an output that was removed", "an input without a source"):
         model = _model()
         ROWS[name].edit(model, {node.name: node for node in model.nodes})
@@ -221,7 +221,7 @@ def test_nothing_is_left_of_an_operation_that_is_refused() -> None:
 
 
 @pytest.mark.parametrize("array", [[[1], [1, 2]], [np.zeros(2), np.zeros(3)]])
-def test_a_constant_that_is_no_array(array: list[object]) -> None:
+def test_a_constant_that_is_not_an_array(array: list[object]) -> None:
     with pytest.raises(OpError, match="a constant is not an array"):
         irexec.Builder().constant(array)
 

@@ -324,7 +324,7 @@ def test_tensor_names_that_occur_twice_are_one_finding() -> None:
     assert finding.message == "tensor name 's' is also that of layer 1 'a'; 1 more names occur twice"
 
 
-def test_what_model_optimizer_wrote_is_no_finding() -> None:
+def test_what_model_optimizer_wrote_is_not_a_finding() -> None:
     """output_padding of convolutions, no auto_broadcast, elements after the edges, the type of indices that nobody uses."""
     text = """<net name="n" version="10"><layers>
     <layer id="0" name="x" type="Parameter" version="opset1"><data shape="1,2,4,4" element_type="f16"/>

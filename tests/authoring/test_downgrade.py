@@ -226,7 +226,7 @@ def test_a_choice_in_open_sizes_is_a_remark(shape: str, condition: object, is_sa
     assert [one.layer_name for one in found.remarks if "took first" in one.message] == (["choice"] if is_said else [])
 
 
-def test_half_of_a_known_size_is_no_remark() -> None:
+def test_half_of_a_known_size_is_not_a_remark() -> None:
     """All releases divide it as it is; integers that are not known may be beyond i32."""
     for shape, names in (([2, 8], []), (["?", 8], ["half"])):
         data = opset.parameter(shape, "f32", "data")

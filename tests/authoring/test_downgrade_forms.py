@@ -227,7 +227,7 @@ def _product(element: str, groups: tuple[int, int]) -> tuple[Model, np.ndarray]:
 @pytest.mark.parametrize(
     ("groups", "written"), [((3, 8), "f32"), ((2, 12), "f32"), ((4, 12), "f32"), ((2, 8), "u4"), ((3, 16), "u4")]
 )
-def test_groups_of_weights_that_are_no_blocks_are_unpacked(groups: tuple[int, int], written: str) -> None:
+def test_groups_of_weights_that_are_not_blocks_are_unpacked(groups: tuple[int, int], written: str) -> None:
     """OpenVINO 2023.2 to 2024.6 multiply by scales of other groups, or end the process."""
     model, weights = _product("u4", groups)
     found = downgrade(model, "2023.3").require().model

@@ -103,7 +103,7 @@ def test_empty() -> None:
     assert source.array().shape == expected.shape == (0, 16)
 
 
-def test_zero_points_that_are_no_integers() -> None:
+def test_zero_points_that_are_not_integers() -> None:
     packed, values = constant(U8, (4, 8))
     scale, zeros = np.full((4, 1), 0.013, np.float16), np.full((4, 1), 100.7, np.float16)
     expected = ((values.astype(np.float16) - zeros) * scale).astype(np.float32)

@@ -184,7 +184,7 @@ def test_products_begin_with_bias_and_addend_and_end_with_limits() -> None:
     assert _program(add, add, limit) == Program(bias=0, addend=1, low=0.0, high=6.0, lines=())
 
 
-def test_what_follows_limits_is_no_addend() -> None:
+def test_what_follows_limits_is_not_an_addend() -> None:
     program = _program(Formula("Add"), Formula("Clamp", 0.0, 6.0), Formula("Add"))
     assert (program.bias, program.addend) == (0, None)
     assert [line.code for line in program.lines] == ["Load", "Add"]

@@ -113,7 +113,7 @@ def test_a_number_near_an_integer_becomes_either() -> None:
     assert bound.low.tolist() == [3, 3, 1, 254, 0] and bound.high.tolist() == [3, 4, 1, 255, 255]
 
 
-def test_integers_that_are_not_certain_are_no_indices() -> None:
+def test_integers_that_are_not_certain_are_not_indices() -> None:
     x, data = opset.parameter([2], "f32", "x"), opset.parameter([4], "f32", "data")
     index = opset.convert(x, destination_type="i64") + np.int64(1)
     model = Model([opset.gather(data, index, np.int64(0))], [x, data])

@@ -91,7 +91,9 @@ def _command(source: Path, output: Path) -> list[str]:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL")
 @pytest.mark.parametrize("number, code", [("SIGKILL", -9), ("SIGTERM", 143), ("SIGINT", 130)])
 @pytest.mark.slow
-def test_a_command_that_is_ended_goes_on(tmp_path: Path, whole: Path, number: str, code: int, capsys: Capture) -> None:
+def test_a_command_that_is_ended_continues(
+    tmp_path: Path, whole: Path, number: str, code: int, capsys: Capture
+) -> None:
     command = _command(whole / "x.npy", tmp_path / "out.npz")
     begun = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert begun.stdout is not None

@@ -123,7 +123,7 @@ def test_wrong_usage(capsys: Capture, tmp_path: Path) -> None:
     assert "cannot be read" in stderr(capsys, "validate", tmp_path / "nowhere.xml", code=3)
 
 
-def test_converting_what_is_no_model(capsys: Capture, tmp_path: Path) -> None:
+def test_converting_what_is_not_a_model(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"\x00\x01 no model")
     assert "not an ONNX model" in stderr(capsys, "convert", tmp_path / "m.onnx", code=3)
     assert "cannot be read" in stderr(capsys, "convert", tmp_path / "nowhere.onnx", code=3)

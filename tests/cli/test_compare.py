@@ -48,7 +48,7 @@ def test_all_and_isolate(faulty: Path, capsys: Capture) -> None:
     assert [row.split()[0] for row in table if "differs" in row] == ["conv0/Convolution"]
 
 
-def test_the_same_is_no_fault(capsys: Capture) -> None:
+def test_the_same_is_not_a_fault(capsys: Capture) -> None:
     out, _ = streams(capsys, "compare", MODEL, MODEL, "-i", "ones")
     assert "12 tensors compared: 12 agree, 0 differ" in out
 

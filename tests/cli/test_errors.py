@@ -34,7 +34,7 @@ def test_a_pipe_that_nobody_reads_leaves_the_exit_code_true(arguments: list[obje
     assert (done.returncode, done.stderr) == (code, "")
 
 
-def test_a_closed_stdout_is_no_error() -> None:
+def test_a_closed_stdout_is_not_an_error() -> None:
     """Python has None for it then."""
     words = [sys.executable, "-c", "import sys; sys.stdout = None; from irexec.cli.main import main; main()", "ops"]
     done = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False)

@@ -204,7 +204,7 @@ def test_what_is_refused(capsys: Capture, tmp_path: Path, arguments: list[str], 
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_file_that_is_no_model(capsys: Capture, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_model(capsys: Capture, tmp_path: Path) -> None:
     (tmp_path / "m.xml").write_text("<html></html>")
     assert "m.xml" in streams(capsys, "report", tmp_path / "m.xml", "-o", tmp_path / "r.html", code=3)[1]
     assert not (tmp_path / "r.html").exists()

@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("infer right.xml -i ones --assert wrong.npz", "compare right.xml --a-runtime reference -i ones"),
     ],
 )  # fmt: skip
-def test_the_command_to_go_on_with(command: str, following: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_to_continue_with(command: str, following: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(shlex.split(command)) == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert last == f"next: irexec {following}"

@@ -282,7 +282,7 @@ sys.exit('type="MaxPool"' in text and 'type="ReLU"' in text)"""
     some_rows([(signal.SIGINT, 9), (signal.SIGTERM, 4), (signal.SIGKILL, 9)], [(signal.SIGINT, 9)]),
 )
 @pytest.mark.slow
-def test_an_interrupted_reduction_goes_on(number: signal.Signals, stop_at: int, tmp_path: Path) -> None:
+def test_an_interrupted_reduction_continues(number: signal.Signals, stop_at: int, tmp_path: Path) -> None:
     output, counter = tmp_path / "min.xml", tmp_path / "counter"
     command = [
         sys.executable, "-m", "irexec", "reduce", CLASSIFIER, "-o", str(output), "--check", check(tmp_path, SLOW),

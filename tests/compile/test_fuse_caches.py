@@ -266,7 +266,7 @@ def _out_of_time(self: RunLimits, layer: str = "") -> None:
     ("s", "other_reader", "axis"),
     [(Sizes(), "result", 2), (Sizes(), "Relu", 2), (Sizes(heads=8, key_heads=2), "ShapeOf", 2)],
 )
-def test_what_is_read_elsewhere_too_is_no_single_step(s: Sizes, other_reader: str, axis: int) -> None:
+def test_what_is_read_elsewhere_too_is_not_a_single_step(s: Sizes, other_reader: str, axis: int) -> None:
     compiled, talk, expected = irexec.compile_model(model(s, other_reader, axis)), Conversation(s), Reference(s)
     first = talk.next(20)
     assert ALGORITHM not in algorithms(compiled, first)

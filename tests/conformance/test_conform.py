@@ -102,7 +102,7 @@ def test_names_of_arithmetics_are_those_of_the_bounds() -> None:
     assert tuple(ARITHMETICS) == ARITHMETIC_NAMES
 
 
-def test_what_is_not_expressible_in_onnx_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_expressible_in_onnx_is_not_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")
     pytest.importorskip("onnx")
 

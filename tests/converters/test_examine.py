@@ -167,7 +167,7 @@ def test_every_code_has_a_row() -> None:
     assert {row.code for row in ROWS} | {"ON002"} == {code for code in CODES if code.startswith("ON")}
 
 
-def test_the_newest_known_opset_is_no_finding() -> None:
+def test_the_newest_known_opset_is_not_a_finding() -> None:
     assert not examine(parsed(RELU, 'ir_version: 10, opset_import: ["" : 22]')).findings
 
 
@@ -276,7 +276,7 @@ def test_several_damaged_tensors_are_all_named() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"no model at all", b"\x08\x0a\x12\x04test"], ids=["empty", "text", "without graph"]
 )
-def test_what_is_no_model_is_an_error(content: bytes) -> None:
+def test_what_is_not_a_model_is_an_error(content: bytes) -> None:
     with pytest.raises(irexec.ConversionError, match="not an ONNX model"):
         examine(content)
 

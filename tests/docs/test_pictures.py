@@ -56,7 +56,7 @@ def test_a_graph_a_page_and_a_notebook_are_taken_as_they_are(tmp_path: Path) -> 
     assert shown.kind == "page" and "digits classifier" in (tmp_path / f"{shown.name}.html").read_text("utf-8")
 
 
-def test_a_command_that_fails_is_no_picture(tmp_path: Path) -> None:
+def test_a_command_that_fails_is_not_a_picture(tmp_path: Path) -> None:
     from irexec_pictures.runs import CannotBeMade, Studio
 
     with pytest.raises(CannotBeMade, match="exit code 3"):

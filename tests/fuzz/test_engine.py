@@ -165,7 +165,7 @@ def pool() -> Iterator[Pool]:
 
 @pytest.mark.parametrize("path", _CASES, ids=lambda path: path.stem)
 @pytest.mark.sampled(2)
-def test_nothing_is_found_any_more(path: Path, pool: Pool) -> None:
+def test_nothing_is_found_again(path: Path, pool: Pool) -> None:
     case = read_case(path.read_text("utf-8"))
     assert pool.one(Job(case.target, case=case)).findings == ()
 

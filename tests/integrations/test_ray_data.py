@@ -65,7 +65,7 @@ def test_a_node_that_does_not_see_what_the_command_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["cluster", "127.0.0.1:99999", "127.0.0.1", "http://host:1", "a b:1"])
-def test_what_is_no_address(address: str) -> None:
+def test_what_is_not_an_address(address: str) -> None:
     with pytest.raises(InputError, match="is not auto or HOST:PORT"):
         ray_data._try(address)
 

@@ -79,7 +79,7 @@ def test_a_thread_that_looks_at_limits_of_time_runs_each_block_once_in_order() -
         (3, 2, [6, 7, 0, 1, 2, 3, 4, 5]), (64, 9, [1, 2, 3, 4, 5, 6, 7, 0]),
     ],
 )  # fmt: skip
-def test_a_thread_begins_with_its_share_and_goes_on_with_what_others_have_left(
+def test_a_thread_begins_with_its_share_and_continues_with_what_others_have_left(
     threads: int, thread: int, order: list[int]
 ) -> None:
     ran: list[int] = []

@@ -71,7 +71,7 @@ def test_a_level_can_be_chosen(level: Level) -> None:
     assert _described(level.name) == f"C kernels for {level.name}"
 
 
-def test_a_file_that_is_no_library_is_not_loaded(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_library_is_not_loaded(tmp_path: Path) -> None:
     path_of(PORTABLE, tmp_path).write_bytes(b"not a library")
     assert "the C kernels cannot be loaded" in _described(str(tmp_path))
 

@@ -261,7 +261,7 @@ def test_classes_without_boxes_take_no_time() -> None:
 # VariadicSplit into no parts, of an axis of size 0.
 
 
-def test_no_lengths_are_no_parts() -> None:
+def test_no_lengths_are_not_parts() -> None:
     definition = resolve("VariadicSplit", "opset1")
     inputs = [np.zeros((0, 2), np.float32), np.array(0), np.zeros(0, np.int64)]
     assert definition.infer([Fact(element_of(x.dtype), x.shape, x) for x in inputs], {}) == ()

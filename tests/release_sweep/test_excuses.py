@@ -7,7 +7,7 @@ from irexec.authoring.downgrade import downgrade
 from tests.release_sweep.sweep import _excuses
 
 
-def test_a_remark_that_says_a_failure_is_no_excuse() -> None:
+def test_a_remark_that_says_a_failure_is_not_an_excuse() -> None:
     data, k = opset.parameter("8", "f32", "data"), opset.parameter([], "i32", "k")
     found = downgrade(Model([opset.topk(data, k, axis=0, mode="max", sort="value")[0]], [data, k]), "2023.3")
     assert any("fails for a k of 0" in remark.message for remark in found.remarks)

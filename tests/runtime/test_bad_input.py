@@ -209,7 +209,7 @@ def test_it_is_not_converted(operator: str, given: list[Any], attributes: dict[s
 
 
 @pytest.mark.parametrize("page", some([-1, -7, 3, 1000], [-1, 3]))
-def test_a_page_that_does_not_exist_is_no_other_page(page: int) -> None:
+def test_a_page_that_does_not_exist_is_not_another_page(page: int) -> None:
     """ONNX Runtime takes it for one that is not mapped: its keys are hidden, whatever another page holds."""
     table = i32([1, page], [2, 0])
     session = irexec.compile_model(converters.convert(node("PagedAttention", _PAGES[:10], 3, **_ONE).model()))

@@ -195,7 +195,7 @@ def test_two_types_of_8_bits_are_promoted(optimize: bool) -> None:
     assert irexec.compile_model(b.model(), optimize=optimize)([np.float32([1, 2])])[0].tolist() == [1, 4]
 
 
-def test_what_is_no_precision() -> None:
+def test_what_is_not_a_precision() -> None:
     with pytest.raises(InputError, match="precision is 'f16', expected 'as-written' or 'f32'"):
         CompiledModel(state(), precision="f16")  # type: ignore[arg-type]
 

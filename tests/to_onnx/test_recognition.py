@@ -117,7 +117,7 @@ def test_operator_survives(graph: str, constants: str) -> None:
         "(float[2,3] x) => (float[2,8] y) { p = MatMul (x, WEIGHTS) y = Add (p, PAIR) }",
     ],
 )
-def test_another_sum_is_no_bias(graph: str) -> None:
+def test_another_sum_is_not_a_bias(graph: str) -> None:
     tall, pair = OFFSET.reshape(6, 1, 1), PAIR.reshape(2, 1)
     batch = _floats(2, 6, 1, 1)
     given = {"KERNEL": KERNEL, "OFFSET": OFFSET, "TALL": tall, "BATCH": batch, "WEIGHTS": WEIGHTS, "PAIR": pair}

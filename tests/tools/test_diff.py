@@ -171,7 +171,7 @@ def test_a_layer_of_another_type_in_the_same_place() -> None:
     assert _changes(found) == [Change("type", "type", "Relu", "Sigmoid")]
 
 
-def test_defaults_and_spellings_are_no_changes() -> None:
+def test_defaults_and_spellings_are_not_changes() -> None:
     builder = irexec.Builder("m")
     builder.result(builder.emit("AvgPool", builder.parameter("f32", (1, 1, 8, 8), "x"), strides=(2, 2), pads_begin=(0, 0), pads_end=(0, 0),
         kernel=(2, 2), exclude_pad=True, name="y"), "out")  # fmt: skip
@@ -264,7 +264,7 @@ def test_repr_and_html() -> None:
     assert found.counts == {"added": 0, "removed": 0, "changed": 1, "renamed": 0}
 
 
-def test_a_byte_of_an_empty_constant_is_no_change() -> None:
+def test_a_byte_of_an_empty_constant_is_not_a_change() -> None:
     """OpenVINO writes a byte for a constant without elements where irexec writes none."""
     model = irexec.read_model(IRS / "operations" / "empty.xml")
     other = irexec.read_model(IRS / "operations" / "empty.xml")

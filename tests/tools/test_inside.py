@@ -193,7 +193,7 @@ def test_real_differences(
 
 
 @pytest.mark.slow
-def test_equal_scores_are_no_fault_of_a_kernel(tmp_path: Path) -> None:
+def test_equal_scores_are_not_a_fault_of_a_kernel(tmp_path: Path) -> None:
     """OpenVINO's TopK takes others of 300 values that are often equal, which its specification allows."""
     pytest.importorskip("openvino")
     from irexec.tools.inside import check

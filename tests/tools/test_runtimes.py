@@ -337,7 +337,7 @@ def test_a_damaged_file_is_named_and_not_the_one_that_the_runtime_would_get(tmp_
 
 
 @pytest.mark.parametrize("name", ["openvin", "openvino:", "command:", "onnx:CPU"])
-def test_names_that_are_no_runtime(name: str) -> None:
+def test_names_that_are_not_runtimes(name: str) -> None:
     with pytest.raises(InputError, match="there is no runtime"):
         open_runtime(name, ir())
 

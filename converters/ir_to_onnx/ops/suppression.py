@@ -108,10 +108,10 @@ def suppressed(ctx: ExportContext, scores: Tensor, overlaps: Overlaps, rule: Rul
             threshold = inner.where(inner.emit("Greater", threshold, half), lowered, threshold)
         gone = inner.emit("Or", inner.emit(compare, highest, threshold), inner.emit("Equal", index, chosen))
         rated = inner.where(gone, none, rated)
-        return [_goes_on(inner, rated, number, rule.limit), rated, highest, threshold], kept
+        return [_continues(inner, rated, number, rule.limit), rated, highest, threshold], kept
 
     lowest = ctx.emit("Expand", ctx.scalar(-np.inf, rule.threshold), ctx.emit("Shape", scores))
-    condition = _goes_on(ctx, scores, ctx.constant(-1), rule.limit)
+    condition = _continues(ctx, scores, ctx.constant(-1), rule.limit)
     return _kept(ctx, scores, loop(ctx, None, [scores, lowest, rule.threshold], step, condition, fixed=False)[1])
 
 
@@ -129,9 +129,9 @@ def softly_suppressed(ctx: ExportContext, scores: Tensor, overlaps: Overlaps, ru
         is_other = inner.emit("Not", inner.emit("Equal", index, chosen))
         stays = inner.emit("And", inner.emit("Greater", lowered, rule.min_score), is_other)
         rated = inner.where(stays, lowered, none)
-        return [_goes_on(inner, rated, number, rule.limit), rated], kept
+        return [_continues(inner, rated, number, rule.limit), rated], kept
 
-    condition = _goes_on(ctx, scores, ctx.constant(-1), rule.limit)
+    condition = _continues(ctx, scores, ctx.constant(-1), rule.limit)
     return _kept(ctx, scores, loop(ctx, None, [scores], step, condition, fixed=False)[1])
 
 
@@ -150,7 +150,7 @@ def _best(ctx: ExportContext, rated: Tensor, none: Tensor) -> tuple[Tensor, list
     return chosen, [ctx.squeeze(part, 1) for part in parts]
 
 
-def _goes_on(ctx: ExportContext, rated: Tensor, number: Tensor, limit: Tensor) -> Tensor:
+def _continues(ctx: ExportContext, rated: Tensor, number: Tensor, limit: Tensor) -> Tensor:
     """Whether another iteration follows that of a number: boxes are left, and no group has as many as it may."""
     is_left = ctx.cast(ctx.emit("Greater", rated, ctx.scalar(-np.inf, rated)), I64)
     is_any = ctx.emit("Greater", ctx.emit("ReduceSum", is_left, keepdims=0), ctx.constant(0))

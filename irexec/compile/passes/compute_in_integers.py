@@ -143,7 +143,7 @@ class _Levels:
                 self.grids[value] = _grid_of(producer)
             elif producer.type == "Dequantize":
                 self.grids[value], self.made[value] = producer.attributes["grid"], producer.inputs[0]
-            elif producer.type in THROUGH and not _is_no_maximum_of_levels(producer):
+            elif producer.type in THROUGH and not _is_not_a_maximum_of_levels(producer):
                 data = producer.inputs if producer.type == "Concat" else producer.inputs[:1]
                 inner = {self.grid(one) for one in data}
                 if None in inner or (len(inner) > 1 and not all(isinstance(one, Grid) for one in inner)):
@@ -247,7 +247,7 @@ def is_depthwise(operation: Operation) -> bool:
     return operation.inputs[1].fact.static_shape[1:3] == (1, 1)
 
 
-def _is_no_maximum_of_levels(operation: Operation) -> bool:
+def _is_not_a_maximum_of_levels(operation: Operation) -> bool:
     """True for a MaxPool whose indices are read, or with a window in the padding alone: its maximum has no level."""
     if operation.type != "MaxPool":
         return False

@@ -147,7 +147,7 @@ def test_arrays_come_from_standard_input(
     assert (line["min"], line["max"]) == (0.5, 0.5)
 
 
-def test_standard_input_that_is_no_array(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_that_is_not_an_array(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     _stdin(monkeypatch, b"hello")
     assert "standard input: not a readable .npy" in infer(capsys, CLASSIFIER, "-i", "-", code=3)[1]
     assert "-i - is given twice" in infer(capsys, CLASSIFIER, "-i", "-", "-i", "a=-", code=2)[1]

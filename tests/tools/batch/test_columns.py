@@ -108,7 +108,7 @@ def test_what_does_not_fit_is_said(
         (np.zeros((8, 8, 2), np.uint8), InputError, r"row 0 is uint8\[8, 8, 2\]"),
     ],
 )
-def test_what_is_no_image_is_said(value: object, error: type[Exception], message: str) -> None:
+def test_what_is_not_an_image_is_said(value: object, error: type[Exception], message: str) -> None:
     pytest.importorskip("PIL.Image")
     with pytest.raises(error, match=message):
         irexec.ray.Predictor(DIGITS / "classifier.xml", column="image", image=SCALED)({"image": _objects(value)})

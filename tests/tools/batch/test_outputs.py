@@ -183,7 +183,7 @@ def test_softmax_decides_whether_a_job_is_the_same() -> None:
 
 @pytest.mark.parametrize("output", ["out.npz", "out"])
 @pytest.mark.parametrize("pattern", ["", "**/*.np?"])
-def test_the_output_among_the_sources_is_no_item(
+def test_the_output_among_the_sources_is_not_an_item(
     tmp_path: Path, model: str, source: str, output: str, pattern: str
 ) -> None:
     def stop(part: Any) -> None:
@@ -197,7 +197,7 @@ def test_the_output_among_the_sources_is_no_item(
 
 
 @pytest.mark.parametrize("pattern", ["", "**/*.np?"])
-def test_outputs_of_earlier_jobs_are_no_items(
+def test_outputs_of_earlier_jobs_are_not_items(
     tmp_path: Path, model: str, source: str, pattern: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(part: Any) -> None:
@@ -259,7 +259,7 @@ def test_a_manifest_with_options_of_another_version_is_refused(
         run(model, [source], tmp_path / "x.npz", resume=True)
 
 
-def test_the_output_of_a_manifest_without_an_id_is_no_item(tmp_path: Path, model: str, source: str) -> None:
+def test_the_output_of_a_manifest_without_an_id_is_not_an_item(tmp_path: Path, model: str, source: str) -> None:
     """The first manifests had no application id."""
     run(model, [source], tmp_path / "x.npy")
     assert EarlierOutputs(str(tmp_path)).has(str(tmp_path / "x.npy"))
@@ -342,7 +342,7 @@ def test_the_name_of_a_folder_has_no_suffix_or_ends_in_a_slash(tmp_path: Path, m
         ({"topk": 2}, "topk was null, and is 2"),
     ],
 )
-def test_another_job_does_not_go_on_with_it(
+def test_another_job_does_not_continue_it(
     tmp_path: Path, model: str, source: str, change: dict[str, Any], says: str
 ) -> None:
     run(model, [source], tmp_path / "out", batch_size=2)
@@ -350,7 +350,7 @@ def test_another_job_does_not_go_on_with_it(
         run(model, [source], tmp_path / "out", **{"batch_size": 2, **change}, resume=True)
 
 
-def test_another_model_does_not_go_on_with_it(tmp_path: Path, model: str, source: str) -> None:
+def test_another_model_does_not_continue_it(tmp_path: Path, model: str, source: str) -> None:
     run(model, [source], tmp_path / "out")
     models.twice_plus_one(tmp_path, ["1..", 3])
     with pytest.raises(InputError, match="was begun as another job: model was"):

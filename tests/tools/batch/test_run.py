@@ -74,7 +74,7 @@ def test_a_folder_of_parts(tmp_path: Path, model: str, source: str) -> None:
 
 
 @pytest.mark.parametrize("after", some([1, 4, 19], [4]))
-def test_a_job_that_ended_goes_on(tmp_path: Path, model: str, source: str, after: int) -> None:
+def test_a_job_that_ended_continues(tmp_path: Path, model: str, source: str, after: int) -> None:
     whole, ended = tmp_path / "whole.npz", tmp_path / "ended.npz"
     run(model, [source], whole, batch_size=1)
     seen: list[int] = []

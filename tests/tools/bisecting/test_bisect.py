@@ -74,7 +74,7 @@ def test_the_last_release_is_judged_if_all_differ(tmp_path: Path, model: Path) -
 
 
 @pytest.mark.slow
-def test_a_change_within_the_bounds_is_no_fault(tmp_path: Path, model: Path) -> None:
+def test_a_change_within_the_bounds_is_not_a_fault(tmp_path: Path, model: Path) -> None:
     """The results of the releases differ by more than the tolerance, and neither is wrong."""
     x = {"x": np.array([[np.nan, 2.0]], np.float32)}
     found = bisect(model, x, _options(_of(tmp_path, *[""] * 5, "drops"), against="first"))

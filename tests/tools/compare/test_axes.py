@@ -123,7 +123,7 @@ def test_an_attribute_is_at_fault_although_later_tensors_are_within_the_toleranc
     assert likely(found) == ["B.norm"]
 
 
-def test_an_axis_counted_from_the_end_is_no_difference() -> None:
+def test_an_axis_counted_from_the_end_is_not_a_difference() -> None:
     def model(name: str, axis: int, weights: np.ndarray) -> Model:
         b = Builder(name)
         x = b.emit("MatMul", b.parameter("f32", (2, 3, 6), "x"), weights, name=f"{name}.product")

@@ -207,7 +207,7 @@ def test_inputs_are_paired_by_name_or_position(names: str) -> None:
     assert [row.message for row in found.first.suspect.inputs] == ["A reads 'x' here", "A reads 'y' here"]
 
 
-def test_rounding_that_a_later_layer_makes_larger_is_no_fault() -> None:
+def test_rounding_that_a_later_layer_makes_larger_is_not_a_fault() -> None:
     """Sums of three values, added in two orders: the same on every machine, and different in the last bit."""
 
     def model(*, is_left_first: bool) -> Model:

@@ -60,7 +60,7 @@ def likely(found: Comparison) -> list[str]:
     return [layer.name for layer in found.first.likely]
 
 
-def test_a_scale_that_is_folded_into_weights_is_no_fault() -> None:
+def test_a_scale_that_is_folded_into_weights_is_not_a_fault() -> None:
     assert compare(scaled(), folded()).agrees
 
 
@@ -183,7 +183,7 @@ def test_another_shape_is_evidence_of_floats_alone_and_only_where_results_differ
 
 
 @pytest.mark.parametrize("index", [0, 2])
-def test_another_size_of_a_tensor_is_no_pair(index: int) -> None:
+def test_another_size_of_a_tensor_is_not_a_pair(index: int) -> None:
     """One exporter reads the height where the other reads the size of the batch."""
 
     def model(index: int) -> Model:

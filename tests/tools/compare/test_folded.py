@@ -90,7 +90,7 @@ def test_a_product_with_swapped_operands_is_named_where_it_moves_axes_alone() ->
 
 
 @pytest.mark.parametrize("fault", [False, True])
-def test_an_axis_of_size_1_elsewhere_is_no_fault(fault: bool) -> None:
+def test_an_axis_of_size_1_elsewhere_is_not_a_fault(fault: bool) -> None:
     """A Reshape of one exporter has the axis of size 1 in another place; the product after it needs no other shape."""
     weights = RNG.normal(size=(3, 4)).astype(np.float32)
 

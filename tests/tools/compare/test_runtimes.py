@@ -317,7 +317,7 @@ def test_isolated_layers_of_one_model_read_the_same_rounded_tensors(element: str
     assert compare(builder.model(), options=options, inputs={"x": values}).agrees
 
 
-def test_a_rounding_to_f16_that_one_model_leaves_out_is_no_difference() -> None:
+def test_a_rounding_to_f16_that_one_model_leaves_out_is_not_a_difference() -> None:
     """Weights that one model decompresses in f16, which irexec computes in f32, and the other in f32, stored as f16."""
     codes = np.random.default_rng(0).integers(0, 255, (16, 16)).astype(np.uint8)
     x = np.random.default_rng(1).standard_normal((2, 16)).astype(np.float32)

@@ -134,7 +134,7 @@ def test_constants_that_a_has_not() -> None:
     assert [one.unknown_constants for one in suspects if one.unknown_constants] == [("bw1",)]
 
 
-def test_a_scale_that_was_folded_into_weights_is_no_fault() -> None:
+def test_a_scale_that_was_folded_into_weights_is_not_a_fault() -> None:
     """A multiplies after its product, B has the scale in its weights: the products differ, and what follows agrees."""
 
     def model(weights: np.ndarray, scale: np.ndarray | None, prefix: str) -> Model:

@@ -393,7 +393,7 @@ def test_each_box_is_drawn_once_and_apart(columns: int | None) -> None:
         assert len(lefts) == columns
 
 
-def test_unfolded_blocks_go_on_in_the_next_column() -> None:
+def test_unfolded_blocks_continue_in_the_next_column() -> None:
     drawing = draw(blocks(6), cluster=True)
     placed = place(drawing)
     found = wrapped(placed, 3)

@@ -78,7 +78,7 @@ _FEW = settings(max_examples=60, deadline=None)
 
 @_FEW
 @given(models(), st.data(), st.integers(0, 4))
-def test_around_has_what_is_so_many_edges_away(model: irexec.Model, data: st.DataObject, hops: int) -> None:
+def test_around_has_what_is_that_number_of_edges_away(model: irexec.Model, data: st.DataObject, hops: int) -> None:
     start = data.draw(
         st.sampled_from(sorted(names(model.nodes) - names(n for n in model.nodes if n.type == "Constant")))
     )

@@ -38,7 +38,7 @@ def test_values_of_more_than_8_bits_stay(dtype: Any, values: list[list[float]], 
     assert "taken as they are, not as 0..255" in notes[0]
 
 
-def test_one_deep_channel_is_no_rgba(tmp_path: Path) -> None:
+def test_one_deep_channel_is_not_rgba(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="one channel of more than 8 bits, the model expects 4"):
         read(saved(tmp_path, [[0.5]], "x.tif", np.float32), port(1, 4, 1, 1))
 

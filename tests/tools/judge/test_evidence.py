@@ -218,7 +218,7 @@ def test_integers_of_64_bits_that_a_runtime_computes_in_32_are_a_bug(monkeypatch
 
 
 @pytest.mark.parametrize("type", ["f16", "bf16"])
-def test_what_all_values_of_16_bits_have_in_common_is_no_rounding(type: str, tmp_path: Path) -> None:
+def test_what_all_values_of_16_bits_have_in_common_is_not_rounding(type: str, tmp_path: Path) -> None:
     """A factor and an offset below the largest rounding of a value are seen in their mean; numbers that are cut have a
     factor, which accuses nobody; and a verdict says what it cannot see."""
     rng, b, of = np.random.default_rng(5), irexec.Builder("common"), ARITHMETICS[type]
@@ -325,7 +325,7 @@ def test_weights_of_few_bits_are_read_in_one_way(reading: str, element: str, tmp
         assert (found.verdict, found.at[0].layer.name) == ("bug", "y"), found.sentence
 
 
-def test_a_type_of_indices_is_no_edge(tmp_path: Path) -> None:
+def test_a_type_of_indices_is_not_an_edge(tmp_path: Path) -> None:
     """A conversion from integers to integers jumps nowhere: what is computed from it is held to its interval."""
     rng, b = np.random.default_rng(6), irexec.Builder("indices")
     rows = b.constant(rng.integers(-120, 120, (20, 16)).astype(np.int8))
@@ -345,7 +345,7 @@ def test_a_type_of_indices_is_no_edge(tmp_path: Path) -> None:
     assert (wrong.verdict, wrong.at[0].layer.name) == ("bug", "y"), wrong.sentence
 
 
-def test_positions_that_are_counted_are_no_edge(tmp_path: Path) -> None:
+def test_positions_that_are_counted_are_not_an_edge(tmp_path: Path) -> None:
     """As OPT has them: a mask is summed in f32, and the integers of it read a table in front of a wrong layer."""
     rng, b = np.random.default_rng(2), Builder("positions")
     x, mask = b.parameter("f32", (1, 4, 8), "x"), b.parameter("f32", (1, 4), "mask")

@@ -134,7 +134,7 @@ def test_a_folded_normalization_is_named(tmp_path: Path) -> None:
 
 @_types("bf16")
 @pytest.mark.slow
-def test_a_mean_that_cancels_out_is_no_fault(arithmetic: str, tmp_path: Path) -> None:
+def test_a_mean_that_cancels_out_is_not_a_fault(arithmetic: str, tmp_path: Path) -> None:
     """The runtime rounds it; in the model the folded bias is the small difference."""
     torch.manual_seed(0)
     model, x = _convolutional()

@@ -127,7 +127,7 @@ def test_other_values_that_become_another_shape_are_one_failure(monkeypatch: pyt
     assert [layer.type for layer in report.layers] == ["Tanh"]
 
 
-def test_an_input_with_nan_is_no_cause() -> None:
+def test_an_input_with_nan_is_not_a_cause() -> None:
     made = model("Relu")
     check = ValuesCheck(["nan"])
     assert check(Candidate(made, {"x": np.ones((2, 3), np.float32)})) is None
