@@ -184,14 +184,14 @@ class Reduction(Kernel):
             return
         if self._type == "ReduceL1":
             x = np.abs(x, out=scratch.take(x.shape, self._dtype))
-        _add(scratch, [x, x] if self._type == "ReduceL2" else [x], out)
+        add_products(scratch, [x, x] if self._type == "ReduceL2" else [x], out)
         if self._type == "ReduceL2":
             np.sqrt(out, out=out)
         elif self._type == "ReduceMean":
             np.divide(out, self._reduced, out=out)
 
 
-def _add(scratch: Scratch, factors: Sequence[np.ndarray], out: np.ndarray) -> None:
+def add_products(scratch: Scratch, factors: Sequence[np.ndarray], out: np.ndarray) -> None:
     """Sums of products of arrays (rows, reduced, columns) as (rows, columns).
 
     Long sums are computed in parts, for their accuracy.
@@ -201,8 +201,8 @@ def _add(scratch: Scratch, factors: Sequence[np.ndarray], out: np.ndarray) -> No
         starts = range(0, count, _LONG_SUM)
         parts = scratch.take((rows, len(starts), columns), out.dtype)
         for index, first in enumerate(starts):
-            _add(scratch, [x[:, first : first + _LONG_SUM] for x in factors], parts[:, index])
-        _add(scratch, [parts], out)
+            add_products(scratch, [x[:, first : first + _LONG_SUM] for x in factors], parts[:, index])
+        add_products(scratch, [parts], out)
     elif columns == 1:
         np.einsum(*(part for x in factors for part in (x[:, :, 0], [0, 1])), [0], out=out[:, 0])
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -188,7 +187,7 @@ def parse_equation(text: str) -> Equation:
 
 def _labels(subscript: str, text: str) -> Labels:
     before, dots, after = subscript.partition(ELLIPSIS)
-    are_letters = all(letter in string.ascii_letters for letter in before + after)
+    are_letters = all(letter.isascii() and letter.isalpha() for letter in before + after)
     check(are_letters, f"equation {text!r} is not made of letters, commas and an arrow")
     return (*before, *([ELLIPSIS] if dots else []), *after)
 

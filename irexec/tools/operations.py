@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -88,6 +87,8 @@ def matching(words: tuple[str, ...]) -> Records[OperationLine]:
         part = qualified.get(word.lower(), word.lower())
         found = {part} if part in types else {type for type in types if part in type}
         if not found:
+            import difflib
+
             near = difflib.get_close_matches(part, types, 3)
             offer = f"; similar types are {', '.join(types[type] for type in near)}" if near else ""
             raise InputError(f"there is no operation {word!r}{offer}")

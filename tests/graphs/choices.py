@@ -33,6 +33,7 @@ _BLOCKS: Mapping[str, tuple[str, ...]] = {
     "irexec.backend.matmul": ("_CACHED", "_WORTH_A_BLOCK", "_MANY", "_MINIMUM_ROWS"),
     "irexec.backend.products": ("_SMALL", "_HEIGHT", "UNPACKED_LIMIT"),
     "irexec.backend.reduction": ("_CACHED", "_LONG_SUM"),
+    "irexec.backend.rows": ("_CACHED",),
     "irexec.backend.transposed": ("_COLUMNS",),
     "irexec.compile.passes.recognise_compressed_weights": ("SMALLEST",),
 }  # fmt: skip

@@ -20,6 +20,7 @@ from irexec.backend.native.chains import Axes, NativeChain, Operand, fits
 from irexec.backend.native.convolution import STEP, overwritten
 from irexec.backend.reduction import REDUCTIONS
 from irexec.backend.registry import kernels
+from irexec.backend.rows import constant_axes, groups_of
 from irexec.dtypes.elements import F32
 from irexec.native.structures import Parameters, structure
 from irexec.schema.shape_rules import mvn_2_axes, normalize_axes, normalize_axis
@@ -53,19 +54,6 @@ def _overwritten(task: Task, runs_chain: bool) -> tuple[int, ...]:
     """The inputs over which a kernel may write whose result has the shape of its data."""
     operands = overwritten(task, len(task.inputs)) if runs_chain else ()
     return (0, *operands) if task.output_orders[0] == task.input_orders[0] else operands
-
-
-def groups_of(shape: Sequence[int], order: Order | None, axes: Collection[int]) -> Groups | None:
-    """The axes in memory order: (others, normalized) or (others, normalized, others); None for other orders."""
-    runs: list[list[int]] = [[]]
-    for axis in order or range(len(shape)):
-        if shape[axis] == 1:
-            runs[0].insert(0, axis)
-        elif (axis in axes) == (len(runs) % 2 == 0):
-            runs[-1].append(axis)
-        else:
-            runs.append([axis])
-    return tuple(map(tuple, runs)) if len(runs) in (2, 3) else None
 
 
 def axes_for(task: Task, groups: Groups) -> tuple[Axes, bool]:
@@ -102,8 +90,6 @@ _MODES = ("center", "inside_sqrt", "outside_sqrt", "add", "max")
 
 # Elements of a block of rows, and of a slab of columns, which should stay in the second-level cache.
 _NORMALIZATION_BLOCK, _NORMALIZATION_SLAB = 1 << 15, 1 << 17
-# Bytes of a constant that names axes.
-_AXES_LIMIT = 1 << 12
 # Nanoseconds of an element, of a set of elements, and of an element of a slab.
 _NORMALIZATION_ELEMENT, _SET, _NORMALIZATION_COLUMN = 0.12, 25.0, 0.25
 
@@ -196,18 +182,12 @@ def _mvn_2(task: Task) -> Iterator[Candidate]:
 @kernels("MVN", since=6)
 def _mvn_6(task: Task) -> Iterator[Candidate]:
     a = task.attributes
-    return _normalizations(task, _constant_axes(task), a["eps_mode"] if a["normalize_variance"] else "center")
+    return _normalizations(task, constant_axes(task), a["eps_mode"] if a["normalize_variance"] else "center")
 
 
 @kernels("NormalizeL2", since=1)
 def _normalize_l2_1(task: Task) -> Iterator[Candidate]:
-    return _normalizations(task, _constant_axes(task), task.attributes["eps_mode"])
-
-
-def _constant_axes(task: Task) -> Collection[int]:
-    """The axes that the second input names; none if it is not a constant."""
-    known = None if task.constants[1] is None else task.constants[1].small(_AXES_LIMIT)
-    return () if known is None else set(normalize_axes(map(int, known.ravel().tolist()), len(task.shape(0))))
+    return _normalizations(task, constant_axes(task), task.attributes["eps_mode"])
 
 
 def _normalizations(task: Task, axes: Collection[int], mode: str) -> Iterator[Candidate]:

@@ -8,13 +8,12 @@ from __future__ import annotations
 import io
 import re
 import sys
-import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +23,9 @@ from irexec.io.files import Closing
 from irexec.io.reading import open_regular
 from irexec.messages import amount
 from irexec.tools.arrays.npy import MAGIC, Header, Read, part_of, read_array, read_header
+
+if TYPE_CHECKING:
+    import zipfile
 
 STDIN = "-"
 _PASSED = "/dev/fd/"
@@ -36,10 +38,7 @@ _CHUNK = 1 << 20
 # Bytes of the header in front of a member of a .zip, and where the lengths of the two texts after it are. Source:
 # APPNOTE.TXT, 4.3.7.
 _LOCAL_HEADER, _LENGTHS = 30, (slice(26, 28), slice(28, 30))
-# Errors of zipfile: BadZipFile for most damage, EOFError for a member with too few bytes, ValueError for offsets before
-# the start of the file and for names in another encoding than UTF-8, OverflowError for offsets of more than 63 bits in
-# memory, NotImplementedError for unknown versions and flags. zlib.error is the error of its decompressor.
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OverflowError, NotImplementedError)
+_STORED, _DEFLATED = 0, 8
 
 
 class ArrayFile(Closing):
@@ -56,6 +55,8 @@ class ArrayFile(Closing):
         self._archive: zipfile.ZipFile | None = None
         self._members: Mapping[str, zipfile.ZipInfo] = {}
         if _start(file).startswith(_ZIP):
+            import zipfile
+
             with _damage(label):
                 self._archive = zipfile.ZipFile(file)
                 members = self._archive.infolist()
@@ -94,7 +95,7 @@ class ArrayFile(Closing):
         member, where = self._members[name], f"{self._label}, array {name!r}"
         if member.flag_bits & _ENCRYPTED:
             raise ModelError(f"{where}: is encrypted")
-        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        if member.compress_type not in (_STORED, _DEFLATED):
             raise ModelError(
                 f"{where}: is compressed by method {member.compress_type} of .zip, expected 0 (stored) or 8 (deflated)"
             )
@@ -108,7 +109,7 @@ class ArrayFile(Closing):
         if self._archive is None:
             return 0
         member = self._members[name]
-        if member.compress_type != zipfile.ZIP_STORED:
+        if member.compress_type != _STORED:
             return None
         header = self.bytes_at(member.header_offset, _LOCAL_HEADER)
         lengths = (int.from_bytes(header[part], "little") for part in _LENGTHS)
@@ -212,6 +213,15 @@ def _reader(file: IO[bytes], where: str) -> Read:
     return read
 
 
+def _damaged() -> tuple[type[Exception], ...]:
+    """Errors of zipfile: BadZipFile for most damage, EOFError for a member with too few bytes, ValueError for offsets
+    before the start of the file and for names in another encoding than UTF-8, OverflowError for offsets of more than 63
+    bits in memory, NotImplementedError for unknown versions and flags. zlib.error is the error of its decompressor."""
+    from zipfile import BadZipFile
+
+    return BadZipFile, zlib.error, EOFError, ValueError, OverflowError, NotImplementedError
+
+
 @contextmanager
 def _damage(where: str) -> Iterator[None]:
     """Raise errors of the library that reads a file as ModelError. Nothing else may be done in the block."""
@@ -219,7 +229,7 @@ def _damage(where: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise ModelError(f"{where}: cannot be read: {error.strerror or error}") from None
-    except DAMAGED as error:
+    except _damaged() as error:
         raise ModelError(f"{where}: is damaged: {error}") from None
 
 
@@ -232,6 +242,8 @@ def write_npz(file: IO[bytes], arrays: Mapping[str, np.ndarray]) -> None:
     Raises:
         ModelError: a name is longer than those of a .zip can be.
     """
+    import zipfile
+
     # Not by np.savez, which takes an array called "file" for an argument of its own.
     with zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():

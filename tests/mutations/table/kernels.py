@@ -8,6 +8,21 @@ _BACKEND = "irexec/backend"
 
 KERNELS = (
     Mutation(
+        "a normalization in NumPy leaves the rounding error of the mean",
+        f"{_BACKEND}/rows.py",
+        "if (squares < _CANCELLED * size * mean * mean).any():",
+        "if False:",
+        ("tests/backend/test_rows.py",),
+    ),
+    Mutation(
+        "a normalization in NumPy takes the sum of squares for their mean",
+        f"{_BACKEND}/rows.py",
+        "    squares /= size\n",
+        "",
+        ("tests/backend/test_rows.py",),
+        graphs=100,
+    ),
+    Mutation(
         "a product whose result lies in another order is left in a copy of it",
         f"{_BACKEND}/linear.py",
         "        if not np.may_share_memory(target, out):\n",
