@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.convolution.filter_weights import FilterKernel, FilterWeights
+from irexec.backend.convolution.filter_weights import FilterKernel, FilterWeights, relative, shared
 from irexec.backend.convolution.geometry import (
     Region,
     columns_of,
@@ -223,7 +223,7 @@ class PhaseBlocks:
             read = max(read, g.inputs * math.prod(_sizes(phase, min(rows, phase[0].count))))
         pixels = min(rows * g.windows.strides[0], g.windows.counts[0]) * math.prod(g.windows.counts[1:])
         own = g.groups * (columns + read + values) * g.computed.itemsize
-        return own + output.workspace(longest(self.channels), pixels) + 512
+        return own + output.workspace(g.groups * g.outputs, pixels) + 512
 
     def cost(self, data_last: bool, result_last: bool) -> float:
         """Estimated nanoseconds for data and a result in C order or channels last."""
@@ -276,10 +276,12 @@ class PhaseColumns(FilterKernel):
         out = self.output.bind(context, outputs[0], inputs)
         stride, counts = g.windows.strides[0], g.windows.counts
         inner = math.prod(counts[1:])
-        blocks = [(n, r, c) for n in range(g.images) for r in self.rows for c in self.channels]
+        shares = shared(self.channels, context.threads)
+        blocks = [(n, r, c) for n in range(g.images) for r in self.rows for c in shares]
 
         def block(index: int, scratch: Scratch) -> None:
-            image, rows, channels = blocks[index]
+            image, rows, ranges = blocks[index]
+            channels = slice(ranges[0].start, ranges[-1].stop)
             first, last = rows.start * stride, min(rows.stop * stride, counts[0])
             if first >= last:
                 return
@@ -288,9 +290,7 @@ class PhaseColumns(FilterKernel):
             into = result.reshape(g.groups, -1, last - first, *counts[1:])
             for phase, matrix in zip(self.phases, matrices, strict=True):
                 mark = scratch.mark()
-                # Channels last or of several groups there is one range of channels.
-                some = matrix if self.channels_last else matrix[:, channels]
-                self._phase(scratch, x[image], phase, some, rows, into)
+                self._phase(scratch, x[image], phase, matrix, rows, into, ranges)
                 scratch.release(mark)
             out.finish(scratch, result, image, channels, pixels)
 
@@ -298,9 +298,19 @@ class PhaseColumns(FilterKernel):
         out.end()
 
     def _phase(
-        self, scratch: Scratch, image: np.ndarray, phase: Phase, matrix: np.ndarray, rows: slice, into: np.ndarray
+        self,
+        scratch: Scratch,
+        image: np.ndarray,
+        phase: Phase,
+        matrix: np.ndarray,
+        rows: slice,
+        into: np.ndarray,
+        ranges: Sequence[slice],
     ) -> None:
-        """Compute the rows of one phase, and write them to their positions in (groups, outputs, sizes...)."""
+        """Compute the rows of one phase, and write them to their positions in (groups, outputs, sizes...).
+
+        Channels last, or of several groups, there is one range of outputs.
+        """
         g = self.geometry
         last = min(rows.stop, phase[0].count)
         if last <= rows.start:
@@ -317,9 +327,11 @@ class PhaseColumns(FilterKernel):
             values = scratch.take((columns.shape[1], g.groups * g.outputs), g.computed).T
             multiply_groups(scratch, columns, matrix, values)
         else:
-            values = scratch.take((g.groups * matrix.shape[1], columns.shape[2]), g.computed)
+            values = scratch.take((into.shape[0] * into.shape[1], columns.shape[2]), g.computed)
             if g.groups == 1:
-                multiply(scratch, matrix[0], columns[0], values)
+                for some in ranges:
+                    own = relative(some, slice(ranges[0].start, ranges[-1].stop))
+                    multiply(scratch, matrix[0, some], columns[0], values[own])
             else:
                 scratch.do(np.matmul, matrix, columns, out=values.reshape(g.groups, -1, columns.shape[2]))
         scratch.do(np.copyto, target, values.reshape(target.shape))

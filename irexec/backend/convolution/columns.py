@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.convolution.filter_weights import FilterKernel, FilterWeights, some_panels, split_outputs
+from irexec.backend.convolution.filter_weights import (
+    FilterKernel,
+    FilterWeights,
+    relative,
+    shared,
+    some_panels,
+    split_outputs,
+)
 from irexec.backend.convolution.geometry import (
     Geometry,
     Region,
@@ -90,25 +97,28 @@ class Columns(FilterKernel):
         x = inputs[0]
         rows = packed.rows
         ranges = self.channels if packed.spread is None and g.groups == 1 else [slice(0, g.groups * rows)]
+        shares = shared(ranges, context.threads)
 
         def block(index: int, scratch: Scratch) -> None:
-            index, piece = divmod(index, len(ranges))
+            index, share = divmod(index, len(shares))
             image, number = divmod(index, len(self.blocks))
-            pixels, channels = self.spans[number], ranges[piece]
+            pixels, channels = self.spans[number], slice(shares[share][0].start, shares[share][-1].stop)
             result = out.block(scratch, image, channels, pixels)
             mark = scratch.mark()
             columns = self._columns(scratch, x[image], number)
-            if self.channels_last:
-                weights = some_panels(packed.array, channels) if len(ranges) > 1 else packed.array
-                multiply_groups(scratch, columns, weights, result)
-            elif g.groups == 1:
-                multiply(scratch, packed.array[0, channels], columns[0], result)
-            else:
-                scratch.do(np.matmul, packed.array, columns, out=result.reshape(g.groups, rows, -1))
+            for some in shares[share]:
+                values = result[relative(some, channels)]
+                if self.channels_last:
+                    weights = some_panels(packed.array, some) if len(ranges) > 1 else packed.array
+                    multiply_groups(scratch, columns, weights, values)
+                elif g.groups == 1:
+                    multiply(scratch, packed.array[0, some], columns[0], values)
+                else:
+                    scratch.do(np.matmul, packed.array, columns, out=values.reshape(g.groups, rows, -1))
             scratch.release(mark)
             out.finish(scratch, result, image, channels, pixels)
 
-        context.parallel(g.images * len(self.blocks) * len(ranges), block)
+        context.parallel(g.images * len(self.blocks) * len(shares), block)
         out.end()
 
     @functools.cached_property

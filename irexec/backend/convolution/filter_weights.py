@@ -47,6 +47,21 @@ def split_outputs(outputs: int, panel: int, parts: int) -> list[slice]:
     return [slice(a, b) for a, b in itertools.pairwise(edges)]
 
 
+def shared(ranges: list[slice], threads: int) -> list[list[slice]]:
+    """Ranges of outputs that follow each other, a list for each thread at most.
+
+    A block computes those of one list, so that it transforms its data once. A product for each range, and not one for
+    all, has the same bits on any number of threads.
+    """
+    count = min(threads, len(ranges))
+    return [ranges[len(ranges) * i // count : len(ranges) * (i + 1) // count] for i in range(count)]
+
+
+def relative(part: slice, whole: slice) -> slice:
+    """The part as a range of ``whole``."""
+    return slice(part.start - whole.start, part.stop - whole.start)
+
+
 class FilterWeights:
     """One filter, which may be a constant or an input.
 

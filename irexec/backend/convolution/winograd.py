@@ -23,7 +23,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from irexec.backend.convolution.filter_weights import FilterKernel, FilterWeights, some_panels, split_outputs
+from irexec.backend.convolution.filter_weights import (
+    FilterKernel,
+    FilterWeights,
+    relative,
+    shared,
+    some_panels,
+    split_outputs,
+)
 from irexec.backend.convolution.geometry import Geometry, Region, longest, split, strided
 from irexec.backend.convolution.output import Output
 from irexec.backend.kernel import SHARES, KernelContext, Task
@@ -71,7 +78,7 @@ class Tiling:
     def __init__(self, geometry: Geometry, tile: int) -> None:
         self.geometry, self.tile, self.points = geometry, tile, tile + 2
         self.down, self.across = (-(-count // tile) for count in geometry.windows.counts)
-        # Threads share outputs, and each transforms all data, or they share tiles.
+        # Threads share the outputs of few tiles, and each transforms all data; else they share tiles.
         self.parts = SHARES if 3 * self.down * self.across < geometry.outputs else 1
         self.rows = split(self.down, self._block_rows(SHARES // self.parts), SHARES // self.parts)
 
@@ -159,34 +166,36 @@ class Winograd(FilterKernel):
         packed = self.weights.packed(None)
         out = self.output.bind(context, outputs[0], inputs, packed.spread)
         ranges = self.channels if packed.spread is None else [slice(0, packed.rows)]
+        shares = shared(ranges, context.threads)
         height, width = g.windows.counts
 
         def block(index: int, scratch: Scratch) -> None:
-            index, piece = divmod(index, len(ranges))
+            index, share = divmod(index, len(shares))
             image, number = divmod(index, len(self.rows))
-            part, channels = self.rows[number], ranges[piece]
+            part, channels = self.rows[number], slice(shares[share][0].start, shares[share][-1].stop)
             first, last = part.start * self.tile, min(part.stop * self.tile, height)
             pixels = slice(first * width, last * width)
             result = out.block(scratch, image, channels, pixels)
             mark = scratch.mark()
-            multiplied = self._multiply(
-                scratch, x[image], some_panels(packed.array, channels) if len(ranges) > 1 else packed.array, number
-            )
-            self._untransform(scratch, multiplied, last - first, result)
+            spread = self._transform(scratch, x[image], number)
+            inner = scratch.mark()
+            for some in shares[share]:
+                weights = some_panels(packed.array, some) if len(ranges) > 1 else packed.array
+                self._untransform(
+                    scratch, self._multiply(scratch, spread, weights), last - first, result[relative(some, channels)]
+                )
+                scratch.release(inner)
             scratch.release(mark)
             out.finish(scratch, result, image, channels, pixels)
 
-        context.parallel(g.images * len(self.rows) * len(ranges), block)
+        context.parallel(g.images * len(self.rows) * len(shares), block)
         out.end()
 
-    def _multiply(self, scratch: Scratch, image: np.ndarray, weights: np.ndarray, number: int) -> np.ndarray:
-        """The products of a block's tiles, as (points, points, rows of tiles, tiles, outputs)."""
+    def _transform(self, scratch: Scratch, image: np.ndarray, number: int) -> np.ndarray:
+        """The tiles of a block, as (points, points, rows of tiles, tiles, channels)."""
         g, m, points = self.geometry, self.tile, self.points
         part = self.rows[number]
         down, across, channels = part.stop - part.start, self.across, g.inputs
-        outputs = weights.shape[1] * weights.shape[3]
-        multiplied = scratch.take((points * points, down * across, outputs), g.computed)
-        mark = scratch.mark()
         spread = scratch.take((points, points, down, across, channels), g.computed)
         inner = scratch.mark()
         width = across * m + 2
@@ -200,8 +209,15 @@ class Winograd(FilterKernel):
         tiles = strided(half, (points, down, across, points, channels), (down * row, row, m * pixel, pixel, item))
         scratch.do(np.matmul, transform, tiles, out=spread.transpose(0, 2, 3, 1, 4))
         scratch.release(inner)
+        return spread
+
+    @staticmethod
+    def _multiply(scratch: Scratch, spread: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """The products of transformed tiles, as (points, points, rows of tiles, tiles, outputs)."""
+        points, _, down, across, channels = spread.shape
+        outputs = weights.shape[1] * weights.shape[3]
+        multiplied = scratch.take((points * points, down * across, outputs), spread.dtype)
         multiply_rows(scratch, spread.reshape(points * points, down * across, channels), weights, multiplied)
-        scratch.release(mark)
         return multiplied.reshape(points, points, down, across, outputs)
 
     def _untransform(self, scratch: Scratch, multiplied: np.ndarray, rows: int, result: np.ndarray) -> None:
