@@ -15,10 +15,11 @@ from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.convolution import depthwise
 from irexec.backend.convolution import windows as depthwise_windows
 from irexec.backend.convolution.depthwise import DepthwiseProducts
+from irexec.backend.convolution.columns import Columns
 from irexec.backend.convolution.filter_weights import equal_outputs
 from irexec.backend.convolution.geometry import blocks_of, pixels_of
 from irexec.backend.convolution.windows import DepthwiseWindows
-from irexec.backend.convolution.winograd import minimal_filtering
+from irexec.backend.convolution.winograd import Winograd, minimal_filtering
 from irexec.backend.kernel import KernelContext
 from irexec.dtypes.elements import F32
 from irexec.errors import OpError
@@ -194,6 +195,26 @@ def test_equal_output_channels_are_computed_once(size):
         assert packed.rows == 2
         (result,) = run_kernel(kernel, task, [x, weights])
         assert all(np.array_equal(result[0, 0], result[0, i]) for i in range(40) if i != 3)
+
+
+@pytest.mark.parametrize(("threads", "transforms"), [(1, 1), (2, 2), (3, 3), (4, 4), (8, 4)])
+def test_threads_that_share_outputs_transform_the_data_once_each(threads, transforms, monkeypatch):
+    """Their products are those of four ranges, whose bits are the same on any number of threads."""
+    x, weights, _ = random_arrays((1, 192, 8, 8), (256, 192, 3, 3))
+    task = task_of("Convolution", "opset1", [x, weights], PADS, constants=[1])
+    kernels = [kernel for kernel in candidates(task) if isinstance(kernel, (Columns, Winograd))]
+    assert {type(kernel) for kernel in kernels} == {Columns, Winograd}
+    for kernel in kernels:
+        calls, name = [], "_transform" if isinstance(kernel, Winograd) else "_columns"
+        whole = getattr(kernel, name)
+        monkeypatch.setattr(kernel, name, lambda *given, whole=whole, calls=calls: calls.append(1) or whole(*given))
+        (alone,) = run_kernel(kernel, task, [x, weights])
+        calls.clear()
+        out = [np.empty_like(alone)]
+        kernel.run([x, None], out, KernelContext.of(kernel, threads))
+        assert len(kernel.channels) == 4
+        assert len(calls) == transforms
+        assert np.array_equal(alone, out[0])
 
 
 def test_equal_outputs():
