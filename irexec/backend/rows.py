@@ -14,7 +14,7 @@ import numpy as np
 
 from irexec.backend.blocks import Tiles
 from irexec.backend.chain import Epilogue, Groups, merged
-from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task, chain_keeps_type
+from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task, chain_keeps_type, has_elements
 from irexec.backend.reduction import add_products
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
@@ -81,7 +81,7 @@ def _by_blocks(
 ) -> Iterator[Candidate]:
     shape, dtype = task.shape(0), task.inputs[0].dtype
     groups = groups_of(shape, task.input_orders[0], axes)
-    if dtype in (np.float32, np.float64) and math.prod(shape) and groups is not None and chain_keeps_type(task):
+    if dtype in (np.float32, np.float64) and has_elements(task) and groups is not None and chain_keeps_type(task):
         groups = (*groups, ()) if len(groups) == 2 else groups
         outer, summed, inner = (math.prod(shape[axis] for axis in group) for group in groups)
         tiles = Tiles.of(outer, inner, summed * dtype.itemsize, _CACHED, 64, cut=outer == 1)

@@ -14,8 +14,8 @@ from irexec.backend.calls import NativeKernel
 from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.convolution import depthwise
 from irexec.backend.convolution import windows as depthwise_windows
-from irexec.backend.convolution.depthwise import DepthwiseProducts
 from irexec.backend.convolution.columns import Columns
+from irexec.backend.convolution.depthwise import DepthwiseProducts
 from irexec.backend.convolution.filter_weights import equal_outputs
 from irexec.backend.convolution.geometry import blocks_of, pixels_of
 from irexec.backend.convolution.windows import DepthwiseWindows

@@ -17,7 +17,7 @@ from google.protobuf.descriptor import FieldDescriptor as Field
 from google.protobuf.message import DecodeError
 from lxml import etree
 
-from irexec.tools.arrays.files import DAMAGED
+from irexec.tools.arrays.files import damaged_errors
 from tests.fuzz.case import Case, write_case
 from tests.fuzz.mutate_onnx import is_repeated
 
@@ -99,7 +99,7 @@ def smaller_arguments(case: Case) -> Iterator[Case]:
 
 
 # irexec refuses members that are encrypted (RuntimeError), or compressed by bzip2 (OSError) or LZMA, before it reads them.
-_UNREADABLE = (*DAMAGED, RuntimeError, OSError, LZMAError)
+_UNREADABLE = (*damaged_errors(), RuntimeError, OSError, LZMAError)
 
 
 def smaller_npz(data: bytes) -> Iterator[bytes]:

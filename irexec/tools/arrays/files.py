@@ -213,7 +213,7 @@ def _reader(file: IO[bytes], where: str) -> Read:
     return read
 
 
-def _damaged() -> tuple[type[Exception], ...]:
+def damaged_errors() -> tuple[type[Exception], ...]:
     """Errors of zipfile: BadZipFile for most damage, EOFError for a member with too few bytes, ValueError for offsets
     before the start of the file and for names in another encoding than UTF-8, OverflowError for offsets of more than 63
     bits in memory, NotImplementedError for unknown versions and flags. zlib.error is the error of its decompressor."""
@@ -229,7 +229,7 @@ def _damage(where: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise ModelError(f"{where}: cannot be read: {error.strerror or error}") from None
-    except _damaged() as error:
+    except damaged_errors() as error:
         raise ModelError(f"{where}: is damaged: {error}") from None
 
 
