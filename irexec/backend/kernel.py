@@ -100,6 +100,11 @@ class Task:
         return None if element is None else np.dtype(element.carrier)
 
     @property
+    def shares(self) -> int:
+        """Shares of work whose bits do not depend on how it is cut: one for each thread, at most ``SHARES``."""
+        return min(self.threads, SHARES)
+
+    @property
     def kind(self) -> str:
         """NumPy's letter for the kind of type of input 0: "f", "i", "u" or "b"."""
         return self.inputs[0].dtype.kind

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.convolution.filter_weights import FilterKernel, FilterWeights, relative, shared
+from irexec.backend.convolution.filter_weights import FilterKernel, FilterWeights, relative, shared, span
 from irexec.backend.convolution.geometry import (
     Region,
     columns_of,
@@ -281,7 +281,7 @@ class PhaseColumns(FilterKernel):
 
         def block(index: int, scratch: Scratch) -> None:
             image, rows, ranges = blocks[index]
-            channels = slice(ranges[0].start, ranges[-1].stop)
+            channels = span(ranges)
             first, last = rows.start * stride, min(rows.stop * stride, counts[0])
             if first >= last:
                 return
@@ -330,7 +330,7 @@ class PhaseColumns(FilterKernel):
             values = scratch.take((into.shape[0] * into.shape[1], columns.shape[2]), g.computed)
             if g.groups == 1:
                 for some in ranges:
-                    own = relative(some, slice(ranges[0].start, ranges[-1].stop))
+                    own = relative(some, span(ranges))
                     multiply(scratch, matrix[0, some], columns[0], values[own])
             else:
                 scratch.do(np.matmul, matrix, columns, out=values.reshape(g.groups, -1, columns.shape[2]))

@@ -197,23 +197,24 @@ def test_equal_output_channels_are_computed_once(size):
         assert all(np.array_equal(result[0, 0], result[0, i]) for i in range(40) if i != 3)
 
 
-@pytest.mark.parametrize(("threads", "transforms"), [(1, 1), (2, 2), (3, 3), (4, 4), (8, 4)])
-def test_threads_that_share_outputs_transform_the_data_once_each(threads, transforms, monkeypatch):
-    """Their products are those of four ranges, whose bits are the same on any number of threads."""
+@pytest.mark.parametrize("threads", [1, 2, 3, 4, 8])
+def test_threads_share_the_outputs_of_few_pixels(threads, monkeypatch):
+    """Columns: each makes all of them once, for products of four ranges. Winograd: none transforms the tiles of others."""
     x, weights, _ = random_arrays((1, 192, 8, 8), (256, 192, 3, 3))
     task = task_of("Convolution", "opset1", [x, weights], PADS, constants=[1])
     kernels = [kernel for kernel in candidates(task) if isinstance(kernel, (Columns, Winograd))]
     assert {type(kernel) for kernel in kernels} == {Columns, Winograd}
     for kernel in kernels:
-        calls, name = [], "_transform" if isinstance(kernel, Winograd) else "_columns"
+        calls, is_winograd = [], isinstance(kernel, Winograd)
+        name = "_transform" if is_winograd else "_columns"
         whole = getattr(kernel, name)
         monkeypatch.setattr(kernel, name, lambda *given, whole=whole, calls=calls: calls.append(1) or whole(*given))
         (alone,) = run_kernel(kernel, task, [x, weights])
         calls.clear()
         out = [np.empty_like(alone)]
         kernel.run([x, None], out, KernelContext.of(kernel, threads))
-        assert len(kernel.channels) == 4
-        assert len(calls) == transforms
+        assert kernel.by_points if is_winograd else len(kernel.channels) == 4
+        assert len(calls) == (len(kernel.rows) if is_winograd else min(threads, 4))
         assert np.array_equal(alone, out[0])
 
 

@@ -50,5 +50,5 @@ def _winograd(task: Task, geometry: Geometry, data_last: bool, result_last: bool
     for tile in fitting:
         tiling = winograd.Tiling(geometry, tile)
         chain = 0 if output is None else output.workspace(geometry.outputs, tiling.block_pixels)
-        if tiling.workspace + chain <= _WORKSPACE:
+        if sum(tiling.workspaces) + chain <= _WORKSPACE:
             yield Candidate(tiling.cost(data_last, result_last), functools.partial(winograd.Winograd, task, tiling))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from irexec.backend.convolution.filter_weights import (
     relative,
     shared,
     some_panels,
+    span,
     split_outputs,
 )
 from irexec.backend.convolution.geometry import (
@@ -102,7 +103,7 @@ class Columns(FilterKernel):
         def block(index: int, scratch: Scratch) -> None:
             index, share = divmod(index, len(shares))
             image, number = divmod(index, len(self.blocks))
-            pixels, channels = self.spans[number], slice(shares[share][0].start, shares[share][-1].stop)
+            pixels, channels = self.spans[number], span(shares[share])
             result = out.block(scratch, image, channels, pixels)
             mark = scratch.mark()
             columns = self._columns(scratch, x[image], number)
@@ -212,6 +213,14 @@ def _cost(g: Geometry, channels_last: bool, data_last: bool, result_last: bool, 
     return g.images * (product + repacked + read + copied + moved + 15_000 * blocks)
 
 
+class Block(NamedTuple):
+    """A part of the result of an image."""
+
+    image: int
+    channels: slice
+    pixels: slice
+
+
 class PointwiseBlocks:
     """The blocks of pixels and channels, and the estimated cost of the kernel.
 
@@ -237,10 +246,18 @@ class PointwiseBlocks:
             return split_outputs(outputs, panel, -(-outputs // self.channels))
         return split(outputs, self.channels)
 
-    def blocks(self, outputs: int, whole: bool) -> list[tuple[int, slice, slice]]:
+    def blocks(self, outputs: int, whole: bool) -> list[Block]:
         """Image, channels and pixels of each block; ``whole`` for all channels in each."""
         images, pixels, channels = range(self.geometry.images), self._pixels(), self._channels(outputs, whole)
-        return [(n, c, p) for n in images for p in pixels for c in channels]
+        return [Block(n, c, p) for n in images for p in pixels for c in channels]
+
+    def runs(self, outputs: int, whole: bool, shares: int) -> list[list[Block]]:
+        """Blocks that follow each other, with one chain for all of a run; their products are cut for ``SHARES``."""
+        g, blocks = self.geometry, self.blocks(outputs, whole)
+        each = len(blocks) // g.images
+        size = outputs * g.pixels * g.computed.itemsize
+        count = each if each > SHARES else max(min(shares, each), min(each, -(-2 * size // (3 * _BLOCK))))
+        return [run for i in range(g.images) for run in shared(blocks[i * each : (i + 1) * each], count)]
 
     def cost(self, data_last: bool, result_last: bool) -> float:
         """Nanoseconds, for data and a result that are channels last or not."""
@@ -268,8 +285,9 @@ class Pointwise(FilterKernel):
         weights = FilterWeights(task.constants[1], make.__name__, make, shape, g.computed)
         super().__init__("1x1 product, channels last" if channels_last else "1x1 product", weights)
         self.sizes = PointwiseBlocks(g, channels_last, self.output.channels_last)
-        self.blocks = self.sizes.blocks(g.groups * g.outputs, g.groups > 1)
-        channels, pixels = longest([block[1] for block in self.blocks]), longest([block[2] for block in self.blocks])
+        self.runs = self.sizes.runs(g.groups * g.outputs, g.groups > 1, task.shares)
+        channels = longest([span([block.channels for block in run]) for run in self.runs])
+        pixels = longest([span([block.pixels for block in run]) for run in self.runs])
         copied = (g.groups * g.inputs + channels) * pixels * g.computed.itemsize
         self.workspace = self.output.workspace(channels, pixels) + copied + 256
 
@@ -281,31 +299,34 @@ class Pointwise(FilterKernel):
         if x is None:
             context.not_repeatable()
             x = np.ascontiguousarray(inputs[0]).reshape(g.images, g.groups * g.inputs, g.pixels)
-        blocks = self.blocks if packed.spread is None else self.sizes.blocks(packed.rows, True)
+        runs = self.runs if packed.spread is None else self.sizes.runs(packed.rows, True, context.threads)
         whole = g.groups > 1 or packed.spread is not None or self.sizes.channels >= g.outputs
         copies = x.dtype != g.computed or x.strides[1 if self.channels_last else 2] != x.itemsize
 
         def block(index: int, scratch: Scratch) -> None:
-            image, some, pixels = blocks[index]
-            result = out.block(scratch, image, some, pixels)
-            data = x[image, :, pixels]
+            run = runs[index]
+            image, channels, pixels = run[0].image, span([b.channels for b in run]), span([b.pixels for b in run])
+            result = out.block(scratch, image, channels, pixels)
+            read = x[image, :, pixels]
             if copies:
-                data = copied_pixels(scratch, data, g.computed, self.channels_last)
-            if self.channels_last:
-                weights = packed.array if whole else some_panels(packed.array, some)
-                multiply_groups(scratch, data.T.reshape(-1, g.groups, g.inputs).swapaxes(0, 1), weights, result)
-            elif g.groups == 1:
-                multiply(scratch, packed.array[0, some], data, result)
-            else:
-                scratch.do(
-                    np.matmul,
-                    packed.array,
-                    data.reshape(g.groups, g.inputs, -1),
-                    out=result.reshape(g.groups, packed.rows, -1),
-                )
-            out.finish(scratch, result, image, some, pixels)
+                read = copied_pixels(scratch, read, g.computed, self.channels_last)
+            for _, some, part in run:
+                data, values = read[:, relative(part, pixels)], result[relative(some, channels), relative(part, pixels)]
+                if self.channels_last:
+                    weights = packed.array if whole else some_panels(packed.array, some)
+                    multiply_groups(scratch, data.T.reshape(-1, g.groups, g.inputs).swapaxes(0, 1), weights, values)
+                elif g.groups == 1:
+                    multiply(scratch, packed.array[0, some], data, values)
+                else:
+                    scratch.do(
+                        np.matmul,
+                        packed.array,
+                        data.reshape(g.groups, g.inputs, -1),
+                        out=values.reshape(g.groups, packed.rows, -1),
+                    )
+            out.finish(scratch, result, image, channels, pixels)
 
-        context.parallel(len(blocks), block)
+        context.parallel(len(runs), block)
         out.end()
 
 

@@ -23,7 +23,6 @@ from irexec.backend.constants import ConstantStore
 from irexec.backend.convolution.geometry import sliding_windows
 from irexec.backend.convolution.windows import DepthwiseWindows
 from irexec.backend.kernel import (
-    SHARES,
     Candidate,
     Kernel,
     KernelContext,
@@ -237,18 +236,18 @@ class DepthwiseProducts(Kernel):
         self._center = self._horizontal.center or 0
         self._source = task.constants[1]
         self._epilogue = Epilogue(task.chain, task.output_shape(), ((0,), (1,), (2, 3)))
-        self._split(self._images * self._groups * tiling.group_cost)
+        self._split(self._images * self._groups * tiling.group_cost, task.shares)
         self.algorithm = f"depthwise by products of {self._rows} rows"
         self.splits = self._blocks > 1
         self.workspace = self._bytes()
 
-    def _split(self, cost: float) -> None:
-        """Blocks of several groups, or of chunks of one large group."""
+    def _split(self, cost: float, shares: int) -> None:
+        """Blocks of several groups, or of chunks of one large group. The products of each group are its own."""
         row = self._outputs * self._horizontal.kernel * self._horizontal.size * self._dtype.itemsize
         size = row * self._vertical.count
         self._chunks = self._vertical.chunks(self._rows, max(1, _CACHED // (row * self._rows)))
         self._together = size <= _CACHED
-        shared = max(1, min(SHARES, int(cost / _WORTH)) // self._images)
+        shared = max(1, min(shares, int(cost / _WORTH)) // self._images)
         self._step = max(1, min(-(-self._groups // shared), _CACHED // size))
         self._slices = -(-self._groups // self._step)
         self._blocks = self._images * self._slices * (1 if self._together else len(self._chunks))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.kernel import Kernel
 from irexec.backend.products import LANES
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +49,19 @@ def split_outputs(outputs: int, panel: int, parts: int) -> list[slice]:
     return [slice(a, b) for a, b in itertools.pairwise(edges)]
 
 
-def shared(ranges: list[slice], threads: int) -> list[list[slice]]:
-    """Ranges of outputs that follow each other, a list for each thread at most.
+def shared(parts: list[Part], threads: int) -> list[list[Part]]:
+    """Parts of a product that follow each other, a list for each thread at most.
 
-    A block computes those of one list, so that it transforms its data once. A product for each range, and not one for
-    all, has the same bits on any number of threads.
+    A block computes those of one list: it reads the data and runs the chain once. A product for each part, and not one
+    for all, has the same bits on any number of threads.
     """
-    count = min(threads, len(ranges))
-    return [ranges[len(ranges) * i // count : len(ranges) * (i + 1) // count] for i in range(count)]
+    count = min(threads, len(parts))
+    return [parts[len(parts) * i // count : len(parts) * (i + 1) // count] for i in range(count)]
+
+
+def span(ranges: Sequence[slice]) -> slice:
+    """Ranges that follow each other as one."""
+    return slice(ranges[0].start, ranges[-1].stop)
 
 
 def relative(part: slice, whole: slice) -> slice:

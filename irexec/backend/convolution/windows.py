@@ -33,14 +33,14 @@ def _sums_cost(channels: int, windows: SlidingWindows) -> float:
     return math.prod(windows.counts) * math.prod(windows.kernel) * (_LOOP + _WEIGHT * channels)
 
 
-def _blocks(task: Task, windows: SlidingWindows, dtype: np.dtype) -> list[slice]:
+def _blocks(task: Task, windows: SlidingWindows, dtype: np.dtype, shares: int) -> list[slice]:
     """The blocks of rows of the result."""
     images, channels, counts = *task.shape(0)[:2], windows.counts
     step = max(1, _CACHED // (math.prod(counts[1:]) * channels * dtype.itemsize))
     is_worth_it = math.prod(counts) * math.prod(windows.kernel) * channels >= _WORTH
     if images == 1 and is_worth_it:
-        step = min(step, -(-counts[0] // SHARES))
-    return split(counts[0], step, SHARES)
+        step = min(step, -(-counts[0] // shares))
+    return split(counts[0], step, shares)
 
 
 class DepthwiseWindows(Kernel):
@@ -54,7 +54,7 @@ class DepthwiseWindows(Kernel):
         rows, *inner = self._last[1:-1]
         self._epilogue = Epilogue(task.chain, task.output_shape(), ((0,), (rows, *inner), (1,)))
         self._row = math.prod(windows.counts[1:])
-        self._blocks = _blocks(task, windows, dtype)
+        self._blocks = _blocks(task, windows, dtype, task.shares)
         step = longest(self._blocks)
         self.splits = self._images * len(self._blocks) > 1
         covered = math.prod(self._covered(slice(0, step))) * self._channels
@@ -70,7 +70,7 @@ class DepthwiseWindows(Kernel):
         pixels, data = math.prod(windows.counts), math.prod(sizes) * channels
         moved = data * (_COPY + (task.input_orders[0] != last) * _TRANSPOSE)
         moved += pixels * channels * (task.output_orders[0] != last) * _TRANSPOSE
-        return images * (_sums_cost(channels, windows) + moved + len(_blocks(task, windows, dtype)) * _CALLS)
+        return images * (_sums_cost(channels, windows) + moved + len(_blocks(task, windows, dtype, SHARES)) * _CALLS)
 
     def _covered(self, rows: slice) -> list[int]:
         """Number of positions of the padded data along each axis that the windows of a block of rows cover."""

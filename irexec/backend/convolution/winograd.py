@@ -2,9 +2,10 @@
 
 Everything is computed channels last, whatever the layout of data and result: then each of the two axes of a tile is
 transformed by one small product, which reads the overlapping tiles and writes the results where they lie in memory, so
-that nothing is gathered or scattered. A block of rows of tiles stays in cache from the padded data to the end of the
-chain. In between there is one product for each point of a tile. Source: Lavin and Gray, "Fast Algorithms for
-Convolutional Neural Networks".
+that nothing is gathered or scattered. In between there is one product for each point of a tile. A block of rows of
+tiles stays in cache from the padded data to the end of the chain; where tiles are few and outputs many, threads share
+the points of all tiles instead, so that no product is cut. Source: Lavin and Gray, "Fast Algorithms for Convolutional
+Neural Networks".
 
 The error against direct convolution is 3e-7 of the largest result in float32 for m = 2 and 64 input channels, 2e-6 for
 m = 4 and 8e-6 for m = 6; it grows with the root of the number of channels.
@@ -23,16 +24,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from irexec.backend.convolution.filter_weights import (
-    FilterKernel,
-    FilterWeights,
-    relative,
-    shared,
-    some_panels,
-    split_outputs,
-)
+from irexec.backend.convolution.filter_weights import FilterKernel, FilterWeights, Packed
 from irexec.backend.convolution.geometry import Geometry, Region, longest, split, strided
-from irexec.backend.convolution.output import Output
+from irexec.backend.convolution.output import BoundOutput, Output
 from irexec.backend.kernel import SHARES, KernelContext, Task
 from irexec.backend.products import HAS_SMALL_PRODUCTS, multiply_rows, panel_width
 from irexec.backend.scratch import Scratch
@@ -71,23 +65,22 @@ class Tiling:
     Attributes:
         points: m + 2.
         down, across: numbers of tiles.
-        parts: shares of the outputs.
+        by_points: whether threads share the points of all tiles of an image.
         rows: the rows of tiles of each block.
     """
 
     def __init__(self, geometry: Geometry, tile: int) -> None:
         self.geometry, self.tile, self.points = geometry, tile, tile + 2
         self.down, self.across = (-(-count // tile) for count in geometry.windows.counts)
-        # Threads share the outputs of few tiles, and each transforms all data; else they share tiles.
-        self.parts = SHARES if 3 * self.down * self.across < geometry.outputs else 1
-        self.rows = split(self.down, self._block_rows(SHARES // self.parts), SHARES // self.parts)
+        self.by_points = 3 * self.down * self.across < geometry.outputs
+        blocks = SHARES if self.by_points else max(1, self.down // self._block_rows() // SHARES) * SHARES
+        self.rows = split(self.down, -(-self.down // blocks))
 
-    def _block_rows(self, shares: int) -> int:
-        """Rows of tiles in a block."""
+    def _block_rows(self) -> int:
+        """Rows of tiles that stay in cache."""
         g = self.geometry
         per_row = self.points**2 * self.across * g.computed.itemsize * (g.inputs + g.outputs)
-        rows = max(1, (_MANY_BLOCK if min(g.inputs, g.outputs) >= _MANY else _BLOCK) // per_row)
-        return rows if shares == 1 else max(1, min(rows, -(-self.down // shares)))
+        return max(1, (_MANY_BLOCK if min(g.inputs, g.outputs) >= _MANY else _BLOCK) // per_row)
 
     @property
     def block_pixels(self) -> int:
@@ -95,15 +88,16 @@ class Tiling:
         return longest(self.rows) * self.tile * self.geometry.windows.counts[1]
 
     @functools.cached_property
-    def workspace(self) -> int:
-        """Bytes of scratch for a block, without those of the chain."""
+    def workspaces(self) -> tuple[int, int]:
+        """Bytes of scratch of all threads, and for a block without those of the chain."""
         rows = longest(self.rows)
         g, m, width = self.geometry, self.tile, self.across * self.tile + 2
-        tiles = self.points**2 * rows * self.across
+        tiles = self.points**2 * (self.down if self.by_points else rows) * self.across * (g.inputs + g.outputs)
         data = (rows * m + 2) * width * g.inputs
         half = self.points * rows * width * max(g.inputs, g.outputs)
-        elements = tiles * (g.inputs + g.outputs) + max(data + half, half + g.outputs * self.block_pixels)
-        return elements * g.computed.itemsize + 1024
+        own = max(data + half, half + g.outputs * self.block_pixels)
+        shared, each = (tiles, own) if self.by_points else (0, tiles + own)
+        return shared * g.computed.itemsize + 256, each * g.computed.itemsize + 1024
 
     def cost(self, data_last: bool, result_last: bool) -> float:
         """Nanoseconds, for data and a result that are channels last or not."""
@@ -144,13 +138,14 @@ class Winograd(FilterKernel):
         g = self.geometry = tiling.geometry
         tile = self.tile = tiling.tile
         self.points, self.down, self.across, self.rows = tiling.points, tiling.down, tiling.across, tiling.rows
+        self.by_points = tiling.by_points
         self.output = Output(task, g.computed)
         make = functools.partial(transform_weights, tile)
         shape = (1, g.outputs, g.inputs, 3, 3)
         weights = FilterWeights(task.constants[1], ("winograd", tile), make, shape, g.computed)
         super().__init__(f"Winograd F({tile}x{tile}, 3x3)", weights)
-        self.channels = split_outputs(g.outputs, panel_width(g.outputs, g.inputs), tiling.parts)
-        self.workspace = tiling.workspace + self.output.workspace(g.outputs, tiling.block_pixels)
+        self.shared_workspace, own = tiling.workspaces
+        self.workspace = own + self.output.workspace(g.outputs, tiling.block_pixels)
 
     @functools.cached_property
     def regions(self) -> list[Region]:
@@ -165,39 +160,57 @@ class Winograd(FilterKernel):
         g, x = self.geometry, inputs[0]
         packed = self.weights.packed(None)
         out = self.output.bind(context, outputs[0], inputs, packed.spread)
-        ranges = self.channels if packed.spread is None else [slice(0, packed.rows)]
-        shares = shared(ranges, context.threads)
-        height, width = g.windows.counts
+        if self.by_points:
+            for image in range(g.images):
+                self._run_by_points(context, x[image], packed, out, image)
+        else:
 
-        def block(index: int, scratch: Scratch) -> None:
-            index, share = divmod(index, len(shares))
-            image, number = divmod(index, len(self.rows))
-            part, channels = self.rows[number], slice(shares[share][0].start, shares[share][-1].stop)
-            first, last = part.start * self.tile, min(part.stop * self.tile, height)
-            pixels = slice(first * width, last * width)
-            result = out.block(scratch, image, channels, pixels)
-            mark = scratch.mark()
-            spread = self._transform(scratch, x[image], number)
-            inner = scratch.mark()
-            for some in shares[share]:
-                weights = some_panels(packed.array, some) if len(ranges) > 1 else packed.array
-                self._untransform(
-                    scratch, self._multiply(scratch, spread, weights), last - first, result[relative(some, channels)]
-                )
-                scratch.release(inner)
-            scratch.release(mark)
-            out.finish(scratch, result, image, channels, pixels)
+            def block(index: int, scratch: Scratch) -> None:
+                image, number = divmod(index, len(self.rows))
+                tiles = self._tiles(scratch, self.rows[number], g.inputs)
+                multiplied = self._tiles(scratch, self.rows[number], packed.rows)
+                self._transform(scratch, x[image], number, tiles)
+                self._multiply(scratch, tiles, packed, multiplied, slice(None))
+                self._finish(scratch, multiplied, packed, out, image, number)
 
-        context.parallel(g.images * len(self.rows) * len(shares), block)
+            context.parallel(g.images * len(self.rows), block)
         out.end()
 
-    def _transform(self, scratch: Scratch, image: np.ndarray, number: int) -> np.ndarray:
-        """The tiles of a block, as (points, points, rows of tiles, tiles, channels)."""
+    def _run_by_points(
+        self, context: KernelContext, image: np.ndarray, packed: Packed, out: BoundOutput, number: int
+    ) -> None:
+        """Compute one image; its rows of tiles are shared before and after the points."""
+        assert context.shared is not None, "a plan gives every kernel the scratch that its threads share"
+        context.shared.clear()
+        tiles, multiplied = (
+            self._tiles(context.shared, slice(0, self.down), channels)
+            for channels in (self.geometry.inputs, packed.rows)
+        )
+        points = split(self.points**2, -(-(self.points**2) // SHARES))
+
+        def transform(index: int, scratch: Scratch) -> None:
+            self._transform(scratch, image, index, tiles[:, :, self.rows[index]])
+
+        def multiply(index: int, scratch: Scratch) -> None:
+            self._multiply(scratch, tiles, packed, multiplied, points[index])
+
+        def finish(index: int, scratch: Scratch) -> None:
+            self._finish(scratch, multiplied[:, :, self.rows[index]], packed, out, number, index)
+
+        context.parallel(len(self.rows), transform)
+        context.parallel(len(points), multiply)
+        context.parallel(len(self.rows), finish)
+
+    def _tiles(self, scratch: Scratch, rows: slice, channels: int) -> np.ndarray:
+        """Memory for transformed tiles or their products: (points, points, rows of tiles, tiles, channels)."""
+        shape = self.points, self.points, rows.stop - rows.start, self.across, channels
+        return scratch.take(shape, self.geometry.computed)
+
+    def _transform(self, scratch: Scratch, image: np.ndarray, number: int, out: np.ndarray) -> None:
+        """Write the transformed tiles of a block."""
         g, m, points = self.geometry, self.tile, self.points
-        part = self.rows[number]
-        down, across, channels = part.stop - part.start, self.across, g.inputs
-        spread = scratch.take((points, points, down, across, channels), g.computed)
-        inner = scratch.mark()
+        mark = scratch.mark()
+        down, across, channels = out.shape[2:]
         width = across * m + 2
         data = self.regions[number].of(scratch, image, g.computed, channels_last=True, copies=True)
         half = scratch.take((points, down, width * channels), g.computed)
@@ -207,18 +220,28 @@ class Winograd(FilterKernel):
         tile_rows = strided(data.transpose(1, 2, 0), (down, points, width * channels), (m * row, row, item))
         scratch.do(np.matmul, transform, tile_rows, out=half.swapaxes(0, 1))
         tiles = strided(half, (points, down, across, points, channels), (down * row, row, m * pixel, pixel, item))
-        scratch.do(np.matmul, transform, tiles, out=spread.transpose(0, 2, 3, 1, 4))
-        scratch.release(inner)
-        return spread
+        scratch.do(np.matmul, transform, tiles, out=out.transpose(0, 2, 3, 1, 4))
+        scratch.release(mark)
 
     @staticmethod
-    def _multiply(scratch: Scratch, spread: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """The products of transformed tiles, as (points, points, rows of tiles, tiles, outputs)."""
-        points, _, down, across, channels = spread.shape
-        outputs = weights.shape[1] * weights.shape[3]
-        multiplied = scratch.take((points * points, down * across, outputs), spread.dtype)
-        multiply_rows(scratch, spread.reshape(points * points, down * across, channels), weights, multiplied)
-        return multiplied.reshape(points, points, down, across, outputs)
+    def _multiply(scratch: Scratch, tiles: np.ndarray, packed: Packed, out: np.ndarray, points: slice) -> None:
+        """Write the products of some points of all tiles."""
+        left, result = (x.reshape(x.shape[0] ** 2, -1, x.shape[-1])[points] for x in (tiles, out))
+        multiply_rows(scratch, left, packed.array[points], result)
+
+    def _finish(
+        self, scratch: Scratch, multiplied: np.ndarray, packed: Packed, out: BoundOutput, image: int, number: int
+    ) -> None:
+        """Write a block of the result from its products."""
+        height, width = self.geometry.windows.counts
+        part, channels = self.rows[number], slice(0, packed.rows)
+        first, last = part.start * self.tile, min(part.stop * self.tile, height)
+        pixels = slice(first * width, last * width)
+        result = out.block(scratch, image, channels, pixels)
+        mark = scratch.mark()
+        self._untransform(scratch, multiplied, last - first, result)
+        scratch.release(mark)
+        out.finish(scratch, result, image, channels, pixels)
 
     def _untransform(self, scratch: Scratch, multiplied: np.ndarray, rows: int, result: np.ndarray) -> None:
         """Write ``rows`` rows of results to (outputs, pixels)."""
