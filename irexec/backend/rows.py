@@ -24,8 +24,10 @@ from irexec.schema.shape_rules import mvn_2_axes, normalize_axes, normalize_axis
 _CACHED, _AXES_LIMIT = 1 << 18, 1 << 12
 # Fraction of the squared mean below which the variance is mostly rounding.
 _CANCELLED = 1e-6
-# Nanoseconds of a block, of an element of MVN and of Softmax.
-_BLOCK, _NORMALIZED, _EXPONENTIATED = 15_000.0, 1.3, 3.0
+# Nanoseconds of a block, of an element of MVN and of Softmax, of one that is copied in another order.
+_BLOCK, _NORMALIZED, _EXPONENTIATED, _REORDERED = 15_000.0, 1.3, 3.0, 1.0
+# Elements of a row that NumPy computes in about the time that it takes to begin one.
+_SHORT = 64
 
 RowFunction = Callable[[Scratch, np.ndarray, np.ndarray], None]
 """Writes a block (outer, summed, inner) from one of the same shape, which may be the same memory."""
@@ -85,7 +87,8 @@ def _by_blocks(
         groups = (*groups, ()) if len(groups) == 2 else groups
         outer, summed, inner = (math.prod(shape[axis] for axis in group) for group in groups)
         tiles = Tiles.of(outer, inner, summed * dtype.itemsize, _CACHED, 64, cut=outer == 1)
-        cost = element * math.prod(shape) + _BLOCK * tiles.count
+        moved = _REORDERED * (task.output_orders[0] != task.input_orders[0])
+        cost = (element + moved) * math.prod(shape) + _BLOCK * tiles.count
         yield Candidate(cost, partial(ByBlocks, task, groups, tiles, algorithm, function))
 
 
@@ -104,7 +107,8 @@ class ByBlocks(Kernel):
         if task.output_orders[0] == task.input_orders[0]:
             self.overwrites = (0,)
         summed = math.prod(task.shape(0)[axis] for axis in groups[1])
-        self.workspace = self._epilogue.workspace(tiles.rows * summed * tiles.columns)
+        elements = tiles.rows * summed * tiles.columns
+        self.workspace = self._epilogue.workspace(elements) + 8 * elements * (summed < _SHORT)
         self.workspace += 16 * tiles.rows * tiles.columns * (summed // 4096 + 4) + 1024
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
@@ -146,7 +150,11 @@ def _normalize(eps: float | None, inside: bool, scratch: Scratch, x: np.ndarray,
 def _exponentials(scratch: Scratch, x: np.ndarray, out: np.ndarray) -> None:
     """exp(x - maximum), divided by its sum."""
     total = scratch.take((len(x), 1, x.shape[2]), x.dtype)
-    np.subtract(x, np.maximum.reduce(x, 1, out=total, keepdims=True), out=out)
+    each = scratch.take(x.shape, x.dtype) if x.shape[1] * x.shape[2] < _SHORT else total
+    np.maximum.reduce(x, 1, out=total, keepdims=True)
+    np.copyto(each, total)
+    np.subtract(x, each, out=out)
     np.exp(out, out=out)
     add_products(scratch, [out], total[:, 0])
-    np.divide(out, total, out=out)
+    np.copyto(each, total)
+    np.divide(out, each, out=out)
