@@ -26,6 +26,20 @@ CONVOLUTIONS = (
         (_TESTS,),
     ),
     Mutation(
+        "Winograd multiplies later points by the weights of the first ones",
+        f"{_CONVOLUTION}/winograd.py",
+        "packed.array[points], result",
+        "packed.array[: len(left)], result",
+        (_TESTS,),
+    ),
+    Mutation(
+        "the outputs of a thread are written over each other",
+        f"{_CONVOLUTION}/filter_weights.py",
+        "return slice(part.start - whole.start, part.stop - whole.start)",
+        "return slice(0, part.stop - part.start)",
+        (_TESTS,),
+    ),
+    Mutation(
         "Winograd pads the left as it should the top",
         f"{_CONVOLUTION}/winograd.py",
         "top, left = g.windows.pads_begin",
