@@ -129,7 +129,7 @@ def test_nothing_is_imported_before_it_is_needed(program: str, absent: tuple[str
         (["inspect", _XML], 107),
         (["diff", _XML, _XML], 114),
         (["convert", _ONNX, "-o", "m.xml"], 141),
-        (["infer", _XML, "-i", "random"], 204),
+        (["infer", _XML, "-i", "random"], 190),
     ],
 )
 def test_a_command_imports_few_modules(line: list[str], most: int, tmp_path: Path) -> None:

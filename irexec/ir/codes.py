@@ -45,12 +45,14 @@ class Code(Record):
 
 
 CODES: dict[str, Code] = {}
+_names: set[str] = set()
 
 
 def add(code: str, severity: Severity, name: str, meaning: str, example: str, repair: str) -> str:
     """Add a row and give its code; raises ValueError for a code or a name that is used already."""
-    if code in CODES or any(row.name == name for row in CODES.values()):
+    if code in CODES or name in _names:
         raise ValueError(f"the code {code} or the name {name!r} is used twice")
+    _names.add(name)
     CODES[code] = Code(code, name, severity, meaning, example, repair)
     return code
 
@@ -63,7 +65,7 @@ def by_number(code: str) -> tuple[str, int]:
 
 def discard(code: str) -> None:
     """Remove a row that was added."""
-    del CODES[code]
+    _names.discard(CODES.pop(code).name)
 
 
 # Each row as a block: code, severity and name; meaning; example; repair.

@@ -17,7 +17,8 @@ from irexec.reference.detection import Edges, cell_centres, grid_of_boxes
 from irexec.reference.products import softmax
 from irexec.reference.special import sigmoid
 from irexec.schema.attributes import Floats, Ints, NonNegative, Positives
-from irexec.schema.family_attributes import (
+from irexec.schema.opdef import FloatTensor, IntegerTensor, Rank, Tensor
+from irexec.schema.prior_box import (
     PriorBox8Attributes,
     PriorBoxAttributes,
     PriorBoxClusteredAttributes,
@@ -25,7 +26,6 @@ from irexec.schema.family_attributes import (
     fixed_boxes,
     ratios_of,
 )
-from irexec.schema.opdef import FloatTensor, IntegerTensor, Rank, Tensor
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import normalize_axis, sizes_of
 

@@ -10,9 +10,9 @@ from irexec.dtypes.elements import Element
 from irexec.errors import check
 from irexec.ir.dims import Size, broadcastable_to, may_equal, shape_text
 from irexec.ir.facts import Fact
-from irexec.schema.family_attributes import RotaryAttributes
 from irexec.schema.opdef import FloatTensor, IntegerTensor, Rank, widened
 from irexec.schema.registry import op
+from irexec.schema.rotary import RotaryAttributes
 from irexec.schema.shape_rules import sizes_of
 
 Table = Annotated[FloatTensor, Rank(2, 4)]

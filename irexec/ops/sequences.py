@@ -17,7 +17,8 @@ from irexec.ir.dims import ANY, Size, meet, shape_text
 from irexec.ir.facts import Fact, integer
 from irexec.reference import indexing, products
 from irexec.reference.products import Activation, Cell
-from irexec.schema.family_attributes import (
+from irexec.schema.opdef import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, Rank
+from irexec.schema.recurrent import (
     AUGRUSequenceAttributes,
     CellAttributes,
     GRUCellAttributes,
@@ -27,7 +28,6 @@ from irexec.schema.family_attributes import (
     LSTMSequenceAttributes,
     SequenceAttributes,
 )
-from irexec.schema.opdef import FloatTensor, IntegerElement, IntegerScalar, IntegerTensor, Rank
 from irexec.schema.registry import op
 from irexec.schema.shape_rules import sizes_of, unify_elements, unify_sizes
 

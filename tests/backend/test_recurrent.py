@@ -12,7 +12,7 @@ from irexec.analysis.evaluate import as_tuple
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import KernelContext, Task
 from irexec.native.library import library
-from irexec.schema.family_attributes import (
+from irexec.schema.recurrent import (
     CellAttributes,
     GRUCellAttributes,
     GRUSequenceAttributes,

@@ -21,7 +21,7 @@ from irexec.dtypes.elements import BOOLEAN, F32, I64
 from irexec.errors import check
 from irexec.ir.dims import ANY
 from irexec.reference.detection import MAX_LOG_SCALE, as_f32, make_anchors
-from irexec.schema.family_attributes import PriorBoxAttributes, centred_boxes, fixed_boxes
+from irexec.schema.prior_box import PriorBoxAttributes, centred_boxes, fixed_boxes
 
 
 @composed("PriorBox")

@@ -16,7 +16,7 @@ from converters.ir_to_onnx.registry import composed, inexpressible
 from irexec.dtypes.elements import F32, Element
 from irexec.errors import check
 from irexec.ir.dims import Size
-from irexec.schema.family_attributes import RotaryAttributes
+from irexec.schema.rotary import RotaryAttributes
 
 EXTENSION, INNER = "extension", "ie_internal_opset"
 

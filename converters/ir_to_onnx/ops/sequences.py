@@ -20,7 +20,7 @@ from converters.ir_to_onnx.registry import add, composed, exact
 from irexec.dtypes.elements import BF16, F16, F32, F64, I32, I64
 from irexec.errors import check
 from irexec.ir.constants import constant_value
-from irexec.schema.family_attributes import (
+from irexec.schema.recurrent import (
     CellAttributes,
     GRUCellAttributes,
     LSTMCell1Attributes,

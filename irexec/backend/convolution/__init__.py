@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from irexec.backend.convolution import depthwise, winograd
+from irexec.backend.convolution import winograd
 from irexec.backend.convolution.columns import Columns, Pointwise, PointwiseBlocks
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.convolution.output import Output
@@ -23,6 +23,8 @@ _WORKSPACE = 8 << 20
 def convolution(task: Task) -> Iterator[Candidate]:
     """Candidates for float types; known weights are packed."""
     if task.definition.type == "GroupConvolution":
+        from irexec.backend.convolution import depthwise
+
         yield from depthwise.candidates(task)
     geometry = Geometry.of(task)
     if geometry is None or (geometry.inputs == geometry.outputs == 1 and geometry.groups > 1):

@@ -29,7 +29,7 @@ from irexec.backend.native.panels import (
 from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I32, I64
 from irexec.native.structures import Parameters, structure
-from irexec.schema.family_attributes import (
+from irexec.schema.recurrent import (
     CellAttributes,
     GRUCellAttributes,
     LSTMCell1Attributes,

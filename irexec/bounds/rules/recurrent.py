@@ -18,7 +18,7 @@ from irexec.bounds.rules.elementwise import INCREASING, relative
 from irexec.bounds.rules.products import sum_of_products
 from irexec.errors import check
 from irexec.ops.sequences import activations
-from irexec.schema.family_attributes import CellAttributes, GRUCellAttributes, LSTMCellAttributes
+from irexec.schema.recurrent import CellAttributes, GRUCellAttributes, LSTMCellAttributes
 
 State = tuple[Interval, ...]
 Step = Callable[[Interval, State], State]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,9 @@ from irexec.compile.rewriting import Rewriting, create
 from irexec.compile.select import is_static
 from irexec.dtypes.elements import F32, F64, I64
 from irexec.schema.bodies import Slice, Wiring
-from irexec.schema.family_attributes import Direction, SequenceAttributes, sequence_of
+
+if TYPE_CHECKING:
+    from irexec.schema.recurrent import Direction, SequenceAttributes
 
 _STATES = {"LSTMCell": 2, "GRUCell": 1, "RNNCell": 1}
 _RESHAPES = ("Reshape", "Squeeze", "Unsqueeze")
@@ -90,6 +92,8 @@ class _Wired:
             return "its input is not sliced step by step, or its states are not fed back"
         x = self.operation.inputs[index]
         results = [self._result(i, cut, x.fact.shape or ()) for i in range(len(self.operation.outputs))]
+        from irexec.schema.recurrent import sequence_of
+
         attributes = sequence_of(self.cell.attributes["attributes"], direction)
         if None in results or attributes is None or x.fact.element not in (F32, F64) or x.fact.rank != 3:
             return "its outputs are not those of a sequence"

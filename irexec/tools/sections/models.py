@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from irexec.analysis.codes import CODES
 from irexec.analysis.execution_graph import ExecutedLayer, TypeTime, description, executed_layers
 from irexec.analysis.model import Model, Port
 from irexec.display import Column, Content, Definitions, Section, Table, Text, bars, sections_of
@@ -123,6 +122,9 @@ def findings_table(
         limit: maximum number shown.
         link: makes the cell of the layer of a finding from its text, in a page.
     """
+
+    # All tables of codes: for a table of findings alone.
+    from irexec.analysis.codes import CODES
 
     def layer(finding: Finding) -> Content:
         text = layer_text(finding)
