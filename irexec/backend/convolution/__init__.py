@@ -9,7 +9,7 @@ from irexec.backend.convolution import winograd
 from irexec.backend.convolution.columns import Columns, Pointwise, PointwiseBlocks
 from irexec.backend.convolution.geometry import Geometry, is_channels_last
 from irexec.backend.convolution.output import Output
-from irexec.backend.kernel import Candidate, Task
+from irexec.backend.kernel import SHARES, Candidate, Task
 from irexec.backend.registry import kernels
 
 # Channels up to which copying data to channels last costs next to nothing.
@@ -52,5 +52,7 @@ def _winograd(task: Task, geometry: Geometry, data_last: bool, result_last: bool
     for tile in fitting:
         tiling = winograd.Tiling(geometry, tile)
         chain = 0 if output is None else output.workspace(geometry.outputs, tiling.block_pixels)
-        if sum(tiling.workspaces) + chain <= _WORKSPACE:
+        shared, own = tiling.workspaces
+        # What threads share counts as their shares; a block of tiles may be half too large.
+        if shared // SHARES + own + chain <= 3 * _WORKSPACE // 2:
             yield Candidate(tiling.cost(data_last, result_last), functools.partial(winograd.Winograd, task, tiling))

@@ -73,14 +73,17 @@ class Tiling:
         self.geometry, self.tile, self.points = geometry, tile, tile + 2
         self.down, self.across = (-(-count // tile) for count in geometry.windows.counts)
         self.by_points = 3 * self.down * self.across < geometry.outputs
-        blocks = SHARES if self.by_points else max(1, self.down // self._block_rows() // SHARES) * SHARES
+        blocks = SHARES if self.by_points else self._blocks()
         self.rows = split(self.down, -(-self.down // blocks))
 
-    def _block_rows(self) -> int:
-        """Rows of tiles that stay in cache."""
+    def _blocks(self) -> int:
+        """Number of blocks of rows of tiles: a multiple of ``SHARES``, of which a block may be half too large."""
         g = self.geometry
-        per_row = self.points**2 * self.across * g.computed.itemsize * (g.inputs + g.outputs)
-        return max(1, (_MANY_BLOCK if min(g.inputs, g.outputs) >= _MANY else _BLOCK) // per_row)
+        size = _MANY_BLOCK if min(g.inputs, g.outputs) >= _MANY else _BLOCK
+        rows = max(1, size // (self.points**2 * self.across * g.computed.itemsize * (g.inputs + g.outputs)))
+        least = -(-self.down // rows)
+        fewer = max(1, least // SHARES) * SHARES
+        return fewer if 2 * least <= 3 * fewer else fewer + SHARES
 
     @property
     def block_pixels(self) -> int:
@@ -104,10 +107,11 @@ class Tiling:
         g, points = self.geometry, self.points
         tiles = self.down * self.across
         weights = points**2 * g.outputs * g.inputs
-        # The weights come from memory once for each block, and from the second-level cache for every ``rows_at_once``
-        # rows of a product.
+        # The weights come from memory once for each block of tiles, and from the second-level cache for every
+        # ``rows_at_once`` rows of a product.
         rows_at_once = max(8, 1_000_000 // (g.inputs * 64))
-        reads = 0.15 * len(self.rows) + 0.2 * max(len(self.rows), tiles / rows_at_once)
+        blocks = 1 if self.by_points else len(self.rows)
+        reads = 0.15 * blocks + 0.2 * max(blocks, tiles / rows_at_once)
         rate, slower = _speed(g.inputs)
         product = 2 * weights * tiles / rate + weights * reads
         # A transform of the inner axis is a call of BLAS for each row of points of a tile.
@@ -118,7 +122,7 @@ class Tiling:
         handicap = 1.05 if self.tile == 6 else 1.0
         held = weights * g.computed.itemsize * _HELD
         work = product + slower * (calls + moved + copied)
-        return handicap * g.images * work + 30_000 * len(self.rows) + held
+        return handicap * g.images * work + 30_000 * blocks + held
 
 
 def _speed(channels: int) -> tuple[float, float]:
