@@ -53,6 +53,6 @@ def _winograd(task: Task, geometry: Geometry, data_last: bool, result_last: bool
         tiling = winograd.Tiling(geometry, tile)
         chain = 0 if output is None else output.workspace(geometry.outputs, tiling.block_pixels)
         shared, own = tiling.workspaces
-        # What threads share counts as their shares; a block of tiles may be half too large.
+        # Scratch of all threads counts by its shares; a block of tiles may be half too large.
         if shared // SHARES + own + chain <= 3 * _WORKSPACE // 2:
             yield Candidate(tiling.cost(data_last, result_last), functools.partial(winograd.Winograd, task, tiling))
