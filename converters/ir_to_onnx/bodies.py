@@ -68,13 +68,13 @@ def loop(
     """
     inner = inner_context(ctx, "body")
     number = _input(inner, "iteration", Tensor("", I64, ()))
-    go_on = _input(inner, "condition", Tensor("", BOOLEAN, ()))
+    continues = _input(inner, "condition", Tensor("", BOOLEAN, ()))
     states = [
         _input(inner, "state", Tensor("", tensor.element, tensor.shape if fixed else None)) for tensor in carried
     ]  # fmt: skip
     after, stacked = step(inner, number, *states)
     if condition is None:
-        after = [inner.emit("Identity", go_on, shape=()), *after]
+        after = [inner.emit("Identity", continues, shape=()), *after]
     following = [
         after[0],
         *(inner.cast(tensor, state.element) for tensor, state in zip(after[1:], states, strict=True)),

@@ -171,11 +171,6 @@ class KernelContext:
         self._record = new_recording() if self.fixed else None
 
     @property
-    def threads(self) -> int:
-        """Number of threads."""
-        return len(self.scratches)
-
-    @property
     def alone(self) -> bool:
         """Whether blocks run on one thread because several do not pay."""
         return self._trials.alone

@@ -245,7 +245,7 @@ class PhaseColumns(FilterKernel):
     def __init__(self, task: Task, blocks: PhaseBlocks) -> None:
         g = self.geometry = blocks.geometry
         self.channels_last, self.phases = blocks.channels_last, g.phases
-        self.rows, self.channels = blocks.rows, blocks.channels
+        self.rows, self.shares = blocks.rows, shared(blocks.channels, task.shares)
         key = ("phases", self.channels_last, *self._taps())
         weights = FilterWeights(task.constants[1], key, self._matrices, g.weights, g.computed, share=False)
         super().__init__("phases by columns, channels last" if self.channels_last else "phases by columns", weights)
@@ -276,8 +276,7 @@ class PhaseColumns(FilterKernel):
         out = self.output.bind(context, outputs[0], inputs)
         stride, counts = g.windows.strides[0], g.windows.counts
         inner = math.prod(counts[1:])
-        shares = shared(self.channels, context.threads)
-        blocks = [(n, r, c) for n in range(g.images) for r in self.rows for c in shares]
+        blocks = [(n, r, s) for n in range(g.images) for r in self.rows for s in self.shares]
 
         def block(index: int, scratch: Scratch) -> None:
             image, rows, ranges = blocks[index]

@@ -91,10 +91,10 @@ class _Iterations:
             self.results.append(results)
             self.fed = [None if back is None else results[back] for back in self.wiring.backs]
             if self.wiring.condition is not None:
-                goes_on = _scalar(results[self.wiring.condition])
-                if goes_on is None:
+                continues = _scalar(results[self.wiring.condition])
+                if continues is None:
                     return (_OPEN,) * len(self.wiring.outputs)
-                if not bool(goes_on):
+                if not bool(continues):
                     break
         return tuple(self._output(result, cut) for result, cut in self.wiring.outputs)
 

@@ -7,7 +7,7 @@ import click
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, command, flag, json_option, option, settings
 from irexec.cli.options import INPUTS, LIMITS, InputOptions, LimitOptions
-from irexec.cli.render import as_given, go_on, progress_bar, reads_stdin
+from irexec.cli.render import as_given, progress_bar, reads_stdin, show_next_command
 from irexec.cli.runtime_options import ENVIRONMENTS
 from irexec.cli.values import FilePath
 from irexec.errors import InputError
@@ -97,4 +97,4 @@ def _after(found: Bisection, request: BisectOptions, same: list[str]) -> None:
         sides = [] if beside == "irexec" else ["--a-runtime", beside]
         folder = [] if request.environments is None else ["--environments", request.environments]
         runtime = f"{found.package}=={differing.version}"
-        go_on("compare", found.model, *sides, "--b-runtime", runtime, *folder, *same)
+        show_next_command("compare", found.model, *sides, "--b-runtime", runtime, *folder, *same)

@@ -25,7 +25,7 @@ from irexec.cli.convert_to_onnx import (
 )
 from irexec.cli.option_groups import OVERWRITE, OptionGroup, command, flag, json_option, option
 from irexec.cli.options import VERIFY, Verify
-from irexec.cli.render import as_given, go_on
+from irexec.cli.render import as_given, show_next_command
 from irexec.cli.values import (
     ALTERNATIVE,
     SHAPES_GIVEN,
@@ -231,7 +231,7 @@ def convert(
             render.note_line("OpenVINO computes QuantizeLinear in f32; irexec edit --fake-quantize lets it use 8 bits")
         if code:
             same = as_given((), verification.shapes, verification.seed)
-            go_on("compare", model, str(target), f"--a-runtime={onnx_runtime()}", *same)
+            show_next_command("compare", model, str(target), f"--a-runtime={onnx_runtime()}", *same)
     return code
 
 

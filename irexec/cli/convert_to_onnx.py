@@ -16,7 +16,7 @@ from irexec.analysis.shape_inference import infer_shapes
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, flag, given_flags, option
 from irexec.cli.options import Verify
-from irexec.cli.render import as_given, go_on
+from irexec.cli.render import as_given, show_next_command
 from irexec.cli.values import FilePath, beside_model
 from irexec.errors import ConversionError, EngineError, InputError
 from irexec.io.files import new_file
@@ -127,7 +127,7 @@ def write_onnx(
             render.show(f"{listed(texts, 3)}; an output is passed to the next run as the input")
         if code:
             same = as_given((), verification.shapes, verification.seed)
-            go_on("compare", model, str(target), f"--b-runtime={onnx_runtime()}", *same)
+            show_next_command("compare", model, str(target), f"--b-runtime={onnx_runtime()}", *same)
     return code
 
 

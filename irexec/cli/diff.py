@@ -7,7 +7,7 @@ import click
 from irexec.cli import render
 from irexec.cli.option_groups import OptionGroup, command, flag, is_given, option
 from irexec.cli.options import SHAPES, WEIGHTS, InputOptions, WeightsOptions
-from irexec.cli.render import as_given, go_on, progress_bar
+from irexec.cli.render import as_given, progress_bar, show_next_command
 from irexec.cli.values import FilePath, Parsed
 from irexec.ir.writable import damage
 from irexec.messages import counted
@@ -124,7 +124,7 @@ def diff(
     if form == "text":
         render.show(diff_sections(found, is_verbose, has_weights))
         if not (found.is_empty or a_bin or b_bin or any(damage(one)) or any(damage(other))):
-            go_on("compare", a, b, *as_given((), given))
+            show_next_command("compare", a, b, *as_given((), given))
     else:
         _write(found, form)
     return _EQUAL if found.is_empty else _DIFFERENT

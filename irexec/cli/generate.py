@@ -9,7 +9,7 @@ import click
 from irexec.cli import render
 from irexec.cli.option_groups import Option, OptionGroup, command, flag, json_option, option, settings
 from irexec.cli.options import LIMITS, LimitOptions
-from irexec.cli.render import go_on, progress_bar
+from irexec.cli.render import progress_bar, show_next_command
 from irexec.cli.run_options import COMPUTE, ComputeOptions
 from irexec.cli.runtime_options import ENVIRONMENTS, PROPERTIES, RUNTIME, RUNTIME_NAMES
 from irexec.cli.values import FilePath, Parsed
@@ -105,5 +105,5 @@ def generate(
     if not as_json and found.first is not None and request.save_inputs is not None and found.runtime is not None:
         # The comparison of all layers up to the step in which the runtimes part.
         steps = ["-i", request.save_inputs, f"--steps={found.first}"]
-        go_on("compare", str(model_file(found.folder)), "--b-runtime", found.runtime, *steps)
+        show_next_command("compare", str(model_file(found.folder)), "--b-runtime", found.runtime, *steps)
     return 0 if found.agrees else 1

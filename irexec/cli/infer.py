@@ -21,7 +21,7 @@ from irexec.cli.options import (
     WeightsOptions,
     tolerance,
 )
-from irexec.cli.render import as_given, go_on, note_mapping, reads_stdin, reducing, spinner_then_bar
+from irexec.cli.render import as_given, note_mapping, reads_stdin, reducing, show_next_command, spinner_then_bar
 from irexec.cli.run_options import COMPUTE, IMAGE, TRAP, ComputeOptions, show_trap_notes
 from irexec.cli.values import ALTERNATIVE, FilePath
 from irexec.messages import counted
@@ -181,17 +181,17 @@ def infer(
         render.show([["", found.sections()] for found in histograms])
         if not reads_stdin(inputs.given) and request.weights is None and request.image == ImageOptions():
             same = as_given(inputs.given, request.shapes, request.seed, request.steps, request.load_state)
-            _name_the_next_command(model, report, list(same))
+            _offer_next_command(model, report, list(same))
     return 1 if report.is_trapped or (report.comparison is not None and not report.comparison.agrees) else 0
 
 
-def _name_the_next_command(model: str, report: InferReport, inputs: Sequence[str]) -> None:
+def _offer_next_command(model: str, report: InferReport, inputs: Sequence[str]) -> None:
     """Show the next command: for NaN and infinities that a layer makes, or for results that differ."""
     trap = None if report.trap is None else report.trap.trap
     if trap is not None and trap.kind in ("nan", "inf") and trap.origin != "input":
-        go_on(*reducing(model), "--trap", trap.kind, *inputs)
+        show_next_command(*reducing(model), "--trap", trap.kind, *inputs)
     elif report.comparison is not None and not report.comparison.agrees:
-        go_on("compare", model, "--a-runtime", "reference", *inputs)
+        show_next_command("compare", model, "--a-runtime", "reference", *inputs)
 
 
 def _check_image(sources: Sequence[InputSource], output: str) -> None:

@@ -337,7 +337,7 @@ class _Bar:
 Shapes = Mapping[str, PartialShape] | Mapping[str | None, PartialShape]
 
 
-def go_on(*arguments: str) -> None:
+def show_next_command(*arguments: str) -> None:
     """Show a command of irexec that says more about what has just been reported."""
     # Not before: most commands show none.
     from irexec.tools.commands import irexec_command
@@ -380,11 +380,11 @@ def after_compare(a: str, b: str | None, a_runtime: str, b_runtime: str, inputs:
 
     foreign = {name for name in (a_runtime, b_runtime) if name != "irexec"}
     if b is None and len(foreign) == 1:
-        go_on(*reducing(a), "--against", *foreign, *inputs)
+        show_next_command(*reducing(a), "--against", *foreign, *inputs)
     elif b is not None and foreign <= set(OWN):
-        go_on(*reducing(b), "--against", a, *inputs)
+        show_next_command(*reducing(b), "--against", a, *inputs)
     elif b is not None:
-        go_on("compare", a, b, *inputs)
+        show_next_command("compare", a, b, *inputs)
 
 
 def note_mapping(model: str, bin: str | None = None) -> None:

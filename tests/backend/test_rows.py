@@ -1,5 +1,5 @@
-"""Kernels along rows and columns: normalization, softmax, reductions, against the reference kernels at sizes around
-those of vectors, tiles and blocks."""
+"""C kernels along rows and columns: normalization, softmax, reductions, against the reference kernels at sizes around
+those of vectors and tiles."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from irexec.backend import rows
 from irexec.backend.calls import NativeKernel
 from irexec.backend.kernel import Order, Task
-from irexec.backend.rows import ByBlocks, groups_of
 from irexec.native.library import library
 from irexec.testing.kernels import candidates, check_kernels, in_order, task_of
 from tests.support.passes import run_kernel
@@ -87,23 +85,6 @@ def test_mvn_of_images(across: bool, variance: bool) -> None:
     check("MVN", "opset2", [random(2, 3, 4, 5)], attributes, ())
 
 
-@pytest.mark.parametrize(
-    ("shape", "axes", "order", "expected"),
-    [
-        ((2, 3, 4), {2}, None, ((0, 1), (2,))),
-        ((2, 3, 4), {2}, (0, 2, 1), ((0,), (2,), (1,))),
-        ((2, 3, 4), {0}, None, ((), (0,), (1, 2))),
-        ((1, 3, 4), {0, 2}, None, ((0, 1), (2,))),
-        ((2, 3, 4, 5), {0, 2}, None, None),
-        ((2, 3, 4, 5), {1, 3}, None, None),
-        ((1, 3, 4), {0}, None, None),
-    ],
-)
-def test_groups_of(shape: tuple[int, ...], axes: set[int], order: tuple[int, ...] | None, expected: object) -> None:
-    """Axes of size 1 may lie anywhere."""
-    assert groups_of(shape, order, axes) == expected
-
-
 @pytest.mark.parametrize("channels", [1, 4, 6, 48, 640])
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.sampled(2)
@@ -113,28 +94,6 @@ def test_groups(channels: int, groups: int) -> None:
         inputs = [random(2, channels, *spatial), random(channels), random(channels, seed=1)]
         attributes = {"num_groups": groups, "epsilon": 1e-5}
         check("GroupNormalization", "opset12", inputs, attributes, ())
-
-
-@pytest.mark.parametrize("cached", [100, 1 << 18])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(("type", "version", "attributes"), [*NORMALIZATIONS[:3], ("Softmax", "opset8", {"axis": 2})])
-def test_blocks_in_numpy(
-    type: str, version: str, attributes: dict[str, Any], dtype: type, cached: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Along an axis that is innermost in memory, or not, in one block and many."""
-    monkeypatch.setattr(rows, "_CACHED", cached)
-    inputs = [random(3, 13, 5000).astype(dtype), *([np.array([2])] if type == "MVN" else [])]
-    if attributes.get("normalize_variance"):
-        inputs[0][1] = 1e5 / 3  # The variance is rounding alone.
-    task = task_of(type, version, inputs, attributes, constants=(1,) if type == "MVN" else ())
-    expected = task.definition(*(x.astype(np.float64) if x.dtype == dtype else x for x in inputs), **task.attributes)
-    for order in (None, (0, 2, 1), (2, 0, 1)):
-        known = dataclasses.replace(task, input_orders=(order, *task.input_orders[1:]), output_orders=(order,))
-        (kernel,) = (one for one in candidates(known) if isinstance(one, ByBlocks))
-        assert kernel.overwrites == (0,)
-        first = inputs[0] if order is None else in_order(inputs[0], order)
-        (actual,) = run_kernel(kernel, known, [first, *inputs[1:]])
-        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("size", [70, 5000, 70_000])

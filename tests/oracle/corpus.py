@@ -83,8 +83,8 @@ def loop() -> ov.Model:
         ops.parameter([1, 2], np.float32),
     )
     total = ops.add(ops.squeeze(part, ops.constant([0])), state)
-    goes_on = ops.less(count, ops.constant(2, dtype=np.int64))
-    last, on, each = ops.result(total), ops.result(goes_on), ops.result(ops.unsqueeze(total, ops.constant([0])))
+    continues = ops.less(count, ops.constant(2, dtype=np.int64))
+    last, on, each = ops.result(total), ops.result(continues), ops.result(ops.unsqueeze(total, ops.constant([0])))
     body = ov.Model([on, last, each], [count, part, state], "body")
     node = ops.loop(ops.constant(10), ops.constant(True))
     node.set_function(body)

@@ -73,8 +73,8 @@ class Columns(FilterKernel):
         super().__init__("columns, channels last" if channels_last else "columns", weights)
         by_outputs, self.blocks = _blocks(g)
         panel = panel_width(g.outputs, g.depth) if channels_last else g.outputs
-        # Few pixels: threads share the outputs, and each copies all windows; else they share the pixels.
-        self.channels = split_outputs(g.outputs, panel, SHARES if by_outputs else 1)
+        # Few pixels: threads share ranges of outputs, and each copies all windows; else they share the pixels.
+        self.shares = shared(split_outputs(g.outputs, panel, SHARES if by_outputs else 1), task.shares)
         self.workspace = self._workspace()
 
     @staticmethod
@@ -97,8 +97,7 @@ class Columns(FilterKernel):
         out = self.output.bind(context, outputs[0], inputs, packed.spread)
         x = inputs[0]
         rows = packed.rows
-        ranges = self.channels if packed.spread is None and g.groups == 1 else [slice(0, g.groups * rows)]
-        shares = shared(ranges, context.threads)
+        shares = self.shares if packed.spread is None and g.groups == 1 else [[slice(0, g.groups * rows)]]
 
         def block(index: int, scratch: Scratch) -> None:
             index, share = divmod(index, len(shares))
@@ -110,8 +109,7 @@ class Columns(FilterKernel):
             for some in shares[share]:
                 values = result[relative(some, channels)]
                 if self.channels_last:
-                    weights = some_panels(packed.array, some) if len(ranges) > 1 else packed.array
-                    multiply_groups(scratch, columns, weights, values)
+                    multiply_groups(scratch, columns, some_panels(packed.array, some), values)
                 elif g.groups == 1:
                     multiply(scratch, packed.array[0, some], columns[0], values)
                 else:
@@ -213,12 +211,20 @@ def _cost(g: Geometry, channels_last: bool, data_last: bool, result_last: bool, 
     return g.images * (product + repacked + read + copied + moved + 15_000 * blocks)
 
 
+class Part(NamedTuple):
+    """The result of one product."""
+
+    channels: slice
+    pixels: slice
+
+
 class Block(NamedTuple):
-    """A part of the result of an image."""
+    """A part of the result of an image, of one product or several that follow each other."""
 
     image: int
     channels: slice
     pixels: slice
+    parts: list[Part]
 
 
 class PointwiseBlocks:
@@ -246,18 +252,20 @@ class PointwiseBlocks:
             return split_outputs(outputs, panel, -(-outputs // self.channels))
         return split(outputs, self.channels)
 
-    def blocks(self, outputs: int, whole: bool) -> list[Block]:
-        """Image, channels and pixels of each block; ``whole`` for all channels in each."""
-        images, pixels, channels = range(self.geometry.images), self._pixels(), self._channels(outputs, whole)
-        return [Block(n, c, p) for n in images for p in pixels for c in channels]
+    def blocks(self, outputs: int, whole: bool, shares: int) -> list[Block]:
+        """The blocks for a number of shares; ``whole`` for all channels in each.
 
-    def runs(self, outputs: int, whole: bool, shares: int) -> list[list[Block]]:
-        """Blocks that follow each other, with one chain for all of a run; their products are cut for ``SHARES``."""
-        g, blocks = self.geometry, self.blocks(outputs, whole)
-        each = len(blocks) // g.images
-        size = outputs * g.pixels * g.computed.itemsize
-        count = each if each > SHARES else max(min(shares, each), min(each, -(-2 * size // (3 * _BLOCK))))
-        return [run for i in range(g.images) for run in shared(blocks[i * each : (i + 1) * each], count)]
+        Where products are cut for ``SHARES`` alone, those of a share are one block, if that stays in cache.
+        """
+        g = self.geometry
+        parts = [Part(c, p) for p in self._pixels() for c in self._channels(outputs, whole)]
+        in_cache = -(-2 * outputs * g.pixels * g.computed.itemsize // (3 * _BLOCK))
+        count = len(parts) if len(parts) > SHARES else max(shares, in_cache)
+        return [
+            Block(n, span([part.channels for part in run]), span([part.pixels for part in run]), run)
+            for n in range(g.images)
+            for run in shared(parts, count)
+        ]
 
     def cost(self, data_last: bool, result_last: bool) -> float:
         """Nanoseconds, for data and a result that are channels last or not."""
@@ -285,9 +293,10 @@ class Pointwise(FilterKernel):
         weights = FilterWeights(task.constants[1], make.__name__, make, shape, g.computed)
         super().__init__("1x1 product, channels last" if channels_last else "1x1 product", weights)
         self.sizes = PointwiseBlocks(g, channels_last, self.output.channels_last)
-        self.runs = self.sizes.runs(g.groups * g.outputs, g.groups > 1, task.shares)
-        channels = longest([span([block.channels for block in run]) for run in self.runs])
-        pixels = longest([span([block.pixels for block in run]) for run in self.runs])
+        self.shares = task.shares
+        self.blocks = self.sizes.blocks(g.groups * g.outputs, g.groups > 1, self.shares)
+        channels = longest([block.channels for block in self.blocks])
+        pixels = longest([block.pixels for block in self.blocks])
         copied = (g.groups * g.inputs + channels) * pixels * g.computed.itemsize
         self.workspace = self.output.workspace(channels, pixels) + copied + 256
 
@@ -299,22 +308,21 @@ class Pointwise(FilterKernel):
         if x is None:
             context.not_repeatable()
             x = np.ascontiguousarray(inputs[0]).reshape(g.images, g.groups * g.inputs, g.pixels)
-        runs = self.runs if packed.spread is None else self.sizes.runs(packed.rows, True, context.threads)
-        whole = g.groups > 1 or packed.spread is not None or self.sizes.channels >= g.outputs
+        blocks = self.blocks if packed.spread is None else self.sizes.blocks(packed.rows, True, self.shares)
         copies = x.dtype != g.computed or x.strides[1 if self.channels_last else 2] != x.itemsize
 
         def block(index: int, scratch: Scratch) -> None:
-            run = runs[index]
-            image, channels, pixels = run[0].image, span([b.channels for b in run]), span([b.pixels for b in run])
+            image, channels, pixels, parts = blocks[index]
             result = out.block(scratch, image, channels, pixels)
             read = x[image, :, pixels]
             if copies:
                 read = copied_pixels(scratch, read, g.computed, self.channels_last)
-            for _, some, part in run:
-                data, values = read[:, relative(part, pixels)], result[relative(some, channels), relative(part, pixels)]
+            for some, these in parts:
+                columns = relative(these, pixels)
+                data, values = read[:, columns], result[relative(some, channels), columns]
                 if self.channels_last:
-                    weights = packed.array if whole else some_panels(packed.array, some)
-                    multiply_groups(scratch, data.T.reshape(-1, g.groups, g.inputs).swapaxes(0, 1), weights, values)
+                    rows = data.T.reshape(-1, g.groups, g.inputs).swapaxes(0, 1)
+                    multiply_groups(scratch, rows, some_panels(packed.array, some), values)
                 elif g.groups == 1:
                     multiply(scratch, packed.array[0, some], data, values)
                 else:
@@ -326,7 +334,7 @@ class Pointwise(FilterKernel):
                     )
             out.finish(scratch, result, image, channels, pixels)
 
-        context.parallel(len(runs), block)
+        context.parallel(len(blocks), block)
         out.end()
 
 

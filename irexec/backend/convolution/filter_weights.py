@@ -13,7 +13,7 @@ from irexec.backend.constants import ConstantSource, ConstantStore
 from irexec.backend.kernel import Kernel
 from irexec.backend.products import LANES
 
-Part = TypeVar("Part")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +49,13 @@ def split_outputs(outputs: int, panel: int, parts: int) -> list[slice]:
     return [slice(a, b) for a, b in itertools.pairwise(edges)]
 
 
-def shared(parts: list[Part], threads: int) -> list[list[Part]]:
-    """Parts of a product that follow each other, a list for each thread at most.
+def shared(parts: list[T], shares: int) -> list[list[T]]:
+    """Parts of a product that follow each other, a list for each share at most.
 
     A block computes those of one list: it reads the data and runs the chain once. A product for each part, and not one
     for all, has the same bits on any number of threads.
     """
-    count = min(threads, len(parts))
+    count = min(shares, len(parts))
     return [parts[len(parts) * i // count : len(parts) * (i + 1) // count] for i in range(count)]
 
 

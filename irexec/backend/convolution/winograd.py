@@ -99,8 +99,8 @@ class Tiling:
         data = (rows * m + 2) * width * g.inputs
         half = self.points * rows * width * max(g.inputs, g.outputs)
         own = max(data + half, half + g.outputs * self.block_pixels)
-        shared, each = (tiles, own) if self.by_points else (0, tiles + own)
-        return shared * g.computed.itemsize + 256, each * g.computed.itemsize + 1024
+        item = g.computed.itemsize
+        return (tiles * item + 256, own * item + 1024) if self.by_points else (0, (tiles + own) * item + 1024)
 
     def cost(self, data_last: bool, result_last: bool) -> float:
         """Nanoseconds, for data and a result that are channels last or not."""

@@ -211,7 +211,7 @@ def _norms(of: Algebra, x: Interval, epsilon: float | None, repeats: int) -> tup
     exact = floats(x.exact)
     norm, error = (np.sqrt((part**2).sum(-1, keepdims=True)) for part in (exact, x.radius))
     if epsilon is not None:
-        # A vector is divided by at least its norm; the derivative is no larger than the inverse of the divisor.
+        # A vector is divided by at least its norm; the derivative is at most the inverse of the divisor.
         scale = np.sqrt(norm**2 + epsilon)
         norm = np.sqrt((l2_normalized(exact, epsilon) ** 2).sum(-1, keepdims=True))
         count = float(of.gamma(exact.shape[-1] + 2))

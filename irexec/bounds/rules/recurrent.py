@@ -242,7 +242,7 @@ def ctc_loss(layer: Layer, logits: Interval, *rest: Interval | None) -> Bound:
     """Minus the logarithm of a sum of products of probabilities, computed from logarithms.
 
     The logarithm of a softmax has an absolute error as LogSoftmax has. Of a logarithm of a sum of exponentials the
-    error is no larger than the largest one of its terms, and that of its own roundings is relative to its value, which
+    error is at most the largest one of its terms, and that of its own roundings is relative to its value, which
     no sum of the logarithms of the steps exceeds. Errors of the steps add up. An impossible text is infinite, or as
     large as the runtime likes.
     """

@@ -12,14 +12,14 @@ KERNELS = (
         f"{_BACKEND}/rows.py",
         "if (squares < _CANCELLED * size * mean * mean).any():",
         "if False:",
-        ("tests/backend/test_rows.py",),
+        ("tests/backend/test_row_blocks.py",),
     ),
     Mutation(
         "a normalization in NumPy takes the sum of squares for their mean",
         f"{_BACKEND}/rows.py",
         "    squares /= size\n",
         "",
-        ("tests/backend/test_rows.py",),
+        ("tests/backend/test_row_blocks.py",),
         graphs=100,
     ),
     Mutation(

@@ -234,8 +234,8 @@ def dynamic_time_warping(ctx: TranslationContext, x: Annotated[Value, Rank(2, 3)
         index = inner.emit("Concat", at.sum(0).value, place.value, axis=0)
         step = inner.emit("GatherND", builder.captured(steps), index)
         new = at - Expression(inner, inner.gather(inner.constant([[1, 1], [1, 0], [0, 1]]), step, 0))
-        goes_on = inner.emit("ReduceLogicalAnd", (new >= 0).value, [0], keep_dims=False)
-        return IterationResult([new.value], [(at.unsqueeze(0).value, IterationSlice(0))], goes_on)
+        continues = inner.emit("ReduceLogicalAnd", (new >= 0).value, [0], keep_dims=False)
+        return IterationResult([new.value], [(at.unsqueeze(0).value, IterationSlice(0))], continues)
 
     corner = ctx.emit("Concat", (rows - 1).unsqueeze(0).value, (columns - 1).unsqueeze(0).value, axis=0)
     path = build_loop(ctx, [corner], [], back, bounds=(count.value, ctx.constant(True)))[1]
