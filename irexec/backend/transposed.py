@@ -178,7 +178,7 @@ def convolution_backprop_data(task: Task) -> Iterator[Candidate]:
     output = Output(task, geometry.computed)
     for channels_last in (False, True) if data_last or result_last else (False,):
         blocks = PhaseBlocks(geometry, channels_last)
-        if blocks.workspace(output) <= _WORKSPACE:
+        if blocks.workspace(output, blocks.shares(output, SHARES)) <= _WORKSPACE:
             yield Candidate(blocks.cost(data_last, output.channels_last), partial(PhaseColumns, task, blocks))
 
 
@@ -212,7 +212,12 @@ class PhaseBlocks:
         parts = 1 if is_whole else min(SHARES, max(1, g.outputs // 32))
         return split(g.outputs, -(-g.outputs // parts))
 
-    def workspace(self, output: Output) -> int:
+    def shares(self, output: Output, count: int) -> list[list[slice]]:
+        """The ranges of channels of each share: ``count`` of them, or more where the blocks of these are too large."""
+        cuts = (shared(self.channels, number) for number in range(count, SHARES))
+        return next((cut for cut in cuts if self.workspace(output, cut) <= _WORKSPACE), shared(self.channels, SHARES))
+
+    def workspace(self, output: Output, shares: Sequence[Sequence[slice]]) -> int:
         """Bytes of scratch of a block, with that of the chain."""
         g, rows = self.geometry, longest(self.rows)
         columns, read, values = 0, 0, 0
@@ -223,7 +228,7 @@ class PhaseBlocks:
             read = max(read, g.inputs * math.prod(_sizes(phase, min(rows, phase[0].count))))
         pixels = min(rows * g.windows.strides[0], g.windows.counts[0]) * math.prod(g.windows.counts[1:])
         own = g.groups * (columns + read + values) * g.computed.itemsize
-        return own + output.workspace(g.groups * g.outputs, pixels) + 512
+        return own + output.workspace(longest([*map(span, shares)]), pixels) + 512
 
     def cost(self, data_last: bool, result_last: bool) -> float:
         """Estimated nanoseconds for data and a result in C order or channels last."""
@@ -245,12 +250,13 @@ class PhaseColumns(FilterKernel):
     def __init__(self, task: Task, blocks: PhaseBlocks) -> None:
         g = self.geometry = blocks.geometry
         self.channels_last, self.phases = blocks.channels_last, g.phases
-        self.rows, self.shares = blocks.rows, shared(blocks.channels, task.shares)
+        self.rows = blocks.rows
         key = ("phases", self.channels_last, *self._taps())
         weights = FilterWeights(task.constants[1], key, self._matrices, g.weights, g.computed, share=False)
         super().__init__("phases by columns, channels last" if self.channels_last else "phases by columns", weights)
         self.output = Output(task, g.computed)
-        self.workspace = blocks.workspace(self.output)
+        self.shares = blocks.shares(self.output, task.shares)
+        self.workspace = blocks.workspace(self.output, self.shares)
 
     def _taps(self) -> list[tuple[tuple[int, ...], ...]]:
         return [tuple(axis.taps for axis in phase) for phase in self.phases]

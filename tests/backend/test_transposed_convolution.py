@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -89,6 +91,18 @@ def test_workspace_is_bounded(data, filter):
     found = candidates(task_of("ConvolutionBackpropData", "opset1", [x, weights], PADDED, constants=[1]))
     assert found
     assert max(kernel.workspace for kernel in found) <= 8 << 20
+
+
+@pytest.mark.parametrize(
+    ("data", "outputs", "shares"), [((1, 64, 14, 14), 128, [1, 2, 3, 4]), ((1, 3, 56, 56), 256, [4, 4, 4, 4])]
+)
+def test_a_thread_computes_several_ranges_of_channels_where_they_fit(data, outputs, shares):
+    """Where they do not, each is a block of its own, and the kernel is offered all the same."""
+    x, weights, _ = random_arrays(data, (data[1], outputs, 4, 4))
+    task = task_of("ConvolutionBackpropData", "opset1", [x, weights], PADDED, constants=[1])
+    found = [kernel for n in (1, 2, 3, 4) for kernel in candidates(dataclasses.replace(task, threads=n))]
+    assert [len(kernel.shares) for kernel in found] == shares
+    assert all(sum(map(len, kernel.shares)) == 4 and kernel.workspace <= 8 << 20 for kernel in found)
 
 
 @pytest.mark.parametrize(("kernel", "strides"), [((2, 1 << 40), (1, 1)), ((2, 2), (1 << 20, 1 << 20))])
