@@ -88,6 +88,7 @@ _OF_PATHS: dict[str, Callable[[Any, Path], Any]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("call", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_functions_that_take_a_model_take_its_path(call: Callable[[Any, Path], Any], tmp_path: Path) -> None:
     expected = call(irexec.read_model(XML), tmp_path)

@@ -37,6 +37,7 @@ def model(kept: Path) -> irexec.Model:
     return irexec.read_model(kept)
 
 
+@pytest.mark.sampled(2)
 def test_agrees_with_openvino(kept: Path, model: irexec.Model) -> None:
     errors = [finding for finding in irexec.validate(model) if finding.severity == "error"]
     assert errors == []

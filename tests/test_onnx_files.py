@@ -62,7 +62,7 @@ g (float[2] x) => (float[2] y) <float[2] w = {1, -5}> { t = Add (x, w)  y = Relu
 
 @pytest.mark.parametrize("name", ["m.onnx", "m.onnxtxt", "m.prototxt", "m.textproto", "m.pbtxt", "m", "m.xml"])
 @pytest.mark.parametrize("form", ["protobuf", "syntax"])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(16)
 def test_a_model_as_text(tmp_path: Path, name: str, form: str, capsys: Capture) -> None:
     """The bytes decide, not the name."""
     text = _SYNTAX if form == "syntax" else f"# text\n{onnx.parser.parse_model(_SYNTAX)}"
@@ -213,6 +213,7 @@ def test_onnx_is_imported_only_for_an_onnx_model(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_an_engine_process_takes_one(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", x=WEIGHTS)
     with EngineProcess(

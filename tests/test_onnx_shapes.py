@@ -117,6 +117,7 @@ def fill(tmp_path: Path) -> Callable[[str, Row], list[str]]:
     return filled
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 @pytest.mark.covering(1)

@@ -223,6 +223,7 @@ def _assert_answers(preamble: str, rows: list[tuple[str, int, str]]) -> None:
         assert actual == code and text in output, f"{command} ended with {actual}:\n{output}"
 
 
+@pytest.mark.slow
 def test_commands_where_there_are_no_threads_processes_signals_or_mappings(tmp_path: Path) -> None:
     rows = [
         (f"validate {_MODEL}", 0, "no findings"),
@@ -255,6 +256,7 @@ def test_a_large_file_that_the_system_cannot_map_is_read(tmp_path: Path, monkeyp
     assert sum(constant.raw.size for constant in constants) == (tmp_path / "m.bin").stat().st_size
 
 
+@pytest.mark.slow
 def test_commands_where_indices_have_32_bits(tmp_path: Path) -> None:
     """Of a network with Gather, TopK, NonMaxSuppression and ROIAlign."""
     model = unpacked("faster_rcnn", tmp_path)

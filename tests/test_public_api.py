@@ -115,7 +115,7 @@ def test_every_command_is_looked_at() -> None:
         ),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_nothing_is_imported_before_it_is_needed(program: str, absent: tuple[str, ...], tmp_path: Path) -> None:
     """Start-up is quick because of what is not imported."""
     check = f"import sys; found = [name for name in {absent!r} if name in sys.modules]; sys.exit(repr(found) if found else 0)"

@@ -369,6 +369,7 @@ def _matmul(folder: Path) -> str:
     return "m.xml"
 
 
+@pytest.mark.slow
 def test_findings_in_every_format(folder: Path) -> None:
     model = _matmul(folder)
     message = "the name has 7 characters, more than 5"
@@ -395,6 +396,7 @@ def test_an_error_of_a_check_is_exit_code_1(folder: Path) -> None:
     assert "m.xml: 1 error" in _irexec(folder, "validate", _matmul(folder), "--plugin", "lint.py", code=1)[0]
 
 
+@pytest.mark.slow
 def test_a_code_is_explained(folder: Path) -> None:
     for code in ("lint:long", "LINT:LONG"):
         assert _irexec(folder, "explain", code, "--plugin", "lint.py")[0].startswith(
@@ -405,6 +407,7 @@ def test_a_code_is_explained(folder: Path) -> None:
     assert error == "error: there is no finding code 'lint:lung'; similar codes are lint:long\n"
 
 
+@pytest.mark.slow
 def test_a_model_is_reduced_to_a_finding_of_a_plugin(folder: Path) -> None:
     _irexec(folder, "reduce", _matmul(folder), "--finding", "lint:long", "-o", "small.xml", "--plugin", "lint.py")
     assert "lint:long" in _irexec(folder, "validate", "small.xml", "--plugin", "lint.py", code=1)[0]
@@ -418,6 +421,7 @@ _FAULTS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fault", _FAULTS)
 def test_a_fault_of_a_check_is_one_sentence(folder: Path, fault: str) -> None:
     source = f"from irexec.plugins import finding_check\n@finding_check\ndef bad(model, inference):\n    node = model.nodes[0]\n    {fault}\n"

@@ -56,7 +56,7 @@ ROWS: dict[str, tuple[dict[str, Any], Setup]] = {
 
 
 @pytest.mark.parametrize("row", ROWS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_values_are_those_of_openvino(row: str, original: Original, tmp_path: Path) -> None:
     options, setup = ROWS[row]
     shape = next(iter(original.feed.values())).shape

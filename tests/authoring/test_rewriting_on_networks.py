@@ -47,6 +47,7 @@ def test_optimizing_keeps_the_values(original: Original, tmp_path: Path) -> None
     assert len(model.nodes) == after
 
 
+@pytest.mark.slow
 def test_decompressed_f16_is_f16_as_f32(original: Original, tmp_path: Path) -> None:
     model = original.model()
     with model.edit() as g:

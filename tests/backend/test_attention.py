@@ -84,6 +84,7 @@ def check(inputs: list[np.ndarray], causal: bool, threads: int = 1, largest: flo
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("sizes", SIZES)
 @pytest.mark.parametrize("mask", [None, "boolean", "infinite", "finite", "boolean columns", "infinite columns"])
@@ -104,6 +105,7 @@ def test_causal(sizes: tuple[tuple[int, ...], tuple[int, ...], int, int, int, in
     check(given(sizes, "boolean", False, False), True, threads)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scores", [1, 1000, 100_000])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.covering(2)
@@ -115,6 +117,7 @@ def test_small_blocks(monkeypatch: pytest.MonkeyPatch, scores: int, causal: bool
         check(given(sizes, None if causal else "infinite", True, False), causal, 2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mask", [None, "boolean", "infinite", "finite", "boolean columns", "infinite columns"])
 @pytest.mark.parametrize("columns", [1, 100], indirect=True)
 @pytest.mark.covering(2)

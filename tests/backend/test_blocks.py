@@ -63,6 +63,7 @@ def _chain(operation: BlockOperation, dtypes: list[np.dtype], result: np.dtype) 
     return Chain(count, dtypes[0], (instruction,))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("row", "constants"), _FOUND, ids=[f"{row.id}{' constant' if constants else ''}" for row, constants in _FOUND]
 )
@@ -268,7 +269,7 @@ def _data(low: np.ndarray, high: np.ndarray, levels: int, rng: np.random.Generat
 @pytest.mark.parametrize("levels", _LEVELS)
 @pytest.mark.parametrize("kind", _KINDS)
 @pytest.mark.parametrize("ranges", [1, 3])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_both_kernels_give_the_exact_levels(kind: str, levels: int, dtype: type, ranges: int) -> None:
     rng = np.random.default_rng([_KINDS.index(kind), levels, ranges])
     low, high = np.array([_range(kind, levels, rng) for _ in range(ranges)], dtype).T.reshape(2, ranges, 1)
@@ -315,7 +316,7 @@ ROWS = [
 @pytest.mark.parametrize(("type", "version"), TYPES)
 @pytest.mark.parametrize("cached", [1, 256 << 10])
 @pytest.mark.covering(2)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_rows(monkeypatch: pytest.MonkeyPatch, type: str, version: str, row: tuple, keep: bool, cached: int) -> None:
     monkeypatch.setattr(reduction, "_CACHED", cached)
     shape, axes = row

@@ -174,6 +174,7 @@ for arguments in (("u4", 256, 17), ("i8", 100, 130), ("u8", 520, 64)):
 """
 
 
+@pytest.mark.slow
 def test_all_builds_have_the_same_bits() -> None:
     found = []
     for level in levels():

@@ -71,6 +71,7 @@ def check(task: Task, inputs: list[np.ndarray], operands: list[np.ndarray] | Non
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("transposes", [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize(("a", "b", "constant"), LINEAR)
@@ -86,6 +87,7 @@ def test_constant_weights(
     assert all(kernel.reads == (1 - constant,) for kernel in found)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("transposes", [(False, False), (False, True), (True, False), (True, True)])
 @pytest.mark.parametrize(("a", "b"), ACTIVATIONS)

@@ -141,6 +141,7 @@ def test_powers_are_those_of_numpy(exponent: float) -> None:
     assert np.array_equal(np.signbit(out[zeros]), np.signbit(expected[zeros]))
 
 
+@pytest.mark.sampled(2)
 @built
 @pytest.mark.parametrize("ranges", [(), (2, 1, 1), (3, 1), (1037,), (2, 3, 1)], ids=str)
 def test_levels_are_exact_whatever_the_ranges_vary_along(ranges: tuple[int, ...]) -> None:

@@ -230,6 +230,7 @@ def check(seed: int, threads: int = 2, smooth: bool = True) -> str:
     return hashlib.sha256(result.tobytes()).hexdigest()[:12]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(100))
 def test_random_networks(seed: int) -> None:
     assert check(seed, 1) == check(seed, 3)
@@ -247,6 +248,7 @@ def test_tiles_give_the_same_bits(seed: int, monkeypatch: pytest.MonkeyPatch) ->
     assert tiled == check(seed, 1)
 
 
+@pytest.mark.slow
 def test_all_instruction_sets_give_the_same_bits() -> None:
     """Levels of the library that this processor has, in processes of their own."""
     digests = {}
@@ -258,6 +260,7 @@ def test_all_instruction_sets_give_the_same_bits() -> None:
     assert len(set(digests.values())) <= 1, digests.keys()
 
 
+@pytest.mark.slow
 def test_values_of_levels_are_rounded_twice_by_all_instruction_sets() -> None:
     """Once as product and once as sum: a network of the sweep in which it matters."""
     program = "from tests.integer_sweep.networks import check; print(check(568, 1))"
@@ -402,6 +405,7 @@ def test_winograd_is_exact(
     np.testing.assert_array_equal(result, (sums * 2.0**-20).astype(np.float32))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(40))
 def test_attention_to_levels(seed: int) -> None:
     """Scores of quantised queries and keys, beside f64: zero points, sizes that are not whole words, masks, heads."""

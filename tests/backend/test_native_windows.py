@@ -128,6 +128,7 @@ def data_of_resizing(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndar
     return (np.random.default_rng(0).standard_normal(shape) * 20).astype(dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("block", [1, 1 << 18])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("row", RESIZING_ROWS, ids=str)

@@ -40,6 +40,7 @@ GROUPED = [
 KINDS = (("ConvolutionBackpropData", ROWS), ("GroupConvolutionBackpropData", GROUPED))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("kind", "data", "filter", "attributes"),
     [pytest.param(kind, *row[1:], id=f"{kind}, {row[0]}") for kind, rows in KINDS for row in rows],

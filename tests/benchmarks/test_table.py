@@ -165,7 +165,7 @@ FEW = {
 @pytest.mark.skipif(sys.platform != "linux", reason="fork and /proc")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("name", WORK)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_little_of_it(name: str) -> None:
     work = WORK[name][0]()
     work(FEW[name])

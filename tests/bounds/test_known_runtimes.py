@@ -251,7 +251,7 @@ an edge is open."""
 
 
 @pytest.mark.parametrize("family", _FAMILIES)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_planted_faults_are_outside_and_other_arithmetics_inside(family: str) -> None:
     tally = Tally()
     pairs = [pair for pair in sorted(random_cases()) if pair[0] in _FAMILIES[family]]

@@ -114,6 +114,7 @@ def test_other_runtimes_are_measured_in_turns_and_compared(runtimes: Path, capsy
     assert list((runtimes / "temporary").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_table_fits_80_columns(runtimes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     text, _ = streams(

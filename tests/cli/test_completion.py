@@ -148,7 +148,7 @@ _WORDS = {
 
 
 @pytest.mark.parametrize(("kind", "words"), [(kind, words) for kind, rows in _WORDS.items() for words in rows])
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_nothing_is_imported_that_takes_long(kind: str, words: str) -> None:
     """As the page on the commands says; onnx never."""
     program = (

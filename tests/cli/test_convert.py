@@ -174,6 +174,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return str(request.param)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "shapes"),
     [

@@ -22,6 +22,7 @@ def as_program(*arguments: object, **how: object) -> subprocess.CompletedProcess
     return subprocess.run(words, text=True, stderr=subprocess.PIPE, check=False, **how)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [(["ops"], 0), (["ops", "--json"], 0), (["--help"], 0), (["validate", DIGITS / "damaged.xml"], 1)],

@@ -31,7 +31,7 @@ Capture = pytest.CaptureFixture[str]
         ["--version"],
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_full_disk_behind_stdout_is_one_line(arguments: list[object]) -> None:
     full = Path("/dev/full")
     if not full.exists():
@@ -219,7 +219,7 @@ _BUSY_WITH = {
 @pytest.mark.parametrize(
     ("name", "code", "message"), [("SIGINT", 130, "error: interrupted\n"), ("SIGTERM", 143, ""), ("SIGHUP", 129, "")]
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_signal_is_answered_within_seconds_whatever_runs(
     name: str, code: int, message: str, busy: str, tmp_path: Path
 ) -> None:
@@ -326,7 +326,7 @@ main()
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("line", range(7, 46, 3))
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 def test_a_signal_while_handlers_are_installed_or_removed(line: int, number: signal.Signals) -> None:
     """It ends the process, or is ignored when the work is done already; there is never a traceback. Before line 7 there are no handlers."""
     program = _AT_EVERY_LINE.format(

@@ -38,6 +38,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -61,6 +62,7 @@ def test_command(
     capfd.readouterr().out.encode()
 
 
+@pytest.mark.slow
 def test_items_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their names are texts of the output, which every reader of .npz and JSON takes."""
     monkeypatch.chdir(tmp_path)

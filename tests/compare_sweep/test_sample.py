@@ -31,6 +31,7 @@ def test_graphs(name: str, number: int) -> None:
     assert found.kind == ("the layer itself" if name == "planted" else "agrees"), found.text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["depthwise", "loop"])
 def test_onnx(name: str, tmp_path: Path) -> None:
     pytest.importorskip("onnx")

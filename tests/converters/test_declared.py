@@ -305,6 +305,7 @@ AT_RUN_TIME = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("graph", "runs"), AT_RUN_TIME.values(), ids=AT_RUN_TIME)
 def test_one_model_runs_with_several_sizes(graph: str, runs: list[list[tuple[int, ...]]]) -> None:
     """ONNX Runtime gives the same for each of them."""

@@ -351,6 +351,7 @@ def _convert(model: onnx.ModelProto | Path) -> None:
             assert "\n" not in str(error)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", _GRAPHS)
 def test_one_wrong_attribute_or_input(name: str) -> None:
     model = model_of(_GRAPHS[name], 21)

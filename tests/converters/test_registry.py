@@ -164,6 +164,7 @@ def _lazily(body: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_few_modules_are_imported_for_few_operators() -> None:
     printed = _lazily("""
         assert registry.find("Relu", "", 13) and registry.find("Conv", "", 13) and not registry.find("Conv", "test", 1)
@@ -172,6 +173,7 @@ def test_few_modules_are_imported_for_few_operators() -> None:
     assert int(printed) < 22
 
 
+@pytest.mark.slow
 def test_every_translator_is_found_by_the_name_of_its_operator() -> None:
     """The module that registers an operator is one of those that are imported for the name of the operator."""
     printed = _lazily("""

@@ -43,7 +43,7 @@ def _is_long(path: Path) -> bool:
     "path",
     [pytest.param(path, marks=[pytest.mark.slow] * _is_long(path), id=_id(path)) for path in _pages_with_examples()],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_outputs_are_those_that_the_page_shows(path: Path, tmp_path: Path) -> None:
     wrong = [
         f"{_id(path)}:{result.line}: {result.what}\n--- shown\n{result.shown}\n--- actual\n{normal(result.actual)}"

@@ -12,6 +12,7 @@ from tests.support.paths import DIGITS, SAMPLES
 from tests.support.processes import python
 
 
+@pytest.mark.slow
 def test_the_irs_of_the_digits_are_made_in_a_folder_of_their_own(tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     tracked = {path: path.stat().st_mtime_ns for path in DIGITS.iterdir() if path.is_file()}

@@ -88,6 +88,7 @@ def test_the_log_of_a_run_has_its_progress(
     assert all(line.endswith("0 groups of findings") for line in lines)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", targets.TARGETS)
 def test_seed_and_number_give_a_case(name: str) -> None:
     for number in range(3):
@@ -164,7 +165,7 @@ def pool() -> Iterator[Pool]:
 
 
 @pytest.mark.parametrize("path", _CASES, ids=lambda path: path.stem)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_nothing_is_found_again(path: Path, pool: Pool) -> None:
     case = read_case(path.read_text("utf-8"))
     assert pool.one(Job(case.target, case=case)).findings == ()
@@ -174,6 +175,7 @@ def test_nothing_is_found_again(path: Path, pool: Pool) -> None:
 # them.
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", some([30, 120], [30]))
 def test_odd_inputs_end_in_a_result_or_in_a_sentence(cases: int, pool: Pool) -> None:
     results = [pool.one(Job("inputs", seed=1, number=number)) for number in range(cases)]

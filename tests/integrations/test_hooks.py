@@ -102,6 +102,7 @@ def _program(folder: Path, name: str, text: str) -> None:
     file.chmod(0o755)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_the_steps_of_the_action_run(repository: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> None:
     """Every step but the installation, in a repository with a changed and a damaged model; gh records its arguments."""

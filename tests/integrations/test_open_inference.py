@@ -282,6 +282,7 @@ def test_extensions_over_grpc(grpc_address: tuple[str, list[str]]) -> None:
     assert any(" grpc ModelConfig none NOT_FOUND " in line for line in lines)
 
 
+@pytest.mark.slow
 def test_the_sdk_does_not_parse_the_arguments_of_this_program() -> None:
     code = "import sys; sys.argv += ['--log', '--protocol']; from irexec.integrations import open_inference as o; o.load_kserve(); print(sys.argv[-1])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

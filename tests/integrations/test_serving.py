@@ -76,6 +76,7 @@ _ODD: list[Any] = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("body", _ODD, ids=range(len(_ODD)))
 def test_odd_requests_are_refused(server: Server, body: Any) -> None:
     status, text = _ask(server, "twice", body)

@@ -249,6 +249,7 @@ def test_a_built_model_can_be_pickled() -> None:
     np.testing.assert_array_equal(irexec.compile_model(model)()[0], [1, 0])
 
 
+@pytest.mark.slow
 def test_long_models_do_not_recurse() -> None:
     builder = irexec.Builder("long")
     value = builder.parameter(F32, (2,), "x")

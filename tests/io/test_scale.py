@@ -113,6 +113,7 @@ def test_a_model_of_many_layers_is_small() -> None:
     assert (made[1] - made[0]) / (MANY - FEW) <= 9
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "work", [io.read_text, lambda text: io.write_text(io.read_text(text))], ids=["read", "read and save"]
 )

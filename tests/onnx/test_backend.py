@@ -97,7 +97,7 @@ def _carried(port: irexec.Port, value: Any) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", _names())
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_backend(name: str) -> None:
     case = _cases()[name]
     reason = _why_not(case)

@@ -162,6 +162,7 @@ def _refused(model: Path, given: dict[str, np.ndarray], capsys: pytest.CaptureFi
     return " ".join(said.split())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "bad", "says"), OF_IR)
 def test_an_operation_of_ir_refuses_it(
     name: str, bad: dict[int, np.ndarray], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -182,7 +183,7 @@ def _converted(operator: str) -> tuple[Row, irexec.Model]:
 
 
 @pytest.mark.parametrize(("operator", "bad", "says"), OF_ONNX)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_a_converted_operator_refuses_it(
     operator: str, bad: dict[int, np.ndarray], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

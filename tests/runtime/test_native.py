@@ -117,6 +117,7 @@ print(codes, (compiled(inputs())[0] == expected).all())
     assert done.stdout.strip() == "[0, 0, 0, 0] True", done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_process_that_is_forked_while_threads_compute_and_compile_runs_the_model() -> None:
     done = _in_process("""

@@ -93,6 +93,7 @@ def test_a_wrong_table_is_refused_with_its_layer(
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_a_saved_state_continues(folder: Path, tmp_path: Path) -> None:
     """A run that begins with the caches of another gives what the second run of a session gives."""
     model, state = str(folder / "llama_paged.xml"), str(tmp_path / "state.npz")

@@ -41,6 +41,7 @@ def _bits(compiled: irexec.CompiledModel, x: Any) -> bytes:
     return next(iter(compiled(x).values())).tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("native", some([True, False], [True]))
 def test_what_ran_before_and_beside_changes_no_bit(native: bool) -> None:
     model, rng = _open_sizes(), np.random.default_rng(1)
@@ -130,6 +131,7 @@ print("same")
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("level", some(["0", "portable", "x86-64-v2", "x86-64-v3"], ["0", "x86-64-v3"]))
 def test_any_number_of_threads_gives_the_same_bits(level: str) -> None:
     """In NumPy alone too, whose BLAS adds in another order in blocks of another size."""

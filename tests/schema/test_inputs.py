@@ -86,6 +86,7 @@ def _variant(rng: random.Random, array: np.ndarray, element: Element, rank: int)
         return np.resize(source, shape).astype(element.carrier)
 
 
+@pytest.mark.sampled(3)
 @_DEFINITION_WITH_ROWS
 def test_what_keeps_the_declaration_is_computed_or_refused_in_a_sentence(definition: OpDef) -> None:
     """Any type and rank that an input declares: rule and kernel give a result or raise OpError, never an exception of NumPy."""

@@ -88,7 +88,7 @@ def folder(made: Path, tmp_path: Path) -> Path:
     ],
     ids=" ".join,
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_command_takes_a_plugin(folder: Path, arguments: list[str]) -> None:
     _irexec(folder, *arguments, "--plugin", "ops.py")
 
@@ -126,6 +126,7 @@ def test_values_and_documentation(folder: Path) -> None:
         assert "The data divided by two, times times." in shown
 
 
+@pytest.mark.slow
 def test_a_translator_of_an_onnx_operator(folder: Path) -> None:
     onnx = pytest.importorskip("onnx")
     h = onnx.helper
@@ -183,7 +184,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("dtype", ["object", "str"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_tensors_of_strings(tmp_path: Path, dtype: str) -> None:
     """A kernel returns texts as objects or as NumPy's str; they are the same to the next kernel and in every file."""
     (tmp_path / "ops.py").write_text(STRINGS.replace("{dtype}", dtype))
@@ -235,6 +236,7 @@ def test_without_the_plugin_the_layer_is_a_finding(folder: Path) -> None:
     assert "IR1" in _irexec(folder, "validate", "m.xml", code=1, IREXEC_PLUGINS="ops.py")[0]
 
 
+@pytest.mark.slow
 def test_an_entry_point_of_an_installed_distribution(folder: Path) -> None:
     """What pip writes for a distribution, in a folder of sys.path."""
     site = folder / "site"
@@ -301,7 +303,7 @@ def test_a_plugin_that_does_not_exist(folder: Path) -> None:
         ("(data, data)", "returns 2 outputs, its shape rule 1"),
     ],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_a_fault_of_a_kernel_is_located(folder: Path, result: str, message: str) -> None:
     (folder / "ops.py").write_text(OPERATION.replace("(data / 2**times).astype(data.dtype)", result))
     error = _irexec(folder, "infer", "m.xml", "-i", "x.npy", "--plugin", "ops.py", code=3)[1]
@@ -325,7 +327,7 @@ _RULE = "return Fact(data.element, data.shape)"
         ("return data.none", "raises AttributeError: 'Fact' object has no attribute 'none'"),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_a_fault_of_a_shape_rule_is_located(folder: Path, result: str, message: str) -> None:
     (folder / "ops.py").write_text(OPERATION.replace(_RULE, result))
     found = _irexec(folder, "validate", "m.xml", "--format", "github", "--plugin", "ops.py", code=1)[0]

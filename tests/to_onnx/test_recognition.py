@@ -235,6 +235,7 @@ _UNREAD = "GridSample interpolation only supports"
 _ROWS = [(family, row) for family, row in cases() if not row.type.startswith(_RECURRENT)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("opset", "step"), some_rows([(13, 33), (13, 11), (17, 11), (21, 11)], [(13, 33)]))
 def test_rows(opset: int, step: int) -> None:
     broken = []

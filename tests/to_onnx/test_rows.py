@@ -36,7 +36,7 @@ def _translation(row: Case) -> Translation | None:
 
 @pytest.mark.parametrize("type", [t for t, rows in _ROWS.items() if any(_translation(row) for _, row in rows)])
 @pytest.mark.parametrize("count", some([6, 1000], [6]))
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_rows(type: str, count: int) -> None:
     broken = []
     for family, row in spread(_ROWS[type], count):

@@ -17,6 +17,7 @@ def _tests() -> list[Case]:
     return [*list(node_tests())[::_EVERY], *list(file_tests())[::_EVERY]]
 
 
+@pytest.mark.slow
 def test_the_sample_survives() -> None:
     broken = []
     for test in _tests():

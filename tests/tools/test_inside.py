@@ -92,6 +92,7 @@ def test_an_operation_that_is_not_known_is_named() -> None:
         published(_plugin('type="Interaction" version="cpu_plugin_opset">'))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", some(["bert_sdpa", "llama_sdpa", "faster_rcnn"], ["bert_sdpa"]))
 def test_a_transformed_network_has_the_values_of_its_source(name: str, tmp_path: Path) -> None:
     pytest.importorskip("openvino")
@@ -105,6 +106,7 @@ def test_a_transformed_network_has_the_values_of_its_source(name: str, tmp_path:
         assert max(difference(outputs[i], expected[i]) for i in range(len(expected))) < 1e-5
 
 
+@pytest.mark.slow
 def test_the_verdict_of_a_wrong_transformation(tmp_path: Path) -> None:
     pytest.importorskip("openvino")
     from irexec.tools.inside import check
@@ -138,6 +140,7 @@ def test_the_verdict_of_a_wrong_kernel(monkeypatch: pytest.MonkeyPatch, is_judge
     assert found.verdict == "kernel" and "conv3" in str(found.sections()[0])
 
 
+@pytest.mark.slow
 def test_the_layers_that_a_layer_was_made_of(tmp_path: Path) -> None:
     pytest.importorskip("openvino")
     from irexec.tools.inside import check

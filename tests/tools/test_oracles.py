@@ -245,6 +245,7 @@ def test_rows_that_are_parts_of_axes_leave_them_open() -> None:
     assert "IR308" not in {one.code for one in irexec.validate(b.model())}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("labels", ['classlabels_strings = ["cat", "dog"]', "classlabels_int64s = [7, 4]"])
 def test_the_scores_of_maps_are_compared_by_label(tmp_path: Path, oracle: str, labels: str) -> None:
     """As a classifier of sklearn ends: the file gives a sequence of maps, the model one output for each label."""

@@ -220,6 +220,7 @@ class Core:
 """
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("variable", "timeout", "error", "message"),
     [
@@ -274,6 +275,7 @@ def _in_f16() -> Model:
     return builder.model()
 
 
+@pytest.mark.slow
 def test_beside_openvino_f16_is_computed_in_f32() -> None:
     pytest.importorskip("openvino")
     inputs = {"x": np.float16([1 / 3, 0.1, 2])}
@@ -342,6 +344,7 @@ def test_names_that_are_not_runtimes(name: str) -> None:
         open_runtime(name, ir())
 
 
+@pytest.mark.slow
 def test_a_device_and_properties() -> None:
     pytest.importorskip("openvino")
     model = ir()

@@ -70,6 +70,7 @@ def deaths(folder: Path) -> int:
     return len(list(folder.iterdir()))
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_once_loses_nothing(tmp_path: Path) -> None:
     found = results("1.3*1", tmp_path)
     assert all(error is None for each in found.values() for error in each.errors)

@@ -59,6 +59,7 @@ def test_the_first_release_that_differs_and_its_layer(tmp_path: Path, model: Pat
     assert 0 < sum(done) <= 1 + 1e-9
 
 
+@pytest.mark.slow
 def test_a_fault_that_vanishes(tmp_path: Path, model: Path) -> None:
     found = bisect(model, X, _options(_of(tmp_path, "relu", "relu", "", "", "", "")))
     assert found.change is not None
@@ -83,6 +84,7 @@ def test_a_change_within_the_bounds_is_not_a_fault(tmp_path: Path, model: Path) 
     assert "judge finds no fault in either" in str(found)
 
 
+@pytest.mark.slow
 def test_all_agree(tmp_path: Path, model: Path) -> None:
     found = bisect(model, X, _options(_of(tmp_path, *[""] * 6), all=True))
     assert found.agrees

@@ -209,6 +209,7 @@ def changed_weight(model: Model, name: str) -> Model:
     return model
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tokens", [1, 5])
 @pytest.mark.parametrize("fault", ["B.q0", "B.v0", "B.v1", "B.mixed1", "B.inverse"])
 @pytest.mark.covering(1)
@@ -358,6 +359,7 @@ def test_an_inner_loop_from_files(tmp_path: Path) -> None:
     assert _first(found) == ("outer/body/inner/body/clipped", (2, 1), (2, 3))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_loop_in_a_loop_in_a_loop(runtime: str) -> None:
     """The innermost loop runs 0 times in every first iteration; OpenVINO keeps the slices of its last run."""

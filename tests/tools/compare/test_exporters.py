@@ -29,6 +29,7 @@ def _paths(name: str) -> tuple[Path, Path]:
     return _FOLDER / f"{name}.onnx", _FOLDER / f"{name}.xml"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", _NETWORKS)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_correct_pairs_agree(name: str, seed: int) -> None:

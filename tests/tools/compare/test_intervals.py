@@ -200,6 +200,7 @@ def test_a_product_may_be_missing_on_either_side_of_layers_that_move_elements() 
     assert len(found) <= 5
 
 
+@pytest.mark.slow
 def test_a_sum_with_a_mask_of_zeros_is_innocent() -> None:
     """A's masked tensor in place of the scores gives A's result too, since the sums change nothing."""
 

@@ -108,7 +108,7 @@ def _compared(folder: Path, name: str) -> Comparison:
     return compare(str(folder / "torch.npz"), str(folder / name), None, CompareOptions())
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_modules_are_paired_and_agree(recorded: Path, name: str) -> None:
     found = _compared(recorded, name)
     assert found.agrees

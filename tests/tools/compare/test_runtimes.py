@@ -50,6 +50,7 @@ class Core:
 """
 
 
+@pytest.mark.slow
 def test_a_runtime_that_dies_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "openvino.py").write_text(STAND_IN)
     monkeypatch.syspath_prepend(str(tmp_path))

@@ -83,6 +83,7 @@ def test_caches_are_read_only_where_they_are_compared(folder: str, monkeypatch: 
     assert asked[2:] == [3, 3]
 
 
+@pytest.mark.slow
 def test_caches_in_blocks_give_the_tokens_of_the_stateful_original(tmp_path: Path) -> None:
     """The prompt fills a block, and new tokens begin the next one."""
     for file in (DATA / "llama_paged.zip", NETWORKS / "llama_sdpa.zip"):

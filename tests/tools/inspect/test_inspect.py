@@ -33,6 +33,7 @@ def resnet50() -> irexec.Model:
     return converters.convert(onnx.load_from_string(graph("resnet50").model().SerializeToString()))
 
 
+@pytest.mark.slow
 def test_resnet50_has_its_published_figures(resnet50: irexec.Model) -> None:
     """4.1 GMACs and 25.6 M parameters of 4 bytes."""
     found = cost(resnet50)
@@ -389,6 +390,7 @@ def test_packed_types_are_cut_between_bytes() -> None:
         assert line.mean == pytest.approx(8 * (2**bits - 1) / count)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("type", "width"), [("f32", 4), ("f16", 2), ("i8", 1), ("u4", 0.5)])
 def test_a_large_constant_takes_little_memory(type: str, width: float, tmp_path: Path) -> None:
     """64 MB of a file take a few MB: the file itself is mapped, and the blocks of it are all that is allocated."""

@@ -73,6 +73,7 @@ def test_a_fault_of_fused_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert layers - {"Parameter", "Constant", "Result"} == {"Add", "Relu"}
 
 
+@pytest.mark.slow
 def test_a_recording_made_by_the_script_and_its_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openvino")
     monkeypatch.chdir(tmp_path)

@@ -51,6 +51,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Arrays, Arra
     return model, inputs, recorded(model, inputs)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fault", some(["zero", "last eighth", "1 %", "bias"], ["last eighth", "1 %"]))
 def test_a_recording_with_wrong_logits_is_not_acquitted_by_a_region_of_many_layers(
     fault: str, llama: tuple[Model, Arrays, Arrays], tmp_path: Path

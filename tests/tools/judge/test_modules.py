@@ -102,6 +102,7 @@ def test_a_model_as_it_is_agrees(exported: tuple[Path, nn.Module, Any], arithmet
     assert {"module:0#1[0]", f"module:{last}#1[0]"} <= {one.recorded for one in found.layers}
 
 
+@pytest.mark.sampled(2)
 @_types("f32")
 def test_the_wrong_module_is_named(
     exported: tuple[Path, nn.Module, Any], arithmetic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -116,6 +117,7 @@ def test_the_wrong_module_is_named(
         assert f"bug of the runtime: 'module:{scope}#1[0]'" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.slow
 def test_a_folded_normalization_is_named(tmp_path: Path) -> None:
     """Its convolution has no tensor of its own, and the activation in place does not change the recorded one."""
     torch.manual_seed(0)

@@ -19,6 +19,7 @@ from tests.support.tiers import some, some_rows
 from tests.tools.judge.test_evidence import Arrays, of_recording
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("type", "value"), some_rows([("Abs", -(2**40)), ("Sign", 2**33), ("Negative", 2**32 + 1)], [("Abs", -(2**40))])
 )
@@ -68,6 +69,7 @@ def test_the_end_of_an_axis_means_the_same_in_32_bits(is_result: bool) -> None:
     assert found.verdict == ("bug" if is_result else "agrees"), found.sentence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type", some(["FloorMod", "Divide", "ReduceMax", "Relu"], ["Divide"]))
 def test_integers_that_openvino_computes_in_f32_name_it(type: str) -> None:
     pytest.importorskip("openvino")
@@ -80,6 +82,7 @@ def test_integers_that_openvino_computes_in_f32_name_it(type: str) -> None:
     assert judge(b.model(), {"x": np.int32([2**24, 3])}, runtime="openvino").verdict == "agrees"
 
 
+@pytest.mark.slow
 def test_what_openvino_does_by_default_is_said_where_it_is_switched_off() -> None:
     """Low-precision transformations of OpenVINO take one range for all channels (IR999)."""
     pytest.importorskip("openvino")
@@ -95,6 +98,7 @@ def test_what_openvino_does_by_default_is_said_where_it_is_switched_off() -> Non
     assert (found.verdict, found.notes) == ("bug", ())
 
 
+@pytest.mark.slow
 def test_a_zero_point_that_openvino_rounds_is_known() -> None:
     """In its low-precision convolutions, although the FakeQuantize is observed as it is written."""
     pytest.importorskip("openvino")

@@ -76,6 +76,7 @@ def chain(dynamic: bool = False) -> irexec.Model:
     return builder.model()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("wanted", [("Reshape",), ("Concat",), ("Gather", "Tanh"), ("ShapeOf", "Sigmoid", "Tanh")])
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.covering(1)
@@ -304,7 +305,7 @@ def test_fast_kernels_against_reference_kernels(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("plant", ["nan", "nan-weight", "declared-shape", "wrong-attribute"])
 @pytest.mark.parametrize("network", ["bilstm_tagger", "unet", "scripted_loop"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_a_planted_fault_in_a_network(network: str, plant: str, tmp_path: Path) -> None:
     from tests import reduce_sweep
 

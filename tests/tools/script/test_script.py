@@ -117,6 +117,7 @@ def test_no_name_becomes_code_in_a_block(name: str, tmp_path: Path) -> None:
     assert _again(Model([y], [x], name="m"), tmp_path).blocks == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "element", [element.name for element in irexec.dtypes.elements.ELEMENTS if element.kind != "string"]
 )  # type: ignore[attr-defined]

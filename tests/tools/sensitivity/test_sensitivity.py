@@ -220,6 +220,7 @@ def test_a_layer_whose_scales_are_wrong_is_named_first(mode: str, bad: int) -> N
     assert found.proposal is None or found.proposal.kept[0] == f"product{bad}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("bad", some(range(_LAYERS), [0, 6]))
 def test_a_range_that_clips_is_named_first(bad: int) -> None:
     exact = products()
