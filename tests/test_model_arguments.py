@@ -88,7 +88,7 @@ _OF_PATHS: dict[str, Callable[[Any, Path], Any]] = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("call", FUNCTIONS.values(), ids=FUNCTIONS)
 def test_functions_that_take_a_model_take_its_path(call: Callable[[Any, Path], Any], tmp_path: Path) -> None:
     expected = call(irexec.read_model(XML), tmp_path)
@@ -211,6 +211,7 @@ def test_reports_print_what_the_command_shows() -> None:
     assert str(irexec.trap(XML, X)) == "trap nan,inf: nothing found in 12 layers"
 
 
+@pytest.mark.slow
 def test_batch_writes_the_classes_of_images(tmp_path: Path) -> None:
     pytest.importorskip("PIL")
     image = irexec.ImageOptions(scale=(255.0,))

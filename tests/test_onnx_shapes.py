@@ -152,6 +152,7 @@ GIVEN = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
 @pytest.mark.parametrize("command", GIVEN.values(), ids=GIVEN)
 def test_the_model_is_converted_with_the_sizes_of_the_inputs_that_are_given(

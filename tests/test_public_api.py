@@ -115,7 +115,7 @@ def test_every_command_is_looked_at() -> None:
         ),
     ],
 )
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_nothing_is_imported_before_it_is_needed(program: str, absent: tuple[str, ...], tmp_path: Path) -> None:
     """Start-up is quick because of what is not imported."""
     check = f"import sys; found = [name for name in {absent!r} if name in sys.modules]; sys.exit(repr(found) if found else 0)"
@@ -139,6 +139,7 @@ def test_a_command_imports_few_modules(line: list[str], most: int, tmp_path: Pat
     assert most - 20 < loaded <= most
 
 
+@pytest.mark.slow
 def test_modules_of_a_command_are_imported_without_garbage_collection(tmp_path: Path) -> None:
     """The command line excludes its modules from later collections; a program that uses irexec as a library does not."""
     program = (

@@ -105,7 +105,7 @@ def test_macs_of_a_grouped_transposed_convolution_of_onednn(
 
 
 # EfficientNet and the small ones are quick to make; ResNet-50 is the one whose figure everybody knows.
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2", "mobilenet_v3", "efficientnet_b0", "yolov8n"])
 def test_published_networks(name: str) -> None:
     published, model = NETWORKS[name], graph(name).model()

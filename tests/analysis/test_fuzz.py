@@ -49,7 +49,7 @@ def _damaged(text: str, rng: random.Random) -> str:
     return text
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("path", _GOOD, ids=lambda path: path.stem)
 def test_no_internal_error(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = random.Random(path.stem)

@@ -212,6 +212,7 @@ def test_after_many_different_facts_nothing_is_taken_to_be_known(inferences: Cou
     assert str(walk.inference[body.parameters[0].outputs[0]]) == str(UNKNOWN)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("of_constants", [True, False])
 def test_the_deepest_loops_that_are_read_compile_and_run(of_constants: bool) -> None:
     model = growing_loops(60, of_constants=of_constants)

@@ -89,6 +89,7 @@ def _names(nodes: Iterable[Node]) -> set[str]:
     return {node.name for node in nodes}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", _NETWORKS)
 @pytest.mark.parametrize("rename", [False, True], ids=["same names", "renamed"])
 def test_a_copy_in_another_order(name: str, rename: bool, tmp_path: Path) -> None:
@@ -334,6 +335,7 @@ def test_alignment(a: str, b: str, common: int) -> None:
     assert len({i for i, _ in pairs}) == len({j for _, j in pairs}) == common
 
 
+@pytest.mark.slow
 def test_alignment_of_long_sequences_ends() -> None:
     rng = random.Random(0)
     a, b = ([rng.randrange(3) for _ in range(20_000)] for _ in range(2))

@@ -44,7 +44,7 @@ def model_of(row: Row, path: Path) -> One:
     return one
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_it_is_found_where_it_is(row: Row, tmp_path: Path) -> None:
     model_of(row, tmp_path / "m.xml")
@@ -57,7 +57,7 @@ def test_it_is_found_where_it_is(row: Row, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.fires], ids=lambda row: row.id)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_a_model_is_reduced_to_it(row: Row, tmp_path: Path) -> None:
     """What is beside the layer goes; a Parameter or Constant may be enough to have it."""
     model_of(row, tmp_path / "m.xml")

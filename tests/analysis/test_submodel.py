@@ -33,6 +33,7 @@ def test_all_layers_are_the_model_itself() -> None:
     assert differences(model, extract(model, layers(model), declared).model, ports=True) == []
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_any_part_gives_what_the_model_gave(data: st.DataObject) -> None:

@@ -58,7 +58,7 @@ def _results(model: Model, inputs: list[np.ndarray]) -> list[np.ndarray]:
 
 @pytest.mark.parametrize(("type", "since"), sorted(REWRITES))
 @_COUNTS
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 def test_a_rewrite_computes_the_same(type: str, since: int, count: int) -> None:
     """In the release before the first that has the version; version 10 gives fewer types, so that values are compared."""
     first = first_release(type, since)
@@ -95,7 +95,7 @@ _OF_OTHER_INPUTS = {"Concat", "Eye", "BitwiseLeftShift", "BitwiseRightShift", "S
 
 @pytest.mark.parametrize("type", sorted(RESPELLINGS.keys() - _OF_OTHER_INPUTS))
 @_COUNTS
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 def test_another_form_computes_the_same(type: str, count: int) -> None:
     changed = 0
     of_type = [rows for (name, _), rows in _CASES.items() if name == type]

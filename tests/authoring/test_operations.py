@@ -58,7 +58,7 @@ def _model(row: Case) -> irexec.Model:
 
 
 @pytest.mark.parametrize("definition", _FUNCTIONS, ids=_id)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_the_model_of_every_row_is_that_of_builder(definition: OpDef) -> None:
     for row in _ROWS.get(definition, []):
         made, expected = _model(row), model_of(row)[0]

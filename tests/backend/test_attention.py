@@ -117,7 +117,7 @@ def test_small_blocks(monkeypatch: pytest.MonkeyPatch, scores: int, causal: bool
         check(given(sizes, None if causal else "infinite", True, False), causal, 2)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mask", [None, "boolean", "infinite", "finite", "boolean columns", "infinite columns"])
 @pytest.mark.parametrize("columns", [1, 100], indirect=True)
 @pytest.mark.covering(2)

@@ -149,6 +149,7 @@ def test_every_block_operation_has_a_row() -> None:
     assert {(row.type, row.since) for row, _ in _FOUND} == set(registry._BLOCK_OPERATIONS) - own
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_kernels_of_element_wise_operations(threads: int) -> None:
     """As the runtime asks for them where shapes are known only then; in types that NumPy lacks too."""
@@ -269,7 +270,7 @@ def _data(low: np.ndarray, high: np.ndarray, levels: int, rng: np.random.Generat
 @pytest.mark.parametrize("levels", _LEVELS)
 @pytest.mark.parametrize("kind", _KINDS)
 @pytest.mark.parametrize("ranges", [1, 3])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_both_kernels_give_the_exact_levels(kind: str, levels: int, dtype: type, ranges: int) -> None:
     rng = np.random.default_rng([_KINDS.index(kind), levels, ranges])
     low, high = np.array([_range(kind, levels, rng) for _ in range(ranges)], dtype).T.reshape(2, ranges, 1)
@@ -316,7 +317,7 @@ ROWS = [
 @pytest.mark.parametrize(("type", "version"), TYPES)
 @pytest.mark.parametrize("cached", [1, 256 << 10])
 @pytest.mark.covering(2)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_rows(monkeypatch: pytest.MonkeyPatch, type: str, version: str, row: tuple, keep: bool, cached: int) -> None:
     monkeypatch.setattr(reduction, "_CACHED", cached)
     shape, axes = row

@@ -78,7 +78,7 @@ def _rows():
 KINDS = (("Convolution", ROWS), ("GroupConvolution", GROUPED))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("kind", "data", "filter", "attributes", "algorithms"), _rows())
 @pytest.mark.parametrize("constants", [(1,), ()], ids=["known weights", "weights as input"])
 def test_candidates(kind, data, filter, attributes, algorithms, constants):
@@ -334,7 +334,7 @@ def weights_and_data(row: tuple[Any, ...], dtype: type[np.floating]) -> tuple[li
     return [x, weights], {"strides": strides, "dilations": dilations, "pads_begin": begins, "pads_end": ends}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("row", DEPTHWISE_ROWS, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
 def test_rows(row: tuple[Any, ...], dtype: type[np.floating]) -> None:
@@ -344,7 +344,7 @@ def test_rows(row: tuple[Any, ...], dtype: type[np.floating]) -> None:
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("row", DEPTHWISE_ROWS[:8], ids=str)
 @pytest.mark.parametrize("cached", [1, 4000])
 def test_small_blocks(monkeypatch: pytest.MonkeyPatch, row: tuple[Any, ...], cached: int) -> None:

@@ -145,6 +145,7 @@ def test_gather_at_run_time(dtype: Any, kind: Any, indices: list, axis: int) -> 
     assert {kernel.algorithm for kernel in found} == {"C, gathered slices"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", [*TYPES, np.bool_])
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric"])
 @pytest.mark.parametrize(

@@ -230,7 +230,7 @@ def check(seed: int, threads: int = 2, smooth: bool = True) -> str:
     return hashlib.sha256(result.tobytes()).hexdigest()[:12]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", range(100))
 def test_random_networks(seed: int) -> None:
     assert check(seed, 1) == check(seed, 3)

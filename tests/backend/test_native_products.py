@@ -37,7 +37,7 @@ def _random(*shape: int) -> np.ndarray:
     return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("sizes", SIZES, ids=str)
 @pytest.mark.parametrize("images", [1, 2])
 def test_products(images: int, sizes: tuple[int, int, int]) -> None:
@@ -59,7 +59,7 @@ def test_products(images: int, sizes: tuple[int, int, int]) -> None:
                 assert packed and all(kernel.shared_workspace == 0 for kernel in packed)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kernel", [1, 3])
 @pytest.mark.parametrize(("channels", "outputs"), [(16, 48), (20, 35)])
 def test_convolutions(kernel: int, channels: int, outputs: int) -> None:
@@ -260,7 +260,7 @@ def _results(task: Task, inputs: list[np.ndarray], operands: list[np.ndarray]) -
     return {kernel.algorithm: run_kernel(kernel, task, given, operands)[0] for kernel in found}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("part", [1, 20_000, 1 << 20], ids=["a tile at once", "some tiles", "all tiles"])
 @pytest.mark.parametrize("written", [LAST, None], ids=["channels last", "channels first"])
 @pytest.mark.parametrize("attributes", [PADS, UNEVEN], ids=["even", "uneven"])

@@ -77,7 +77,7 @@ ROWS: dict[str, tuple[str, str, list[tuple[int, ...]], dict[str, Any], tuple[int
 }  # fmt: skip
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ROWS)
 def test_they_are_where_the_reference_kernel_has_them(name: str, bad: float) -> None:

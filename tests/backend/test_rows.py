@@ -56,7 +56,7 @@ def native_result(task: Task, inputs: list[np.ndarray], orders: tuple[Order | No
     return run_kernel(kernel, known, [first, *inputs[1:]])[0]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize(("type", "version", "attributes"), NORMALIZATIONS)
 @pytest.mark.covering(1)
@@ -88,7 +88,7 @@ def test_mvn_of_images(across: bool, variance: bool) -> None:
 
 @pytest.mark.parametrize("channels", [1, 4, 6, 48, 640])
 @pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_groups(channels: int, groups: int) -> None:
     channels *= groups
     for spatial in ((7, 5), (1, 1), (40, 21), (3,)):
@@ -176,7 +176,7 @@ REDUCTIONS = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("type", REDUCTIONS)
 @pytest.mark.covering(1)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_reduction(type: str, width: int) -> None:
     version = "opset4" if type in ("ReduceL1", "ReduceL2") else "opset1"
     scale = np.float32(0.3 if type == "ReduceProd" else 1)

@@ -203,6 +203,7 @@ def _row(type: str, bias: float = 1.0) -> Case:
     return case(type, 5, array(2, _STEPS, _FEATURES), *states, lengths, *weights, offset, id="a", **more)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", some(["f32", "f16", "bf16"], ["f16"]))
 @pytest.mark.parametrize("type", _GATES)
 def test_a_state_that_does_not_follow_from_the_one_before_is_outside(type: str, name: str) -> None:

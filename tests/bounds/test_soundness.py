@@ -35,7 +35,7 @@ def test_results_in_f32_are_inside(pair: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("family", some(sorted(families()), families().keys() - {"recurrent"}))
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_recorded_answers_are_inside(family: str) -> None:
     """OpenVINO's answers to the rows, and those that rows give themselves."""
     for row in families()[family]:

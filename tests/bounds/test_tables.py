@@ -70,6 +70,7 @@ def steps_of(type: str, count: int, kind: str = "f32") -> tuple[irexec.Model, li
     return builder.model(), given
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["f32", "f16"])
 @pytest.mark.parametrize("type", OPERATIONS)
 def test_results_of_later_steps_are_in_their_intervals(type: str, kind: str) -> None:

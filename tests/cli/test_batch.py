@@ -26,6 +26,7 @@ def source(tmp_path: Path) -> str:
     return str(tmp_path / "x.npy")
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_model(tmp_path: Path, source: str, capsys: Capture) -> None:
     assert run(["batch", MODEL, source, "-o", str(tmp_path / "out.npy"), "--jobs", "1"]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'out.npy'}: 30 of 30 items\n"
@@ -46,6 +47,7 @@ def test_failures(tmp_path: Path, source: str, capsys: Capture) -> None:
     assert lines[20:] == ["5 more items failed, which the manifest lists"]
 
 
+@pytest.mark.slow
 def test_json_is_a_line_for_each_part(tmp_path: Path, source: str, capsys: Capture) -> None:
     assert run(["batch", MODEL, source, "-o", str(tmp_path / "out"), "--jobs", "1", "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -126,6 +126,7 @@ def test_the_table_fits_80_columns(runtimes: Path, capsys: Capture, monkeypatch:
     assert "openvino / irexec: " in text
 
 
+@pytest.mark.slow
 def test_inputs_shapes_and_threads_reach_the_other_runtime(
     runtimes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,7 +157,7 @@ def test_inputs_shapes_and_threads_reach_the_other_runtime(
     ("variable", "message"),
     [("FAILS", "openvino cannot run {}: no such layer"), ("DIES", "the process of openvino ended with exit code 9")],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_a_runtime_that_fails(
     variable: str, message: str, runtimes: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

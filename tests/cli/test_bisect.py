@@ -16,6 +16,7 @@ from tests.support.fake_releases import fake_releases
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the fake releases are shell scripts")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("fault", "code"), [("", 0), ("relu", 1), ("refuses", 1)])
 def test_exit_codes_and_the_next_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], fault: str, code: int

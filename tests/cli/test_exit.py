@@ -76,7 +76,7 @@ main()
 @pytest.mark.parametrize(
     "module", ["numpy", "irexec.tools.operations", "irexec.cli.main", "click", "irexec.ops.gather"]
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_an_interrupt_while_modules_are_imported_is_one_line(module: str) -> None:
     done = python("-c", _INTERRUPTED.format(module=module))
     assert done.returncode == 130
@@ -99,6 +99,7 @@ sys.exit(0 if seen else "no signal")
 """
 
 
+@pytest.mark.slow
 def test_a_command_that_handles_signals_itself_may_take_its_time() -> None:
     done = python("-c", _OF_A_COMMAND)
     assert (done.returncode, done.stderr) == (0, "")
@@ -219,7 +220,7 @@ _BUSY_WITH = {
 @pytest.mark.parametrize(
     ("name", "code", "message"), [("SIGINT", 130, "error: interrupted\n"), ("SIGTERM", 143, ""), ("SIGHUP", 129, "")]
 )
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_a_signal_is_answered_within_seconds_whatever_runs(
     name: str, code: int, message: str, busy: str, tmp_path: Path
 ) -> None:

@@ -225,7 +225,7 @@ def test_schemas_are_valid(name: str) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.line)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_documents_follow_their_schema(row: Row, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for module in row.needs:
         if importlib.util.find_spec(module) is None:

@@ -158,6 +158,7 @@ def test_models_that_cannot_be_profiled(arguments: list[str], capsys: Capture) -
     assert "cannot be read" in streams(capsys, "profile", "nowhere.xml", *arguments, code=3)[1]
 
 
+@pytest.mark.slow
 def test_nobody_reads_the_pipe() -> None:
     reading, writing = os.pipe()
     os.close(reading)

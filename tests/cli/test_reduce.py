@@ -96,12 +96,14 @@ def test_a_command(type: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
         irexec.compile_model(model)(dict(inputs))
 
 
+@pytest.mark.slow
 def test_two_layers_that_only_fail_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = check(tmp_path, """sys.exit('type="MaxPool"' in text and 'type="SoftMax"' in text)""")
     assert run(["reduce", CLASSIFIER, "-o", str(tmp_path / "min.xml"), "--check", command]) == 0
     assert types(tmp_path / "min.xml") == ["MaxPool", "Softmax"]
 
 
+@pytest.mark.slow
 def test_another_exit_code_is_another_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     # Without the Softmax it fails in another way, which must not be taken for the same one.
     command = check(tmp_path, """sys.exit((3 if 'type="SoftMax"' in text else 4) if 'type="MaxPool"' in text else 0)""")

@@ -142,6 +142,7 @@ def _model(folder: Path, layers: str) -> str:
     return str(folder / "m.xml")
 
 
+@pytest.mark.slow
 def test_a_long_name_takes_no_time_and_little_room(tmp_path: Path, capsys: Capture) -> None:
     name = "n" * 4_000_000
     path = _model(tmp_path, f'<layer id="0" name="{name}" type="ReLU"/><layer id="1" name="b" type="{name}"/>')

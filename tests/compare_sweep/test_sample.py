@@ -12,6 +12,7 @@ from tests.compare_sweep.ir import Network
 from tests.compare_sweep.truth import differ
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("renamed", [False, True])
 @pytest.mark.parametrize("name", ["resnet18", "scripted_loop", "gru_tagger"])
 @pytest.mark.covering(1)

@@ -143,7 +143,7 @@ def algorithms(compiled: irexec.CompiledModel, given: dict[str, np.ndarray]) -> 
     return seen
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     "s",

@@ -194,6 +194,7 @@ def test_root_mean_squares(network: str, count: int, tmp_path: Path) -> None:
     assert rewriting.report.applied == {"recognise normalizations": count}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", ["packed", "unpacked"])
 @pytest.mark.parametrize(("network", "count"), [("llama_int4_asym", 16), ("llama_int8_sym", 16), ("bert_int8", 16)])
 @pytest.mark.covering(1)

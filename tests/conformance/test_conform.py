@@ -49,7 +49,7 @@ np.savez(sys.argv[3], total + total.dtype.type({error}))
 """
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("error", "verdict"), [(0, "inside"), (1, "outside")])
 def test_a_runtime_that_adds(tmp_path: Path, error: int, verdict: str) -> None:
     (tmp_path / "runner.py").write_text(ADDING.format(error=error))

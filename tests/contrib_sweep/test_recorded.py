@@ -30,7 +30,7 @@ def test_each_operator_has_answers() -> None:
 
 
 @pytest.mark.parametrize("key", _ANSWERS, ids=lambda key: f"{key[0]} {key[1]}")
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_recorded_case(key: tuple[str, int, str]) -> None:
     name, number, asked = key
     case = drawn(name, number)
@@ -42,7 +42,7 @@ def test_recorded_case(key: tuple[str, int, str]) -> None:
 
 
 @pytest.mark.parametrize("key", _ANSWERS, ids=lambda key: f"{key[0]} {key[1]}")
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_case_of_unknown_sizes(key: tuple[str, int, str]) -> None:
     """With all input sizes dynamic the results are the same, or the message says which size must be known."""
     case = drawn(key[0], key[1])
@@ -70,7 +70,7 @@ _LESS_EXACT = {("QMoE", 3): "products of rows that are rounded to 8 bits"}
 
 
 @pytest.mark.parametrize("key", _ANSWERS, ids=lambda key: f"{key[0]} {key[1]}")
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 def test_the_answer_lies_in_the_bounds_of_the_graph(key: tuple[str, int, str]) -> None:
     case = drawn(key[0], key[1])
     model = converters.convert(case.row.model(), warn=lambda text: None)

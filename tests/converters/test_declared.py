@@ -128,6 +128,7 @@ def test_an_equation_that_is_never_read_to_its_end(text: str, equation: str) -> 
         infer_shapes(model)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("equation", ["ij,jk->ik", " i j , j k -> i k ", "ij,jk", "...ij,...jk->...ik"])
 def test_shapes_of_an_equation(equation: str) -> None:
     model = infer_shapes(parser.parse_model(HEADER + PLAIN.format(equation)))
@@ -146,6 +147,7 @@ def test_what_the_package_refuses() -> None:
         infer_shapes(model, strict=True)
 
 
+@pytest.mark.slow
 def test_a_crash_ends_a_process_of_its_own() -> None:
     """onnx 1.23 aborts for a Split of more outputs than num_outputs; one that does not may infer the shapes."""
     text = f"{HEADER} agraph (float[4] x) => (float[2] a) {{ a, b, c = Split <num_outputs = 2> (x) }}"

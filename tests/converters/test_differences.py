@@ -141,7 +141,7 @@ def _ties(transformation: str, rounding: str) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("by", ["sizes", "scales"])
 @pytest.mark.parametrize("rounding", list(_ROUNDING))
 @pytest.mark.parametrize("transformation", list(_POSITION))
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_ties_are_exact(transformation: str, rounding: str, by: str) -> None:
     """As in ONNX Runtime since 1.31 (onnxruntime#28291) and onnx.reference. Opset 11 has all of these transformations."""
     attributes = f'mode = "nearest", coordinate_transformation_mode = "{transformation}", nearest_mode = "{rounding}"'
@@ -167,7 +167,7 @@ def test_ties_follow_a_new_size_of_the_input() -> None:
         assert result[0].tolist() == _exact("half_pixel", "round_prefer_ceil", size, 6)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("rounding", list(_ROUNDING))
 @pytest.mark.parametrize("transformation", list(_POSITION))
 def test_a_sum_of_f64_does_not_follow_another(transformation: str, rounding: str) -> None:

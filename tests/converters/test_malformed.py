@@ -351,7 +351,7 @@ def _convert(model: onnx.ModelProto | Path) -> None:
             assert "\n" not in str(error)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", _GRAPHS)
 def test_one_wrong_attribute_or_input(name: str) -> None:
     model = model_of(_GRAPHS[name], 21)
@@ -371,6 +371,7 @@ def test_names_that_are_not_text(tmp_path: Path, text: bytes) -> None:
         converters.convert(path)
 
 
+@pytest.mark.slow
 def test_random_bytes(tmp_path: Path) -> None:
     graph = "(float[2,3] x) => (float y) { a = MatMul (x, w) b = Add (a, c) y = Softmax <axis = 1> (b) }"
     content = model_of(graph, w=np.ones((3, 4), np.float32), c=np.ones(4, np.float32)).SerializeToString()

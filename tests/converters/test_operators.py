@@ -118,7 +118,7 @@ def _typed(graph: str) -> str:
     return f"{head}=> ({', '.join(typed)}){body}"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("policy", ["stretch", "not_larger", "not_smaller"])
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("antialias", [0, 1])

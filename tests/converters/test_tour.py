@@ -55,6 +55,7 @@ def tour(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return folder, net.feeds[0], {name: recorded[name] for name in names}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "version"), [("old", 11), ("new", 11), ("back", 11), ("v10", 10)])
 def test_each_ir_gives_the_values(tour: tuple[Path, dict, dict], name: str, version: int) -> None:
     folder, inputs, expected = tour

@@ -43,7 +43,7 @@ def _is_long(path: Path) -> bool:
     "path",
     [pytest.param(path, marks=[pytest.mark.slow] * _is_long(path), id=_id(path)) for path in _pages_with_examples()],
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_outputs_are_those_that_the_page_shows(path: Path, tmp_path: Path) -> None:
     wrong = [
         f"{_id(path)}:{result.line}: {result.what}\n--- shown\n{result.shown}\n--- actual\n{normal(result.actual)}"
@@ -175,6 +175,7 @@ def test_a_block_that_needs_optional_software_is_run_where_that_is(tmp_path: Pat
     assert (result.shown, result.actual) == ("1", "2\n")
 
 
+@pytest.mark.slow
 def test_what_runs_in_the_background_ends_with_the_page(tmp_path: Path) -> None:
     page = "<!-- needs x -->\n```console\n$ python -c 'import os, time; print(os.getpid(), \"up\", flush=True); time.sleep(600)' &\n... up\n```\n"
     (result,) = run_page(page, tmp_path, {"x"})
@@ -182,6 +183,7 @@ def test_what_runs_in_the_background_ends_with_the_page(tmp_path: Path) -> None:
         os.kill(int(result.actual.split()[0]), 0)
 
 
+@pytest.mark.slow
 def test_what_fails_in_the_background_is_seen(tmp_path: Path) -> None:
     page = "<!-- needs x -->\n```console\n$ python -c 'exit(3)' &\nready\n```\n"
     with pytest.raises(FailedExample, match="exit code 3"):

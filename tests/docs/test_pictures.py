@@ -31,6 +31,7 @@ def test_every_picture_has_a_text_for_those_who_do_not_see_it() -> None:
     assert [page for page, options, _ in pictures() if ":alt: " not in options] == []
 
 
+@pytest.mark.slow
 def test_a_terminal_is_drawn_light_and_dark(tmp_path: Path) -> None:
     from irexec_pictures.runs import Studio
 
@@ -45,6 +46,7 @@ def test_a_terminal_is_drawn_light_and_dark(tmp_path: Path) -> None:
     assert (tmp_path / f"{found.name}-light.svg").stat().st_mtime_ns == before
 
 
+@pytest.mark.slow
 def test_a_graph_a_page_and_a_notebook_are_taken_as_they_are(tmp_path: Path) -> None:
     from irexec_pictures.runs import Studio
 

@@ -36,7 +36,7 @@ def test_texts_are_those_of_models_that_openvino_saved() -> None:
     np.testing.assert_array_equal(unpack(STRING, raw, texts.size), texts)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", [e for e in ELEMENTS if e.kind != "string"], ids=str)
 @given(data=st.data())
 def test_what_is_packed_is_unpacked(kind: Element, data: st.DataObject) -> None:

@@ -88,7 +88,7 @@ def test_the_log_of_a_run_has_its_progress(
     assert all(line.endswith("0 groups of findings") for line in lines)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", targets.TARGETS)
 def test_seed_and_number_give_a_case(name: str) -> None:
     for number in range(3):
@@ -165,7 +165,7 @@ def pool() -> Iterator[Pool]:
 
 
 @pytest.mark.parametrize("path", _CASES, ids=lambda path: path.stem)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_nothing_is_found_again(path: Path, pool: Pool) -> None:
     case = read_case(path.read_text("utf-8"))
     assert pool.one(Job(case.target, case=case)).findings == ()

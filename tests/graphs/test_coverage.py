@@ -24,6 +24,7 @@ def _product() -> irexec.Model:
     return builder.model()
 
 
+@pytest.mark.slow
 def test_the_table_names_what_comes_up_and_what_does_not() -> None:
     coverage = Coverage()
     for seed in range(3):

@@ -227,7 +227,7 @@ def test_a_copy_shares_no_node(how: object) -> None:
 @pytest.mark.parametrize(
     "weights", [None, b"\0\0\x80\x3f\0\0\0\x40", np.array([1, 2], np.float32)], ids=["file", "bytes", "array"]
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_results_come_back_from_a_process(weights: object, tmp_path: Path) -> None:
     builder = irexec.Builder("m")
     x = builder.parameter(F32, (2,), "x")

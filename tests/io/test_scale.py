@@ -99,6 +99,7 @@ def test_work_is_linear(kind: str, part: int, monkeypatch: pytest.MonkeyPatch) -
         assert_linear(work, *models)
 
 
+@pytest.mark.slow
 def test_a_model_of_many_layers_is_small() -> None:
     """Objects that stay for each layer of a chain: the layer, its ports, their lists and dictionaries, and nothing twice."""
     made = []
@@ -113,7 +114,7 @@ def test_a_model_of_many_layers_is_small() -> None:
     assert (made[1] - made[0]) / (MANY - FEW) <= 9
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "work", [io.read_text, lambda text: io.write_text(io.read_text(text))], ids=["read", "read and save"]
 )

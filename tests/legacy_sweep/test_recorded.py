@@ -18,7 +18,7 @@ def test_enough_is_recorded() -> None:
     assert len(ANSWERS) > 150
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", sorted(ANSWERS))
 def test_recorded(case: str, tmp_path: Path) -> None:
     name, version, seed, _ = case.split("|")

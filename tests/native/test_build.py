@@ -122,6 +122,7 @@ def test_a_wheel_has_the_kernels_and_a_platform(compiler: str, project: Path) ->
     assert data["force_include"] == {} and warnings == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("version", ["standard", "editable"])
 @pytest.mark.parametrize("variable", ["CC", "PATH"])
 def test_a_wheel_without_compiler_is_pure(

@@ -112,6 +112,7 @@ def test_backend(name: str) -> None:
 _OUT_OF_SCOPE = {"": {"ImageDecoder"}, "ai.onnx.preview.training": {"Adagrad", "Adam", "Momentum"}}
 
 
+@pytest.mark.slow
 def test_what_is_out_of_scope() -> None:
     """The operators that are left out are listed: a lost translator would otherwise remove its own tests."""
     from converters.onnx.translate import unsupported_nodes

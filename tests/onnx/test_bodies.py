@@ -297,6 +297,7 @@ ROWS += [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_gives(row: Row, live: bool) -> None:
     check_gives(row, live)

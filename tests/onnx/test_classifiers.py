@@ -54,6 +54,7 @@ _PAIRS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("transform", list(_PAIRS))
 @pytest.mark.parametrize("weights", [(2.0, 0.25), (-2.0, 0.25)])
 @pytest.mark.parametrize("base", [0.0, 0.5])

@@ -34,7 +34,7 @@ def test_nothing_else_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("name", ROWS)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_gives(name: str, live: bool, tmp_path: Path) -> None:
     row, expected = ROWS[name], _expected(name)
     model, inputs = row.model()

@@ -25,7 +25,7 @@ def test_ids_are_unique() -> None:
     assert len({row.id for row in ROWS}) == len(ROWS)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 @pytest.mark.parametrize("optimize", some([False, True], [True]), ids=["reference", "fast"])
 def test_row(row: Row, optimize: bool) -> None:
@@ -39,7 +39,7 @@ _UNKNOWN = "known"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_row_of_unknown_sizes(row: Row) -> None:
     """With all input sizes dynamic the results are the same, or the message says which size must be known."""
     model = row.model()

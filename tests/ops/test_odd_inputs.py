@@ -65,7 +65,7 @@ def _odd_attributes(rng: random.Random, texts: dict[str, str]) -> dict[str, str]
     }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "definition", [d for d in definitions() if (d.type, d.since) in _ROWS], ids=lambda d: f"{d.type}-{d.since}"
 )
@@ -127,7 +127,7 @@ for _row in _rows():
     _RANGE_ROWS.setdefault(_row.type, []).append(_row)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("type", sorted(_RANGE_ROWS))
 def test_answers_or_refuses(type: str) -> None:
     for row in _RANGE_ROWS[type]:

@@ -125,6 +125,7 @@ def test_transforms_by_blocks_are_those_of_numpy(axes: tuple[int, ...], monkeypa
 # What is computed in blocks, so that a time limit can stop it, is what NumPy computes in one piece.
 
 
+@pytest.mark.slow
 @given(st.data(), st.sampled_from(["constant", "edge", "reflect", "symmetric"]), st.sampled_from([1, 3, 7]))
 def test_pads(data: Any, mode: Any, block: int) -> None:
     shape = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))

@@ -183,7 +183,7 @@ def _converted(operator: str) -> tuple[Row, irexec.Model]:
 
 
 @pytest.mark.parametrize(("operator", "bad", "says"), OF_ONNX)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_a_converted_operator_refuses_it(
     operator: str, bad: dict[int, np.ndarray], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -194,6 +194,7 @@ def test_a_converted_operator_refuses_it(
     assert "'node/" in said
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("operator", _SIZES)
 def test_what_the_rows_change_runs(operator: str) -> None:
     row, converted = _converted(operator)

@@ -69,6 +69,7 @@ def test_steps_are_those_of_the_stateful_original(folder: Path) -> None:
     assert sorted(session.variables) == ["key_cache.0", "key_cache.1", "value_cache.0", "value_cache.1"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("spans", "blocks", "says"),
     [

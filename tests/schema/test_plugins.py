@@ -116,6 +116,7 @@ def test_a_next_command_has_the_plugin(
     assert "first divergence: 'y' (Half" in _irexec(folder, *shlex.split(reduce)[1:], code=1, **variables)[0]
 
 
+@pytest.mark.slow
 def test_values_and_documentation(folder: Path) -> None:
     lines = ["infer", "m.xml", "-i", "x.npy", "-o", "y.npz"], ["ops", "Half"], ["ops", "test.ops.Half"]
     done = commands(folder, *([*line, "--plugin", "ops.py"] for line in lines))
@@ -303,7 +304,7 @@ def test_a_plugin_that_does_not_exist(folder: Path) -> None:
         ("(data, data)", "returns 2 outputs, its shape rule 1"),
     ],
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_a_fault_of_a_kernel_is_located(folder: Path, result: str, message: str) -> None:
     (folder / "ops.py").write_text(OPERATION.replace("(data / 2**times).astype(data.dtype)", result))
     error = _irexec(folder, "infer", "m.xml", "-i", "x.npy", "--plugin", "ops.py", code=3)[1]
@@ -327,7 +328,7 @@ _RULE = "return Fact(data.element, data.shape)"
         ("return data.none", "raises AttributeError: 'Fact' object has no attribute 'none'"),
     ],
 )
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_a_fault_of_a_shape_rule_is_located(folder: Path, result: str, message: str) -> None:
     (folder / "ops.py").write_text(OPERATION.replace(_RULE, result))
     found = _irexec(folder, "validate", "m.xml", "--format", "github", "--plugin", "ops.py", code=1)[0]

@@ -30,6 +30,7 @@ def answers(folder: Path) -> dict:
     return json.loads((folder / "answers.json").read_text("utf-8"))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_tokens_and_texts_are_those_of_openvino(family: str, folder: Path, answers: dict) -> None:
     paths = [str(folder / f"{family}.{kind}.xml") for kind in ("tokenizer", "detokenizer")]
@@ -51,6 +52,7 @@ def test_a_line_alone_has_the_tokens_that_it_has_in_a_batch(family: str, folder:
         assert ids[0].tolist() == [token for token, is_token in zip(row, mask, strict=True) if is_token]
 
 
+@pytest.mark.slow
 def test_commands(folder: Path, tmp_path: Path, capsys: Capture) -> None:
     model = folder / "bert_uncased.tokenizer.xml"
     (tmp_path / "lines.txt").write_text("Hello, wörld\nПривет\n", "utf-8")

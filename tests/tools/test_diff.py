@@ -27,7 +27,7 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.mark.parametrize("kind", EDITS)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_an_edit_is_listed_and_nothing_else(kind: str, model: irexec.Model) -> None:
     """A short part of ``python -m tests.sweep diff``."""
     outcome, found = run(model, 1, edits=1, renamed=0.1, kind=kind)

@@ -161,6 +161,7 @@ def test_a_reference_with_more_than_can_be_run(unknown: Path, capsys: Capture) -
     assert "Relu_6" in document["only_in_reference"]
 
 
+@pytest.mark.slow
 def test_a_note_stays_whole_while_progress_is_shown(tmp_path: Path) -> None:
     """On a terminal of 80 columns; a note is one line, which the terminal itself may wrap."""
     import pty

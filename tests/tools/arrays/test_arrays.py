@@ -308,6 +308,7 @@ def test_every_other_npy_is_one_sentence(content: bytes, message: str, tmp_path:
         arrays.read("a")
 
 
+@pytest.mark.slow
 def test_every_cut_and_every_changed_byte_is_an_array_or_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "x"
     for content in (saved(np.arange(3.0)), zipped(path, {"a.npy": saved(np.arange(3.0))})):

@@ -73,6 +73,7 @@ def test_a_folder_of_parts(tmp_path: Path, model: str, source: str) -> None:
     np.testing.assert_array_equal(np.concatenate([np.load(part) for part in parts]), EXPECTED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", some([1, 4, 19], [4]))
 def test_a_job_that_ended_continues(tmp_path: Path, model: str, source: str, after: int) -> None:
     whole, ended = tmp_path / "whole.npz", tmp_path / "ended.npz"
@@ -193,6 +194,7 @@ def test_classes(tmp_path: Path, model: str) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_classes_of_every_pixel(tmp_path: Path) -> None:
     """There are as many rows as pixels: here more than ``infer --topk`` would list."""
     model = models.twice_plus_one(tmp_path, [-1, 3, 700, 800])

@@ -121,6 +121,7 @@ class Skipping(InstalledReleases):
         return "needs Python 3.8" if release.version in self.skipped else ""
 
 
+@pytest.mark.slow
 def test_releases_that_cannot_be_installed_are_passed_over(tmp_path: Path, model: Path) -> None:
     folder = _of(tmp_path, "", "", "", "relu", "relu", "relu")
     releases = Skipping(Path(folder), "2023.0.0", "2024.0.0")

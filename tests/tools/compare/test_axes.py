@@ -209,7 +209,7 @@ def changed_weight(model: Model, name: str) -> Model:
     return model
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("tokens", [1, 5])
 @pytest.mark.parametrize("fault", ["B.q0", "B.v0", "B.v1", "B.mixed1", "B.inverse"])
 @pytest.mark.covering(1)
@@ -341,6 +341,7 @@ def test_an_inner_loop_whose_number_of_iterations_changes(runtime: str, first: i
     assert row.iteration == (1 - first, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runtime", some(RUNTIMES, ["reference"]))
 def test_a_layer_of_an_inner_loop(runtime: str) -> None:
     """A row of ones is 4, 10 and 20, 42 and 84 and 168 in the iterations: above 60 in (2, 1)."""

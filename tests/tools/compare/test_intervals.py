@@ -115,6 +115,7 @@ def normalized(b: Builder, x: Value, name: str) -> Value:
     return b.emit("Add", b.emit("Multiply", y, scale, name=f"{name}.scale"), shift, name=f"{name}.shift")
 
 
+@pytest.mark.slow
 def test_a_layer_that_is_missing_where_sizes_are_computed_is_traced_to_its_reader() -> None:
     x = {"x": RNG.normal(size=(1, 8, 8)).astype(np.float32)}
     assert compare(masked("A"), masked("B"), x).agrees
@@ -371,6 +372,7 @@ def shuffled(name: str, fault: str = "") -> Model:
 RNG_HEAD = np.random.default_rng(8).normal(size=(6, 5)).astype(np.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "layer"), some_rows([("order", "move"), ("exchanged", "shape")], [("exchanged", "shape")])
 )
@@ -430,6 +432,7 @@ def positions(name: str, fault: str = "") -> Model:
     return b.model()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "layer"), some_rows([("token", "places"), ("table", "wide")], [("token", "places")]))
 def test_layers_that_a_has_as_a_constant_are_told_apart_by_the_elements_that_differ(fault: str, layer: str) -> None:
     x = {"x": TRIAL_RNG.normal(size=(1, 9, 6)).astype(np.float32)}

@@ -175,6 +175,7 @@ def test_a_png_is_an_image_of_the_size_of_the_svg() -> None:
     assert [text for text in notes if "font" not in text] == []
 
 
+@pytest.mark.slow
 def test_a_png_that_would_be_too_large_is_smaller() -> None:
     pytest.importorskip("resvg_py")
     notes: list[str] = []

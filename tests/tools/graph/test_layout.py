@@ -38,6 +38,7 @@ def frame(pairs: list[tuple[int, int]], count: int = 15) -> DrawnFrame:
 SIZES = st.lists(st.sampled_from([(172.0, 45.0), (900.0, 400.0)]), min_size=15, max_size=15)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(_PAIRS, SIZES)
 def test_boxes_and_lines_are_apart(pairs: list[tuple[int, int]], sizes: list[tuple[float, float]]) -> None:
@@ -54,6 +55,7 @@ def test_boxes_and_lines_are_apart(pairs: list[tuple[int, int]], sizes: list[tup
             assert x < left - 5 or x > right + 5 or y < top or y > bottom
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(_PAIRS)
 def test_lines_of_a_graph_without_cycles_go_downwards(pairs: list[tuple[int, int]]) -> None:

@@ -76,6 +76,7 @@ def reached(model: irexec.Model, start: str, hops: int | None, forwards: bool, b
 _FEW = settings(max_examples=60, deadline=None)
 
 
+@pytest.mark.slow
 @_FEW
 @given(models(), st.data(), st.integers(0, 4))
 def test_around_has_what_is_that_number_of_edges_away(model: irexec.Model, data: st.DataObject, hops: int) -> None:
@@ -85,6 +86,7 @@ def test_around_has_what_is_that_number_of_edges_away(model: irexec.Model, data:
     assert boxes(draw(model, around=[start], hops=hops)) == reached(model, start, hops, True, True)
 
 
+@pytest.mark.slow
 @_FEW
 @given(models(), st.data())
 def test_from_and_to_have_what_lies_between(model: irexec.Model, data: st.DataObject) -> None:
@@ -100,6 +102,7 @@ def test_from_and_to_have_what_lies_between(model: irexec.Model, data: st.DataOb
             draw(model, from_=[first], to=[last])
 
 
+@pytest.mark.slow
 @_FEW
 @given(models(), st.booleans())
 def test_a_drawing_has_each_layer_once_and_each_edge(model: irexec.Model, cluster: bool) -> None:
@@ -112,6 +115,7 @@ def test_a_drawing_has_each_layer_once_and_each_edge(model: irexec.Model, cluste
     assert len(drawing.edges) == sum(value is not None for node in model.nodes for value in node.inputs)
 
 
+@pytest.mark.slow
 @_FEW
 @given(models())
 def test_no_block_is_on_a_cycle(model: irexec.Model) -> None:
@@ -123,6 +127,7 @@ def test_no_block_is_on_a_cycle(model: irexec.Model) -> None:
         assert frame.kind != "block" or len(frame.items) >= 1
 
 
+@pytest.mark.slow
 @_FEW
 @given(models(), st.integers(0, 255))
 def test_edges_of_folded_blocks_are_those_of_the_layers_in_them(model: irexec.Model, folds: int) -> None:

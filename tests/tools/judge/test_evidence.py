@@ -303,6 +303,7 @@ def compressed(levels: np.ndarray, scales: np.ndarray, element: str) -> Model:
     return b.model()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("element", ["i8", "nf4"])
 @pytest.mark.parametrize("reading", ["f32", "f16", "converted to f16"])
 def test_weights_of_few_bits_are_read_in_one_way(reading: str, element: str, tmp_path: Path) -> None:

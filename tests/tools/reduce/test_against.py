@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "kind", "number"), some_rows(_PLANTED, _DEFAULT), ids=["-".join(map(str, row)) for row in _PLANTED]
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_a_planted_fault(name: str, kind: str, number: int, folder: Path) -> None:
     path = folder / f"{name}.xml"
     path = path if path.exists() else unpacked(name, folder)

@@ -305,7 +305,7 @@ def test_fast_kernels_against_reference_kernels(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("plant", ["nan", "nan-weight", "declared-shape", "wrong-attribute"])
 @pytest.mark.parametrize("network", ["bilstm_tagger", "unet", "scripted_loop"])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_a_planted_fault_in_a_network(network: str, plant: str, tmp_path: Path) -> None:
     from tests import reduce_sweep
 

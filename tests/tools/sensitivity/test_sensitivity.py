@@ -220,7 +220,7 @@ def test_a_layer_whose_scales_are_wrong_is_named_first(mode: str, bad: int) -> N
     assert found.proposal is None or found.proposal.kept[0] == f"product{bad}"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bad", some(range(_LAYERS), [0, 6]))
 def test_a_range_that_clips_is_named_first(bad: int) -> None:
     exact = products()
@@ -235,6 +235,7 @@ def test_a_range_that_clips_is_named_first(bad: int) -> None:
     assert len(found.proposal.kept) <= 2
 
 
+@pytest.mark.slow
 def test_layers_that_may_have_fewer_bits_too() -> None:
     made = copy.copy(products())
     with made.edit() as editor:
