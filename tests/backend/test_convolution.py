@@ -78,7 +78,6 @@ def _rows():
 KINDS = (("Convolution", ROWS), ("GroupConvolution", GROUPED))
 
 
-@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("kind", "data", "filter", "attributes", "algorithms"), _rows())
 @pytest.mark.parametrize("constants", [(1,), ()], ids=["known weights", "weights as input"])
 def test_candidates(kind, data, filter, attributes, algorithms, constants):
