@@ -98,6 +98,7 @@ def test_package_is_imported(name: str) -> None:
 _FIRST = {family: next((row for row in rows if isinstance(row, Case)), None) for family, rows in families().items()}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("family", [family for family, row in _FIRST.items() if row is not None])
 def test_operation(family: str) -> None:
     """The first row of each family: schema, shape rule, reference and fast kernel, writer, reader, passes, runtime."""

@@ -91,6 +91,7 @@ def test_a_layer_is_replaced(original: Original, tmp_path: Path) -> None:
     check_values(by_openvino(saved(model, tmp_path), feed), original.values())
 
 
+@pytest.mark.slow
 def test_a_network_cut_in_two_is_joined_again(original: Original, tmp_path: Path) -> None:
     first, second, middle = original.model(), original.model(), original.middle()
     with first.edit() as g:

@@ -86,6 +86,7 @@ def runtimes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_document(capsys: Capture) -> None:
     document = json.loads(streams(capsys, "bench", MODEL, "--runs", 7, "--threads", 1, "--json")[0])
     assert {key: document[key] for key in ("schema", "model", "shapes", "runs", "threads")} == {

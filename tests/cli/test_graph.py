@@ -218,6 +218,7 @@ def test_a_folder_that_cannot_be_written(capsys: Capture, tmp_path: Path) -> Non
     assert "cannot be written" in streams(capsys, "report", MODEL, "-o", tmp_path / "r.html", code=3)[1]
 
 
+@pytest.mark.slow
 def test_nothing_but_what_is_needed_is_imported(tmp_path: Path) -> None:
     program = "import sys; from irexec.cli.main import run; run(sys.argv[1:]); sys.exit(repr({'onnx', 'openvino', 'PIL'} & {*sys.modules}))"
     command = [sys.executable, "-c", program, "report", str(MODEL), "-o", str(tmp_path / "r.html"), "--graph", "off"]

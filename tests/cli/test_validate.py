@@ -157,6 +157,7 @@ def test_a_baseline_names_what_no_longer_occurs(folder: Path, tmp_path: Path, ca
     assert capsys.readouterr().err == f"note: 10 findings of {known} no longer occur\n"
 
 
+@pytest.mark.slow
 def test_several_processes_print_the_same(folder: Path, capsys: Capture) -> None:
     assert _said(capsys, folder, "--jobs", 2, code=1) == _said(capsys, folder, code=1)
 

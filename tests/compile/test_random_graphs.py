@@ -338,6 +338,6 @@ def check(recipe: Recipe, dynamic: bool) -> None:
 @pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
 @settings(max_examples=25)
 @given(recipe=recipes())
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_random_graphs(dynamic: bool, recipe: Recipe) -> None:
     check(recipe, dynamic)

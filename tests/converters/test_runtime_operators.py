@@ -198,6 +198,7 @@ def _constants() -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.slow
 def test_prompt_and_single_steps() -> None:
     text = _GRAPH.replace("a, b, sum2", ", , sum2")
     compiled = irexec.compile_model(converters.convert(model_of(text, 17, **_constants())))

@@ -132,6 +132,7 @@ def test_what_is_out_of_scope() -> None:
     }
 
 
+@pytest.mark.slow
 def test_convolutions_are_all_in_scope() -> None:
     expected_value = [
         name

@@ -81,6 +81,7 @@ def test_failing_cases_are_named_and_run_again(capsys: pytest.CaptureFixture[str
     assert sweep.main(["Odd", "--only", "b", "--seed", "2", "--cases", "1"]) == 0
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_replaced(capsys: pytest.CaptureFixture[str]) -> None:
     assert sweep.main(["Crashing"]) == 1
     assert "a: 1 OpenVINO cannot, 3 done, 1 lost" in capsys.readouterr().out

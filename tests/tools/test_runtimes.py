@@ -310,6 +310,7 @@ def command(tmp_path: Path, text: str) -> str:
     return f"command:{shlex.quote(sys.executable)} {shlex.quote(str(tmp_path / 'runner.py'))}"
 
 
+@pytest.mark.slow
 def test_a_command_gives_any_value(tmp_path: Path) -> None:
     model = ir()
     with open_runtime(command(tmp_path, RUNNER), model) as runtime:

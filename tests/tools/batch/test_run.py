@@ -263,6 +263,7 @@ def test_a_job_without_an_engine_leaves_nothing(tmp_path: Path, model: str, sour
     assert begun() == kept
 
 
+@pytest.mark.slow
 def test_processes_do_not_wait_for_the_disk(
     tmp_path: Path, model: str, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_fault_that_vanishes(tmp_path: Path, model: Path) -> None:
     assert [one.version for one in found.judged if one.is_wrong] == ["2023.1.0"]
 
 
+@pytest.mark.slow
 def test_the_last_release_is_judged_if_all_differ(tmp_path: Path, model: Path) -> None:
     found = bisect(model, X, _options(_of(tmp_path, *["relu"] * 6)))
     assert found.change is None

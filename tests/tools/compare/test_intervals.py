@@ -50,6 +50,7 @@ def attention(name: str, fault: bool = False) -> Model:
     return b.model()
 
 
+@pytest.mark.slow
 def test_a_part_of_a_constant_of_a_is_a_correction() -> None:
     assert compare(attention("A"), attention("B"), ROWS).agrees
     assert likely(compare(attention("A"), attention("B", True), ROWS)) == ["B.v.shift"]

@@ -35,6 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(language_model(tmp_path_factory.mktemp("language"), 1500))
 
 
+@pytest.mark.slow
 def test_tokens_probabilities_and_text_are_those_of_openvino(folder: str) -> None:
     found = generate(folder, PROMPT, GenerateOptions(max_new_tokens=6))
     assert (list(found.prompt), found.text, found.ended) == (PROMPT_IDS, TEXT, False)

@@ -107,6 +107,7 @@ def test_options_reach_the_processes() -> None:
     assert first.ignored == 1
 
 
+@pytest.mark.slow
 def test_a_file_that_is_given_twice_has_two_reports() -> None:
     found = list(reports([FILES[1], FILES[0], FILES[1]], 2))
     assert found[0] == found[2] != found[1]
