@@ -36,7 +36,7 @@ _DIGITS = ROOT / "samples" / "digits"
 
 
 def run(folder: Path, wanted: Collection[str] | None = None) -> int:
-    """Run the examples that need no more than is installed, or than is wanted; returns 1 where one is wrong."""
+    """Run the examples that need only what is installed, or what is wanted; returns 1 where one is wrong."""
     reasons = {name: reason() for name, reason in _MISSING.items() if wanted is None or name in wanted}
     having = {name for name, reason in reasons.items() if not reason}
     problems = []

@@ -17,7 +17,7 @@ from irexec.dtypes.elements import F32
 from irexec.ir.graph import Value
 from irexec.runtime.compiled_model import CompiledModel
 from irexec.schema.registry import resolve
-from tests.backend.test_native_integers import NEAR, Network
+from tests.support.quantised_network import NEAR, Network
 
 _PRODUCTS = ("Convolution", "BackpropData", "MatMul")
 

@@ -197,7 +197,7 @@ def _constants(model: Model) -> Iterator[np.ndarray]:
 
 
 def _is_bf16(array: np.ndarray) -> bool:
-    """Whether f32 numbers have no more bits than bf16."""
+    """Whether f32 numbers have at most the bits of bf16."""
     return array.dtype == np.float32 and not (np.ascontiguousarray(array).view(np.uint32) & 0xFFFF).any()
 
 

@@ -96,7 +96,7 @@ def deconvolution(net: Network) -> None:
     data = written(net, given) | {"output": group * per_out, "group": group}
     mode = pick(net, None, None, "same_upper") if net.version > 2 else None
     if mode:
-        # Total padding is kernel - stride: kernels are no smaller.
+        # Total padding is kernel - stride: kernels are at least as large.
         given["kernel"] = [max(k, s) for k, s in zip(given["kernel"], given["strides"], strict=True)]
         data["kernel"] = given["kernel"]
         data["auto_pad"] = mode
