@@ -8,7 +8,6 @@ import importlib
 import click
 
 from irexec.cli.streams import raise_on_signals
-from irexec.ir.process import collection_paused
 from irexec.startup import is_command_line
 
 GROUPS = {
@@ -82,6 +81,8 @@ class Commands(click.Group):
         """The command of a name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
+        from irexec.ir.process import collection_paused
+
         # Modules stay. A tenth of the time of a small command would go to searches for cycles in them, now and later.
         with collection_paused():
             found: click.Command = getattr(importlib.import_module(f"irexec.cli.{cmd_name}"), cmd_name)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol, TextIO
 
-from irexec.io.files import NOTHING_HELD, remove_all
 from irexec.startup import exit_at_once, handle_signal, is_lack_of_memory
 
 
@@ -118,7 +117,11 @@ class _Watch(threading.Thread):
     """Ends the process if the main thread does not come back from what it computes when a signal has arrived."""
 
     def __init__(self) -> None:
+        # Not before: help writes no file.
+        from irexec.io import files
+
         super().__init__(name="irexec-signals", daemon=True)
+        self._files = files
         self._reader = self._writer = -1
         self._noticed, self._lost = threading.Event(), threading.Event()
         self._is_over = False
@@ -170,8 +173,8 @@ class _Watch(threading.Thread):
             self._lost.wait(_GRACE)
         if not self._is_over:
             # End the process, whatever the main thread does, unless it renames files.
-            with NOTHING_HELD:
-                remove_all()
+            with self._files.NOTHING_HELD:
+                self._files.remove_all()
                 if os.isatty(2):
                     # The display of progress has hidden the cursor.
                     os.write(2, b"\r\x1b[K\x1b[?25h")
