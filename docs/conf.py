@@ -22,6 +22,7 @@ extensions = [
     "sphinx_click",
     "irexec_reference",
     "irexec_pictures",
+    "irexec_sidebar",
     "irexec_try",
 ]
 exclude_patterns = ["_build", "_extensions", "try"]
