@@ -223,9 +223,9 @@ class _Schedule:
         return last < i or (last == i and instruction.in_place)
 
 
-# Maximum length of rows that are put together, and the length that results: with longer rows that takes more time than
-# it saves.
-_NARROW = 12
+# Maximum length of rows that are put together, and the length that results. NumPy copies the operand for rows of up to
+# half its buffer's length (see set_for_run): 32 elements take three times as long as in a longer row, 192 twice.
+_NARROW = 255
 _WIDENED = 1024
 # Bytes of repeated operands.
 _TILES = 1 << 16

@@ -147,12 +147,12 @@ class BoundOutput:
         chain = self._output.chain
         assert chain is not None
         operands = [_gathered(scratch, operand, values.shape) for operand in operands]
-        if has_short_rows(values):
-            run_block(chain, scratch, values, [values, *operands], 0)
-        elif values.size <= _CHAINED:
-            chain.run(scratch, values, [values, *operands], 0)
-        else:
-            chain.run_blocks(scratch, ((piece, [piece, *others]) for piece, others in _pieces(values, operands)), 0)
+        blocks = ((piece, [piece, *others]) for piece, others in _pieces(values, operands))
+        if not has_short_rows(values):
+            chain.run_blocks(scratch, blocks, 0)
+            return
+        for piece, arguments in blocks:
+            run_block(chain, scratch, piece, arguments, 0)
 
     def _run_into(self, scratch: Scratch, out: np.ndarray, values: np.ndarray, operands: Sequence[np.ndarray]) -> None:
         """For a chain of another type than the block, or that changes it. What it begins with is rounded first."""
