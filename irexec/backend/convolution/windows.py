@@ -21,6 +21,8 @@ from irexec.reference.windows import SlidingWindows
 
 # Bytes of sums that a block works on; its data lie beside them in the L2 cache.
 _CACHED = 384 << 10
+# Elements of an inner loop at most, if it computes more than one position: its sums stay in the L1 cache.
+_INNER = 2048
 # Multiplications that are worth several shares.
 _WORTH = 400_000
 # Nanoseconds: of a block's calls, of an inner loop, of a weight at an element, of an element that is copied or
@@ -28,9 +30,18 @@ _WORTH = 400_000
 _CALLS, _LOOP, _WEIGHT, _COPY, _TRANSPOSE = 20_000.0, 15.0, 0.21, 0.15, 0.6
 
 
+def _together(channels: int, windows: SlidingWindows) -> int:
+    """Number of neighbours in a row of the result whose channels one inner loop computes, with the weights repeated."""
+    count = windows.counts[-1]
+    if len(windows.counts) == 1 or windows.strides[-1] != 1:
+        return 1
+    return max((n for n in range(1, min(count, _INNER // channels) + 1) if count % n == 0), default=1)
+
+
 def _sums_cost(channels: int, windows: SlidingWindows) -> float:
     """Nanoseconds of the sums over windows for one image."""
-    return math.prod(windows.counts) * math.prod(windows.kernel) * (_LOOP + _WEIGHT * channels)
+    loop = _LOOP / _together(channels, windows)
+    return math.prod(windows.counts) * math.prod(windows.kernel) * (loop + _WEIGHT * channels)
 
 
 def _blocks(task: Task, windows: SlidingWindows, dtype: np.dtype, shares: int) -> list[slice]:
@@ -53,7 +64,7 @@ class DepthwiseWindows(Kernel):
         self._last = (0, *range(2, len(self._sizes) + 2), 1)
         rows, *inner = self._last[1:-1]
         self._epilogue = Epilogue(task.chain, task.output_shape(), ((0,), (rows, *inner), (1,)))
-        self._row = math.prod(windows.counts[1:])
+        self._row, self._together = math.prod(windows.counts[1:]), _together(self._channels, windows)
         self._blocks = _blocks(task, windows, dtype, task.shares)
         step = longest(self._blocks)
         self.splits = self._images * len(self._blocks) > 1
@@ -82,11 +93,11 @@ class DepthwiseWindows(Kernel):
 
     def pack(self, store: ConstantStore) -> None:
         assert self._source is not None
-        self._weights = store.get([self._source], ("channels last", self._dtype.str), self._moved)
+        self._weights = store.get([self._source], ("channels last", self._dtype.str, self._together), self._moved)
 
     def _moved(self, weights: np.ndarray) -> np.ndarray:
-        """(C, 1, 1, kernel...) to (kernel..., C)."""
-        return np.ascontiguousarray(np.moveaxis(weights[:, 0, 0], 0, -1), self._dtype)
+        """(C, 1, 1, kernel...) to (kernel..., C), repeated for the positions of an inner loop."""
+        return np.tile(np.ascontiguousarray(np.moveaxis(weights[:, 0, 0], 0, -1), self._dtype), self._together)
 
     def run(self, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray], context: KernelContext) -> None:
         x, out = inputs[0].transpose(self._last), outputs[0].transpose(self._last)
@@ -118,10 +129,10 @@ class DepthwiseWindows(Kernel):
         data = self._padded(x, rows, scratch)
         w = self._windows
         steps = data.strides[:-1]
-        strides = (
-            *(step * s for step, s in zip(steps, w.strides, strict=True)), data.strides[-1],
-            *(step * d for step, d in zip(steps, w.dilations, strict=True)),
-        )  # fmt: skip
+        outer = [step * s for step, s in zip(steps, w.strides, strict=True)]
+        outer[-1] *= self._together
+        strides = (*outer, data.strides[-1], *(step * d for step, d in zip(steps, w.dilations, strict=True)))
+        out = out.reshape(*out.shape[:-2], -1, self._together * self._channels)
         view = np.ndarray((*out.shape, *w.kernel), data.dtype, data, 0, strides)
         axes, kept = list(range(view.ndim)), out.ndim
         scratch.do(np.einsum, view, axes, self._weights, [*axes[kept:], kept - 1], axes[:kept], out=out)
