@@ -12,7 +12,7 @@ import numpy as np
 from irexec.backend.block_types import block_formula, block_function, from_reference, scalar_constant
 from irexec.backend.chain import Formula
 from irexec.backend.kernel import Task
-from irexec.backend.numpy_ufuncs import ERF, GELU, clip, negative, odd_sigmoid
+from irexec.backend.numpy_ufuncs import ERF, GELU, clip, negative, odd_polynomial
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
 
@@ -190,7 +190,7 @@ def _erf_1(task: Task) -> BlockOperation | None:
 
 
 def _erf(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
-    np.copyto(out, odd_sigmoid(scratch, x, ERF))
+    np.tanh(odd_polynomial(scratch, x, ERF), out=out)
 
 
 @block_function("Gelu", since=2)
@@ -203,15 +203,16 @@ def _gelu(task: Task) -> BlockOperation | None:
     return BlockOperation(_gelu_erf, temporaries=2, passes=21, formula=Formula("Gelu"))
 
 
+_TWICE_GELU = [-2 * coefficient for coefficient in GELU]
+
+
 def _gelu_erf(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
-    t = odd_sigmoid(scratch, x, GELU)
-    np.add(t, 1, out=t)
-    np.multiply(t, 0.5, out=t)
-    np.multiply(x, t, out=out)
+    """x / (1 + exp(-2 t)) for t = x P(x x), which is x (1 + tanh(t)) / 2 without cancellation below zero."""
+    _divide_by_one_and_exp(odd_polynomial(scratch, x, _TWICE_GELU), out, x)
 
 
 def _gelu_tanh(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
-    """x / (1 + exp(-2 t)), which is x (1 + tanh(t)) / 2 without cancellation below zero."""
+    """The same for its own polynomial, of degree 3."""
     t = scratch.take(x.shape, x.dtype)
     np.multiply(x, x, out=t)
     np.multiply(t, -2 * math.sqrt(2 / math.pi) * 0.044715, out=t)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,14 +63,13 @@ GELU = (1.813921617459505e-09, -1.3378323228737162e-07, 3.974073552791969e-06, -
 """Coefficients for erf(x / sqrt(2)): an error of x / 2 * (1 + erf(x / sqrt(2))) of at most 7e-8 before rounding."""
 
 
-def odd_sigmoid(scratch: Scratch, x: np.ndarray, polynomial: tuple[float, ...]) -> np.ndarray:
-    """tanh(x * P(x * x)), in an array from the scratch. Infinities give 1 and -1, NaN gives NaN."""
+def odd_polynomial(scratch: Scratch, x: np.ndarray, coefficients: Sequence[float]) -> np.ndarray:
+    """x * P(x * x), in an array from the scratch."""
     square, out = scratch.take(x.shape, x.dtype), scratch.take(x.shape, x.dtype)
     np.multiply(x, x, out=square)
-    np.multiply(square, polynomial[0], out=out)
-    for coefficient in polynomial[1:-1]:
+    np.multiply(square, coefficients[0], out=out)
+    for coefficient in coefficients[1:-1]:
         np.add(out, coefficient, out=out)
         np.multiply(out, square, out=out)
-    np.add(out, polynomial[-1], out=out)
-    np.multiply(out, x, out=out)
-    return np.tanh(out, out=out)
+    np.add(out, coefficients[-1], out=out)
+    return np.multiply(out, x, out=out)
