@@ -14,13 +14,22 @@ import numpy as np
 
 from irexec.backend.blocks import Tiles
 from irexec.backend.chain import Epilogue, Groups, merged
-from irexec.backend.kernel import Candidate, Kernel, KernelContext, Order, Task, chain_keeps_type, has_elements
+from irexec.backend.kernel import (
+    SHARES,
+    Candidate,
+    Kernel,
+    KernelContext,
+    Order,
+    Task,
+    chain_keeps_type,
+    has_elements,
+)
 from irexec.backend.reduction import add_products
 from irexec.backend.registry import kernels
 from irexec.backend.scratch import Scratch
 from irexec.schema.shape_rules import mvn_2_axes, normalize_axes, normalize_axis
 
-# Bytes of a block, of a constant that names axes.
+# Bytes of a block, of a constant that names axes. A block of columns is larger, since short rows of them are slow.
 _CACHED, _AXES_LIMIT = 1 << 18, 1 << 12
 # Fraction of the squared mean below which the variance is mostly rounding.
 _CANCELLED = 1e-6
@@ -86,9 +95,12 @@ def _by_blocks(
     if dtype in (np.float32, np.float64) and has_elements(task) and groups is not None and chain_keeps_type(task):
         groups = (*groups, ()) if len(groups) == 2 else groups
         outer, summed, inner = (math.prod(shape[axis] for axis in group) for group in groups)
-        tiles = Tiles.of(outer, inner, summed * dtype.itemsize, _CACHED, 64, cut=outer == 1)
+        cached = _CACHED * SHARES // task.shares if inner > 1 else _CACHED
+        tiles = Tiles.of(outer, inner, summed * dtype.itemsize, cached, 64, cut=outer == 1)
         moved = _REORDERED * (task.output_orders[0] != task.input_orders[0])
-        cost = (element + moved) * math.prod(shape) + _BLOCK * tiles.count
+        # Whatever the number of threads is, so that it chooses no kernel.
+        blocks = math.prod(shape) * dtype.itemsize // _CACHED + 1
+        cost = (element + moved) * math.prod(shape) + _BLOCK * blocks
         yield Candidate(cost, partial(ByBlocks, task, groups, tiles, algorithm, function))
 
 
