@@ -98,7 +98,7 @@ def _by_blocks(
         cached = _CACHED * SHARES // task.shares if inner > 1 else _CACHED
         tiles = Tiles.of(outer, inner, summed * dtype.itemsize, cached, 64, cut=outer == 1)
         moved = _REORDERED * (task.output_orders[0] != task.input_orders[0])
-        # Whatever the number of threads is, so that it chooses no kernel.
+        # The number of threads must not choose the kernel.
         blocks = math.prod(shape) * dtype.itemsize // _CACHED + 1
         cost = (element + moved) * math.prod(shape) + _BLOCK * blocks
         yield Candidate(cost, partial(ByBlocks, task, groups, tiles, algorithm, function))
