@@ -27,7 +27,7 @@ def use_titles(app: Any, name: str, template: str, context: dict[str, Any], doct
 
 
 _titles: dict[str, Any] = {}
-"""The title of each page, with the pages below it."""
+"""The title of each page, with everything below it where pages are; empty until the first page is written."""
 
 
 def _title(toc: Any) -> Any:
@@ -35,17 +35,14 @@ def _title(toc: Any) -> Any:
 
     short = toc.deepcopy()
     for entry in short:
-        if len(entry) > 1:
-            below = list(entry.findall(addnodes.toctree))
-            if below:
-                entry[1][:] = below
-            else:
-                entry.pop(1)
+        if not any(entry.findall(addnodes.toctree)):
+            del entry[1:]
     return short
 
 
 def setup(app: Any) -> dict[str, Any]:
     """Called by Sphinx."""
+    app.connect("builder-inited", lambda app: _titles.clear())
     # Before the theme, which makes the tree at the usual priority of 500.
     app.connect("html-page-context", use_titles, priority=400)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -203,12 +203,12 @@ def _gelu(task: Task) -> BlockOperation | None:
     return BlockOperation(_gelu_erf, temporaries=2, passes=21, formula=Formula("Gelu"))
 
 
-_TWICE_GELU = [-2 * coefficient for coefficient in GELU]
+_GELU_EXPONENT = [-2 * coefficient for coefficient in GELU]
 
 
 def _gelu_erf(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
     """x / (1 + exp(-2 t)) for t = x P(x x), which is x (1 + tanh(t)) / 2 without cancellation below zero."""
-    _divide_by_one_and_exp(odd_polynomial(scratch, x, _TWICE_GELU), out, x)
+    _divide_by_one_and_exp(odd_polynomial(scratch, x, _GELU_EXPONENT), out, x)
 
 
 def _gelu_tanh(scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:

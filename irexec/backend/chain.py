@@ -241,8 +241,8 @@ def run_block(
 ) -> None:
     """``chain.run`` on a block whose rows may be short.
 
-    Where a short row is combined with the same operand on every row (a bias), NumPy spends more time on beginning a row
-    than on its elements. So several rows become one, and the operand is repeated.
+    Where a short row is combined with the same operand on every row (a bias), NumPy spends more time on beginning it
+    and on copying the operand than on its elements. So several rows become one, and the operand is repeated.
     """
     if has_short_rows(out) and out.size > _WIDENED and out.flags.c_contiguous:
         width = out.shape[-1]

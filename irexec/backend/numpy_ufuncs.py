@@ -64,7 +64,7 @@ GELU = (1.813921617459505e-09, -1.3378323228737162e-07, 3.974073552791969e-06, -
 
 
 def odd_polynomial(scratch: Scratch, x: np.ndarray, coefficients: Sequence[float]) -> np.ndarray:
-    """x * P(x * x), in an array from the scratch."""
+    """x * P(x * x), in an array from the scratch; P has the highest power first."""
     square, out = scratch.take(x.shape, x.dtype), scratch.take(x.shape, x.dtype)
     np.multiply(x, x, out=square)
     np.multiply(square, coefficients[0], out=out)

@@ -81,6 +81,7 @@ class Commands(click.Group):
         """The command of a name; None if there is none."""
         if cmd_name not in COMMANDS:
             return None
+        # Not before: the list of commands imports none of them.
         from irexec.ir.process import collection_paused
 
         # Modules stay. A tenth of the time of a small command would go to searches for cycles in them, now and later.
