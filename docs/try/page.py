@@ -21,8 +21,8 @@ from irexec.analysis.open_sizes import sizes_for
 from irexec.analysis.shape_inference import Inference
 from irexec.analysis.validate import infer_all, validate
 from irexec.api import save_model, to_onnx
-from irexec.display import Content, Text, html, sections_of
-from irexec.display.hypertext import Html, element, joined, page
+from irexec.display import Content, Text, sections_of
+from irexec.display.hypertext import Html, element, html, joined, page
 from irexec.errors import InputError, IrexecError
 from irexec.io.onnx_bytes import is_onnx_file
 from irexec.ir.dims import shape_text

@@ -39,8 +39,7 @@ from irexec.ir.findings import Finding, Findings, in_model
 from irexec.ir.graph import ModelGraph, Node, graphs
 from irexec.ir.process import collection_paused
 from irexec.ir.writable import unwritable
-from irexec.schema.extension import guarded, origin_of
-from irexec.schema.plugins import IN_MAIN, plugins
+from irexec.schema.plugins import IN_MAIN, guarded, origin_of, plugins
 
 if TYPE_CHECKING:
     from irexec.analysis.portability.findings import Target

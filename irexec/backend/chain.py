@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from irexec.backend.scratch import Scratch
-from irexec.reference.integers import Grid
+from irexec.reference.grids import Grid
 
 BlockFunction = Callable[..., object]
 """``function(scratch, out, *arguments)`` writes the result of one block. All arrays broadcast to ``out``."""

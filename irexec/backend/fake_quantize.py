@@ -14,7 +14,8 @@ from irexec.backend.kernel import Task
 from irexec.backend.numpy_ufuncs import clip
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
-from irexec.reference.integers import MOST, Grid, level_values, nearest_levels, zero_level
+from irexec.reference.grids import MOST, Grid
+from irexec.reference.integers import level_values, nearest_levels, zero_level
 
 _F64 = np.dtype(np.float64)
 _CHECKED = 1 << 19

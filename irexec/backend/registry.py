@@ -29,9 +29,8 @@ from irexec.backend.kernel import Candidate, Kernel, KernelContext, Task
 from irexec.backend.system import available_memory
 from irexec.errors import OpError
 from irexec.native.library import library
-from irexec.schema.extension import guarded
 from irexec.schema.opdef import OpDef
-from irexec.schema.plugins import Loader
+from irexec.schema.plugins import Loader, guarded
 
 Candidates = Callable[[Task], Iterable[Candidate]]
 

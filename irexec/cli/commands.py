@@ -86,6 +86,9 @@ class Commands(click.Group):
 
         # Modules stay. A tenth of the time of a small command would go to searches for cycles in them, now and later.
         with collection_paused():
+            # Not deep inside the imports of a command: at the end of a chunk of its stack, CPython maps memory and
+            # unmaps it in each of the thousands of calls that build NumPy's types, which takes 5 ms.
+            importlib.import_module("numpy")
             found: click.Command = getattr(importlib.import_module(f"irexec.cli.{cmd_name}"), cmd_name)
         if is_command_line():
             gc.freeze()

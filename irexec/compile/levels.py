@@ -15,7 +15,8 @@ import numpy as np
 from irexec.dtypes.elements import F32, U8
 from irexec.ir.facts import Fact
 from irexec.reference.convolution import convolve, convolve_transposed
-from irexec.reference.integers import Grid, Scores, nearest_levels, quantised_rows
+from irexec.reference.grids import Grid, Scores
+from irexec.reference.integers import nearest_levels, quantised_rows
 from irexec.schema.convolution import BackpropAttributes, ConvolutionAttributes
 from irexec.schema.opdef import AnyTensor, FloatTensor, OpDef
 from irexec.schema.registry import resolve

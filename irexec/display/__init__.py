@@ -1,4 +1,4 @@
-"""How results look: a small model of a document, and its renderers for text and HTML.
+"""How results look: a small model of a document, and its renderers for text and, in ``hypertext``, for HTML.
 
 A result says its ``sections()`` once; nothing below the tools knows how anything looks.
 """
@@ -19,7 +19,6 @@ from irexec.display.document import (
     records,
     sections_of,
 )
-from irexec.display.hypertext import html
 from irexec.display.text import TextFormat, lines, plain
 
 __all__ = [
@@ -36,7 +35,6 @@ __all__ = [
     "Text",
     "TextFormat",
     "bars",
-    "html",
     "lines",
     "plain",
     "records",

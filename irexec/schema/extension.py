@@ -22,11 +22,11 @@ from typing import Any, Protocol, get_args, get_type_hints
 import numpy as np
 
 from irexec.dtypes.elements import STRING, Element, element_of
-from irexec.errors import IrexecError, OpError, PluginError
+from irexec.errors import OpError, PluginError
 from irexec.ir.dims import Dim
 from irexec.ir.facts import EveryOutput, Fact
 from irexec.schema.opdef import OpDef
-from irexec.schema.plugins import IN_MAIN, plugins
+from irexec.schema.plugins import IN_MAIN, guarded, origin_of, plugins
 from irexec.schema.registry import add, discard, is_own_type, opset_number
 
 _OWN_DOMAINS = ("irexec", "onednn")
@@ -257,26 +257,6 @@ def translates(domain: str, *types: str, since: int = 1) -> Callable[[Callable[.
         return function
 
     return register
-
-
-def origin_of(function: Callable[..., Any]) -> str:
-    """The plug-in that is being loaded, or the module of a function."""
-    return str(plugins.current or f"module {function.__module__!r}")
-
-
-def guarded(function: Callable[..., Any], what: str, kind: type[IrexecError] = OpError) -> Callable[..., Any]:
-    """The function with its exceptions as those of ``kind``: a fault of a plug-in is not one of irexec."""
-
-    @functools.wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return function(*args, **kwargs)
-        except (IrexecError, MemoryError):
-            raise
-        except Exception as error:
-            raise kind(f"{what} raises {type(error).__name__}: {error}") from error
-
-    return run
 
 
 def _fact(array: np.ndarray | None) -> Fact | None:

@@ -9,6 +9,7 @@ in its pyproject.toml, which a checkout that is not installed has beside the pac
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import pkgutil
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from irexec.errors import IrexecError, PluginError
+from irexec.errors import IrexecError, OpError, PluginError
 from irexec.ir.process import new_rlock
 
 # Bytes, since decoding the sources takes as long as searching them. Names of layers that are emitted register nothing.
@@ -242,6 +243,26 @@ class Plugins:
 
 plugins = Plugins()
 """The plug-ins of this process."""
+
+
+def origin_of(function: Callable[..., Any]) -> str:
+    """The plug-in that is being loaded, or the module of a function."""
+    return str(plugins.current or f"module {function.__module__!r}")
+
+
+def guarded(function: Callable[..., Any], what: str, kind: type[IrexecError] = OpError) -> Callable[..., Any]:
+    """The function with its exceptions as those of ``kind``: a fault of a plug-in is not one of irexec."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (IrexecError, MemoryError):
+            raise
+        except Exception as error:
+            raise kind(f"{what} raises {type(error).__name__}: {error}") from error
+
+    return run
 
 
 def _listed() -> list[str]:

@@ -28,11 +28,11 @@ from irexec.messages import counted
 from irexec.reading import read_tolerant
 from irexec.records import Shown
 from irexec.schema.registry import resolve
-from irexec.tools.run.shapes import Shapes, reshape
-from irexec.tools.sections.models import findings_table
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
+
+    from irexec.tools.run.shapes import Shapes
 
 
 STDIN = "-"
@@ -75,7 +75,11 @@ class FileReport(Shown):
         """The findings, and their number."""
         name = "stdin" if self.path == STDIN else self.path
         counts = count_text(self.findings, ignored=self.ignored, known=self.known)
-        return [findings_table(self.findings) if self.findings else None, f"{name}: {self.error or counts}"]
+        if not self.findings:
+            return [f"{name}: {self.error or counts}"]
+        from irexec.tools.sections.models import findings_table
+
+        return [findings_table(self.findings), f"{name}: {self.error or counts}"]
 
     def as_dict(self) -> dict[str, Any]:
         """The report for JSON, without the findings."""
@@ -170,6 +174,8 @@ def report(
 
         findings += [one for one in downgrade(model, release).findings if one.code == codes.NOT_WRITTEN_FOR_RELEASE]
     if model is not None and shapes:
+        from irexec.tools.run.shapes import reshape
+
         reshape(model, shapes, tolerant=True)
         known = {(one.code, one.layer_id, one.layer_name, one.port) for one in findings}
         for one in validate(model, portability=portability):

@@ -20,9 +20,8 @@ from irexec.display import (
     Table,
     Text,
     bars,
-    html,
 )
-from irexec.display.hypertext import Html, data, element, escaped, joined, page
+from irexec.display.hypertext import Html, data, element, escaped, html, joined, page
 from irexec.messages import visible
 from tests.support.markup import parse
 

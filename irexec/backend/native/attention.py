@@ -21,7 +21,7 @@ from irexec.dtypes.elements import BOOLEAN, F32
 from irexec.errors import OpError, check
 from irexec.ir.dims import shape_text
 from irexec.native.structures import Parameters, structure
-from irexec.reference.integers import Scores
+from irexec.reference.grids import Scores
 from irexec.schema.registry import resolve
 
 # Bytes of the scores of a group of rows, its rows, and columns of a block, at most.

@@ -13,7 +13,7 @@ from irexec.backend.chain import Chain
 from irexec.backend.kernel import Task
 from irexec.ir.facts import Fact
 from irexec.native.structures import Parameters, structure
-from irexec.reference.integers import MOST, Grid
+from irexec.reference.grids import MOST, Grid
 
 CODES = (
     "Load", "Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference",

@@ -24,7 +24,7 @@ from irexec.backend.scratch import aligned
 from irexec.dtypes.elements import U8
 from irexec.ir.facts import Fact
 from irexec.native.structures import Parameters, structure
-from irexec.reference.integers import Grid
+from irexec.reference.grids import Grid
 
 Ending = structure("levels.h", "ending")
 

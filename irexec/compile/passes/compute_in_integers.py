@@ -22,7 +22,8 @@ from irexec.compile.levels import ADD_LEVELS, ATTENTION, DEQUANTIZE, PRODUCTS, Q
 from irexec.compile.rewriting import Rewriting, created
 from irexec.compile.select import is_static
 from irexec.dtypes.elements import F32, I8, unpack
-from irexec.reference.integers import MOST, Grid, nearest_levels, zero_level
+from irexec.reference.grids import MOST, Grid
+from irexec.reference.integers import nearest_levels, zero_level
 from irexec.reference.windows import window_populations
 from irexec.schema.registry import resolve
 

@@ -22,7 +22,7 @@ from irexec.compile.pattern import Match, Pattern, call, either, number, value
 from irexec.compile.rewriting import Rewriting, created, leaks
 from irexec.compile.select import is_static
 from irexec.dtypes.elements import F32, I8, U8
-from irexec.reference.integers import Grid
+from irexec.reference.grids import Grid
 
 _ZERO = either(call("Convert", number("zero")), number("zero"))
 _ROUNDED = call("Round", call("Divide", value("data"), number("step")), mode="half_to_even")

@@ -11,8 +11,8 @@ from importlib.resources import files
 
 from irexec.analysis.execution_graph import executed_layers, times_by_type
 from irexec.analysis.model import Model
-from irexec.display import Bar, Column, Content, Definitions, HistogramChart, Table, Text, bars, html
-from irexec.display.hypertext import Html, Markup, element, joined, page
+from irexec.display import Bar, Column, Content, Definitions, HistogramChart, Table, Text, bars
+from irexec.display.hypertext import Html, Markup, element, html, joined, page
 from irexec.io.onnx_bytes import is_onnx_file
 from irexec.ir.dims import shape_text
 from irexec.ir.findings import Finding, count_text

@@ -28,7 +28,7 @@ RUNNING = (
     ),
     Mutation(
         "a variable without an initial value starts as ones",
-        "irexec/ops/control.py",
+        "irexec/ops/infrastructure.py",
         "return np.zeros([low(size)",
         "return np.ones([low(size)",
         ("tests/runtime/test_states.py",),
