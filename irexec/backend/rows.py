@@ -35,8 +35,9 @@ _CACHED, _AXES_LIMIT = 1 << 18, 1 << 12
 _CANCELLED = 1e-6
 # Nanoseconds of a block, of an element of MVN and of Softmax, of one that is copied in another order.
 _BLOCK, _NORMALIZED, _EXPONENTIATED, _REORDERED = 15_000.0, 1.3, 3.0, 1.0
-# Elements of a row that NumPy computes in about the time that it takes to begin one.
-_SHORT = 64
+# Elements of a row of Softmax, and columns side by side, below which a block is turned: NumPy takes longer to begin a
+# short row than to compute it.
+_SHORT_ROW, _FEW_COLUMNS = 24, 64
 
 RowFunction = Callable[[Scratch, np.ndarray, np.ndarray], None]
 """Writes a block (outer, summed, inner) from one of the same shape, which may be the same memory."""
@@ -76,7 +77,7 @@ def _normalization(task: Task, axes: Collection[int]) -> Iterator[Candidate]:
     a = task.attributes
     inside = a.get("eps_mode", "inside_sqrt") == "inside_sqrt"
     function = partial(_normalize, a["eps"] if a["normalize_variance"] else None, inside)
-    return _by_blocks(task, axes, "normalization by blocks", function, _NORMALIZED)
+    return _by_blocks(task, axes, "normalization by blocks", function, _NORMALIZED, 0)
 
 
 @kernels("Softmax", since=1)
@@ -84,11 +85,11 @@ def _normalization(task: Task, axes: Collection[int]) -> Iterator[Candidate]:
 def _softmax(task: Task) -> Iterator[Candidate]:
     rank = len(task.shape(0))
     axes = {normalize_axis(task.attributes["axis"], rank)} if rank else ()
-    return _by_blocks(task, axes, "softmax by blocks", _exponentials, _EXPONENTIATED)
+    return _by_blocks(task, axes, "softmax by blocks", _exponentials, _EXPONENTIATED, _SHORT_ROW)
 
 
 def _by_blocks(
-    task: Task, axes: Collection[int], algorithm: str, function: RowFunction, element: float
+    task: Task, axes: Collection[int], algorithm: str, function: RowFunction, element: float, short: int
 ) -> Iterator[Candidate]:
     shape, dtype = task.shape(0), task.inputs[0].dtype
     groups = groups_of(shape, task.input_orders[0], axes)
@@ -101,7 +102,8 @@ def _by_blocks(
         # The number of threads must not choose the kernel.
         blocks = math.prod(shape) * dtype.itemsize // _CACHED + 1
         cost = (element + moved) * math.prod(shape) + _BLOCK * blocks
-        yield Candidate(cost, partial(ByBlocks, task, groups, tiles, algorithm, function))
+        is_turned = tiles.rows > 1 and (inner < _FEW_COLUMNS if inner > 1 else summed < short)
+        yield Candidate(cost, partial(ByBlocks, task, groups, tiles, algorithm, function, is_turned))
 
 
 class ByBlocks(Kernel):
@@ -110,17 +112,21 @@ class ByBlocks(Kernel):
     Args:
         groups: the axes (outer, summed, inner).
         tiles: parts of the outer and inner axes.
+        is_turned: the function computes on blocks (1, summed, others).
     """
 
-    def __init__(self, task: Task, groups: Groups, tiles: Tiles, algorithm: str, function: RowFunction) -> None:
+    def __init__(
+        self, task: Task, groups: Groups, tiles: Tiles, algorithm: str, function: RowFunction, is_turned: bool
+    ) -> None:
         super().__init__(algorithm, reads=(0,), splits=tiles.count > 1, records=True)
         self._groups, self._tiles, self._function, self._own = groups, tiles, function, len(task.inputs)
         self._epilogue = Epilogue(task.chain, task.output_shape(), groups)
         if task.output_orders[0] == task.input_orders[0]:
             self.overwrites = (0,)
+        self._is_turned = is_turned
         summed = math.prod(task.shape(0)[axis] for axis in groups[1])
         elements = tiles.rows * summed * tiles.columns
-        self.workspace = self._epilogue.workspace(elements) + 8 * elements * (summed < _SHORT)
+        self.workspace = self._epilogue.workspace(elements) + 8 * elements * is_turned
         self.workspace += 16 * tiles.rows * tiles.columns * (summed // 4096 + 4) + 1024
 
     def run(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> None:
@@ -131,7 +137,15 @@ class ByBlocks(Kernel):
         def block(index: int, scratch: Scratch) -> None:
             rows, columns = self._tiles.region(index)
             region = rows, slice(0, source.shape[1]), columns
-            scratch.work(self._function, source[region], target[region])
+            x, result = source[region], target[region]
+            if self._is_turned:
+                turned = scratch.take((1, x.shape[1], len(x) * x.shape[2]), x.dtype)
+                view = turned.reshape(x.shape[1], len(x), x.shape[2]).swapaxes(0, 1)
+                scratch.do(np.copyto, view, x)
+                scratch.work(self._function, turned, turned)
+                scratch.do(np.copyto, result, view)
+            else:
+                scratch.work(self._function, x, result)
             self._epilogue.run(scratch, target[region], operands, region)
 
         context.parallel(self._tiles.count, block)
@@ -162,11 +176,8 @@ def _normalize(eps: float | None, inside: bool, scratch: Scratch, x: np.ndarray,
 def _exponentials(scratch: Scratch, x: np.ndarray, out: np.ndarray) -> None:
     """exp(x - maximum), divided by its sum."""
     total = scratch.take((len(x), 1, x.shape[2]), x.dtype)
-    each = scratch.take(x.shape, x.dtype) if x.shape[1] * x.shape[2] < _SHORT else total
     np.maximum.reduce(x, 1, out=total, keepdims=True)
-    np.copyto(each, total)
-    np.subtract(x, each, out=out)
+    np.subtract(x, total, out=out)
     np.exp(out, out=out)
     add_products(scratch, [out], total[:, 0])
-    np.copyto(each, total)
-    np.divide(out, each, out=out)
+    np.divide(out, total, out=out)
