@@ -163,8 +163,8 @@ class _Source(str):
 
 
 def annotation_text(annotation: Any) -> str:
-    """The annotation of an argument that is given for an attribute: any sequence for a tuple, whatever means an element
-    type or a shape for one."""
+    """The annotation of the argument for an attribute: a sequence for a tuple, ``ElementLike`` for an element type,
+    ``ShapeLike`` for a shape."""
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         is_shape = any(isinstance(mark, PartialShapeText) for mark in parts[1:])

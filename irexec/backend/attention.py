@@ -39,7 +39,7 @@ _F32 = np.dtype(np.float32)
 
 @kernels("ScaledDotProductAttention", since=13)
 def _attention_kernels(task: Task) -> list[Candidate]:
-    """For f32 where scores have the rows of the query and the columns of the key."""
+    """Attention in f32 where the scores have the rows of the query and the columns of the key."""
     if task.dtype(0) != _F32:
         return []
     sizes = AttentionSizes.of(task)

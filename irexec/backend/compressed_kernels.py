@@ -150,7 +150,7 @@ _BLOCK = 16
 @kernels("Gather", since=7)
 @kernels("Gather", since=8)
 def _gather_rows(task: Task) -> Iterator[Candidate]:
-    """For rows of a matrix, by indices of any values."""
+    """Gather of rows of a compressed matrix: only these are decompressed. The indices may be inputs."""
     source, axis = task.constants[0], task.inputs[2].known
     if (
         not isinstance(source, CompressedSource)

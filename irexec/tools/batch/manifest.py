@@ -218,7 +218,10 @@ def _join_lines(file: IO[bytes], parts: Sequence[Path]) -> None:
 
 
 def _join_tables(file: IO[bytes], parts: Sequence[Path]) -> None:
-    """A group of rows for each part. A part without any result lacks the columns of the results."""
+    """Write the tables of parts as one, with a group of rows for each part.
+
+    A part without any result lacks the columns of the results.
+    """
     arrow = load_pyarrow()
     schema = max((arrow.parquet.read_schema(part) for part in parts), key=len)
     with arrow.parquet.ParquetWriter(file, schema) as writer:
