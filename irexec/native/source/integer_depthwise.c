@@ -60,53 +60,87 @@ INLINE const char *channels_at(const windows *w, const char *row, i64 x)
     return row && x >= 0 && x < w->sizes[2] ? row + x * w->data_strides[2] : (const char *)w->zeros;
 }
 
-/* A row of the data that a row of the kernel reads for a row of the result; null in the padding. */
-INLINE const char *row_at(const windows *w, const char *base, i64 out_row, i64 row)
+/* A strip: pixels of one row of the result, and where its windows begin in the data. */
+typedef struct {
+    const char *base; /* the image, from the first channel of a chunk on */
+    i64 z, y, x, pixels;
+} strip;
+
+INLINE strip strip_at(const windows *w, const char *base, i64 row, i64 most)
 {
-    const i64 z = out_row / w->counts[1] * w->strides[0] - w->pads[0] + row / w->kernel[1] * w->dilations[0];
-    const i64 y = out_row % w->counts[1] * w->strides[1] - w->pads[1] + row % w->kernel[1] * w->dilations[1];
-    if (z < 0 || z >= w->sizes[0] || y < 0 || y >= w->sizes[1]) return 0;
-    return base + z * w->data_strides[0] + y * w->data_strides[1];
+    const i64 out_row = row / w->counts[2], x = row % w->counts[2];
+    return (strip){base, out_row / w->counts[1] * w->strides[0] - w->pads[0],
+                   out_row % w->counts[1] * w->strides[1] - w->pads[1], x * w->strides[2] - w->pads[2],
+                   smaller(most, w->counts[2] - x)};
 }
 
-/* Sums of a chunk of channels of a strip of pixels of one row. Two rows of the kernel are a word: the words of each
- * position are made once for all pixels that read it. With few channels left, their bytes are copied first.
- */
-static void strip_of_pairs(const windows *w, const char *base, i64 out_row, i64 x, i64 pixels, i64 count,
-                           const char *weights, const int32_t *start, int32_t *to)
+/* A row of the data that a row of the kernel reads for a strip; null in the padding. */
+INLINE const char *row_at(const windows *w, const strip *s, i64 row)
 {
-    vi words[POSITIONS * VECTORS], sum[STRIP_PIXELS * VECTORS];
+    const i64 plane = w->kernel[0] == 1 ? 0 : row / w->kernel[1];
+    const i64 z = s->z + plane * w->dilations[0], y = s->y + (row - plane * w->kernel[1]) * w->dilations[1];
+    if (z < 0 || z >= w->sizes[0] || y < 0 || y >= w->sizes[1]) return 0;
+    return s->base + z * w->data_strides[0] + y * w->data_strides[1];
+}
+
+/* Steps of `far` that reach a distance. A division takes as long as the words of two positions. */
+INLINE i64 steps_to(i64 distance, i64 far) { return far == 1 ? distance : (distance + far - 1) / far; }
+
+/* Words of two rows of the data, null in the padding, from a position on, at every `far`-th one. With few channels left,
+ * their bytes are copied first.
+ */
+INLINE void words_of_rows(const windows *w, const char *one, const char *two, i64 x, i64 far, i64 positions, i64 count,
+                          vi *words)
+{
     char copies[2 * PART] = {0};
-    const i64 taps = w->kernel[2], rows = w->kernel[0] * w->kernel[1];
+    const i64 begin = x < 0 ? smaller(positions, steps_to(-x, far)) : 0, step = far * w->data_strides[2];
+    const i64 end = larger(begin, smaller(positions, steps_to(w->sizes[2] - x, far)));
+    const char *const zeros = (const char *)w->zeros;
+    const char *a = one ? one + (x + begin * far) * w->data_strides[2] : zeros;
+    const char *b = two ? two + (x + begin * far) * w->data_strides[2] : zeros;
+    const i64 step_a = one ? step : 0, step_b = two ? step : 0;
+    if (count < PART) {
+        for (i64 j = 0; j < positions; j++) {
+            const int is_inside = j >= begin && j < end;
+            memcpy(copies, is_inside ? a : zeros, (size_t)count);
+            memcpy(copies + PART, is_inside ? b : zeros, (size_t)count);
+            if (is_inside) a += step_a, b += step_b;
+            interleave(copies, copies + PART, words + j * VECTORS);
+        }
+        return;
+    }
+    for (i64 j = 0; j < begin; j++) interleave(zeros, zeros, words + j * VECTORS);
+    for (i64 j = begin; j < end; j++, a += step_a, b += step_b) interleave(a, b, words + j * VECTORS);
+    for (i64 j = end; j < positions; j++) interleave(zeros, zeros, words + j * VECTORS);
+}
+
+/* Sums of a part of the channels of a strip, `pitch` for each pixel. Two rows of the kernel are a word: the words of each
+ * position are made once for all pixels that read it.
+ */
+static void strip_of_pairs(const windows *w, const strip *s, i64 count, const char *weights, const int32_t *start,
+                           int32_t *to, i64 pitch)
+{
+    vi words[POSITIONS * VECTORS];
+    const i64 taps = w->kernel[2], rows = w->kernel[0] * w->kernel[1], pixels = s->pixels;
     const i64 far = pixels > 1 ? 1 : w->dilations[2], step = pixels > 1 ? w->dilations[2] : 1;
     const i64 positions = (pixels - 1) * w->strides[2] + (taps - 1) * step + 1;
     for (i64 first = 0; first < rows; first += 2, weights += taps * PART * 4) {
-        const char *const one = row_at(w, base, out_row, first);
-        const char *const two = row_at(w, base, out_row, smaller(first + 1, rows - 1));
-        for (i64 j = 0; j < positions; j++) {
-            const i64 at = x * w->strides[2] - w->pads[2] + j * far;
-            const char *a = channels_at(w, one, at), *b = channels_at(w, two, at);
-            if (count < PART) {
-                memcpy(copies, a, (size_t)count);
-                memcpy(copies + PART, b, (size_t)count);
-                a = copies, b = copies + PART;
-            }
-            interleave(a, b, words + j * VECTORS);
-        }
+        const char *const one = row_at(w, s, first), *const two = row_at(w, s, smaller(first + 1, rows - 1));
+        words_of_rows(w, one, two, s->x, far, positions, count, words);
         for (i64 pixel = 0; pixel < pixels; pixel += PIXELS) {
-            vi s[PIXELS * VECTORS];
+            int32_t *const sums = to + pixel * pitch;
+            vi sum[PIXELS * VECTORS];
             const vi *from[PIXELS];
             for (int k = 0; k < PIXELS; k++) from[k] = words + smaller(pixel + k, pixels - 1) * w->strides[2] * VECTORS;
             EACH_SUM(PIXELS, VECTORS)
-            s[i] = first ? sum[pixel * VECTORS + i] : load_words((const char *)(start + i % VECTORS * VECTOR));
+            sum[i] = load_words((const char *)((first ? sums + i / VECTORS * pitch : start) + i % VECTORS * VECTOR));
             for (i64 tap = 0; tap < taps; tap++)
                 EACH_SUM(PIXELS, VECTORS)
-                s[i] = pairs(s[i], from[i / VECTORS][tap * step * VECTORS + i % VECTORS],
-                              load_words(weights + (tap * VECTORS + i % VECTORS) * (i64)sizeof(vi)));
-            EACH_SUM(PIXELS, VECTORS) sum[pixel * VECTORS + i] = s[i];
+                sum[i] = pairs(sum[i], from[i / VECTORS][tap * step * VECTORS + i % VECTORS],
+                               load_words(weights + (tap * VECTORS + i % VECTORS) * (i64)sizeof(vi)));
+            EACH_SUM(PIXELS, VECTORS) memcpy(sums + i / VECTORS * pitch + i % VECTORS * VECTOR, &sum[i], sizeof(vi));
         }
     }
-    for (i64 i = 0; i < pixels * VECTORS; i++) memcpy(to + i * VECTOR, &sum[i], sizeof(vi));
 }
 
 #if VECTOR == 16
@@ -115,24 +149,23 @@ static void strip_of_pairs(const windows *w, const char *base, i64 out_row, i64 
  * and start have.
  */
 #define STRIP(WIDE, PREFIX, TYPE, MASK)                                                                               \
-    static void strip_##WIDE(const windows *w, const char *base, i64 out_row, i64 x, i64 pixels, i64 count,          \
-                             const char *weights, const int32_t *start, int32_t *to)                                 \
+    static void strip_##WIDE(const windows *w, const strip *at, i64 count, const char *weights, const int32_t *start, \
+                             int32_t *to)                                                                             \
     {                                                                                                                 \
         TYPE words[POSITIONS * 4], sum[STRIP_PIXELS * 4], begin[4];                                                   \
         _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)                                                           \
             memcpy(&begin[k], start + k * WIDE / 4, sizeof(TYPE));                                                    \
-        const i64 taps = w->kernel[2], rows = w->kernel[0] * w->kernel[1];                                            \
+        const i64 taps = w->kernel[2], rows = w->kernel[0] * w->kernel[1], pixels = at->pixels;                       \
         const i64 far = pixels > 1 ? 1 : w->dilations[2], step = pixels > 1 ? w->dilations[2] : 1;                   \
         const i64 positions = (pixels - 1) * w->strides[2] + (taps - 1) * step + 1;                                  \
         const MASK mask = count >= WIDE ? (MASK)-1 : (MASK)(((uint64_t)1 << count) - 1);                              \
         for (i64 first = 0; first < rows; first += 4, weights += taps * 4 * (i64)sizeof(TYPE)) {                      \
             const char *row[4];                                                                                       \
-            for (int i = 0; i < 4; i++) row[i] = row_at(w, base, out_row, smaller(first + i, rows - 1));              \
+            for (int i = 0; i < 4; i++) row[i] = row_at(w, at, smaller(first + i, rows - 1));                         \
             for (i64 j = 0; j < positions; j++) {                                                                     \
                 TYPE v[4];                                                                                            \
-                const i64 at = x * w->strides[2] - w->pads[2] + j * far;                                             \
                 _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)                                                   \
-                    v[i] = PREFIX##_maskz_loadu_epi8(mask, channels_at(w, row[i], at));                               \
+                    v[i] = PREFIX##_maskz_loadu_epi8(mask, channels_at(w, row[i], at->x + j * far));                  \
                 const TYPE low = PREFIX##_unpacklo_epi8(v[0], v[1]), high = PREFIX##_unpackhi_epi8(v[0], v[1]);       \
                 const TYPE low2 = PREFIX##_unpacklo_epi8(v[2], v[3]), high2 = PREFIX##_unpackhi_epi8(v[2], v[3]);     \
                 words[j * 4] = PREFIX##_unpacklo_epi16(low, low2);                                                    \
@@ -204,20 +237,25 @@ EXPORT void irx_integer_depthwise(const void *parameters, i64 block, char *scrat
     const i64 most = reach > POSITIONS ? 1 : smaller(STRIP_PIXELS, (POSITIONS - reach) / w->strides[2] + 1);
     const i64 words = (rows + p->unit - 1) / p->unit * w->kernel[2];
     int32_t sums[STRIP_PIXELS * CHUNK] __attribute__((aligned(64)));
-    for (i64 r = 0, pixels; r < count; r += pixels) {
-        const i64 out_row = (row + r) / w->counts[2], x = (row + r) % w->counts[2];
-        pixels = smaller(most, smaller(count - r, w->counts[2] - x));
-        const char *weights = p->weights, *base = (const char *)w->data + image * w->data_image;
-        for (i64 c = 0, wide; c < p->channels; c += wide, weights += words * wide * 4) {
+    strip s;
+    for (i64 r = 0; r < count; r += s.pixels) {
+        s = strip_at(w, (const char *)w->data + image * w->data_image, row + r, smaller(most, count - r));
+        const char *weights = p->weights;
+        for (i64 c = 0, wide; c < p->channels; c += wide, s.base += wide, weights += words * wide * 4) {
             const i64 left = p->channels - c;
-            wide = p->unit == 2 || left <= 16 ? PART : left > 32 ? 64 : 32;
-            const place at = {image, row + r, c, pixels, smaller(wide, left)};
-            if (p->unit == 2) strip_of_pairs(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
+            wide = left <= 16 ? 16 : left > 32 ? 64 : 32;
+            if (p->unit == 2)
+                for (i64 part = 0; part < smaller(wide, left); part += PART) {
+                    const strip of_part = {s.base + part, s.z, s.y, s.x, s.pixels};
+                    strip_of_pairs(w, &of_part, left - part, weights + words * part * 4, p->start + c + part,
+                                   sums + part, wide);
+                }
 #if VECTOR == 16
-            else if (wide == 64) strip_64(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
-            else if (wide == 32) strip_32(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
-            else strip_16(w, base + c, out_row, x, pixels, left, weights, p->start + c, sums);
+            else if (wide == 64) strip_64(w, &s, left, weights, p->start + c, sums);
+            else if (wide == 32) strip_32(w, &s, left, weights, p->start + c, sums);
+            else strip_16(w, &s, left, weights, p->start + c, sums);
 #endif
+            const place at = {image, row + r, c, s.pixels, smaller(wide, left)};
             irx_end_sums(&p->end, &at, wide, sums);
         }
     }

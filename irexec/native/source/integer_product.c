@@ -90,18 +90,28 @@ integer_micro *irx_integer_micro(i64 unit, i64 vectors, int several)
     return several ? of_pairs_several[vectors - 1] : of_pairs_one[vectors - 1];
 }
 
+/* Rows that are ended at once, fewer where they pass through a tile of floats: a call for a tile of a short product takes
+ * as long as the product.
+ */
+enum { ENDED = 32 };
+
 /* One panel for a block of rows. */
 static void multiply_panel(const integer_product *p, place at, i64 vectors, const char *b, const int32_t *start,
                            const char *const *table, i64 pitch, i64 count)
 {
-    int32_t sums[8 * 3 * VECTOR] __attribute__((aligned(64)));
-    const i64 rows = irx_rows_of_tile[vectors - 1], first = at.row, taps = taps_of(&p->window);
+    int32_t sums[(ENDED + 8) * 3 * VECTOR] __attribute__((aligned(64)));
+    const i64 rows = irx_rows_of_tile[vectors - 1], first = at.row, taps = taps_of(&p->window), width = vectors * VECTOR;
+    const i64 ended = p->end.unknown && !p->end.after ? ENDED : smaller(ENDED, TILE / width), most = ended / rows * rows;
     for (i64 r = 0; r < count; r += at.rows) {
-        const int several = count - r > rows / 4;
         at.row = first + r;
-        at.rows = several ? smaller(rows, count - r) : 1;
-        irx_integer_micro(p->unit, vectors, several)(taps, p->depth, table + r, pitch, b, start, sums);
-        irx_end_sums(&p->end, &at, vectors * VECTOR, sums);
+        at.rows = 0;
+        for (i64 left = smaller(most, count - r), done; left > 0; left -= done, at.rows += done) {
+            const int several = left > rows / 4;
+            done = several ? smaller(rows, left) : 1;
+            irx_integer_micro(p->unit, vectors, several)(taps, p->depth, table + r + at.rows, pitch, b, start,
+                                                         sums + at.rows * width);
+        }
+        irx_end_sums(&p->end, &at, width, sums);
     }
 }
 
