@@ -54,12 +54,6 @@ INLINE void interleave(const char *a, const char *b, vi *words)
 /* Positions of the data along the last axis that a strip of pixels reads, at most. */
 enum { POSITIONS = 32 };
 
-/* The channels at a position of a row of the data; zeros in the padding. */
-INLINE const char *channels_at(const windows *w, const char *row, i64 x)
-{
-    return row && x >= 0 && x < w->sizes[2] ? row + x * w->data_strides[2] : (const char *)w->zeros;
-}
-
 /* A strip: pixels of one row of the result, and where its windows begin in the data. */
 typedef struct {
     const char *base; /* the image, from the first channel of a chunk on */
@@ -86,32 +80,49 @@ INLINE const char *row_at(const windows *w, const strip *s, i64 row)
 /* Steps of `far` that reach a distance. A division takes as long as the words of two positions. */
 INLINE i64 steps_to(i64 distance, i64 far) { return far == 1 ? distance : (distance + far - 1) / far; }
 
-/* Words of two rows of the data, null in the padding, from a position on, at every `far`-th one. With few channels left,
- * their bytes are copied first.
- */
-INLINE void words_of_rows(const windows *w, const char *one, const char *two, i64 x, i64 far, i64 positions, i64 count,
-                          vi *words)
+/* The positions of a strip, at every `far`-th one of the data, that are inside of it: begin <= j < end. */
+typedef struct {
+    i64 begin, end;
+} inside;
+
+INLINE inside inside_of(const windows *w, const strip *s, i64 far, i64 positions)
+{
+    const i64 begin = s->x < 0 ? smaller(positions, steps_to(-s->x, far)) : 0;
+    return (inside){begin, larger(begin, smaller(positions, steps_to(w->sizes[2] - s->x, far)))};
+}
+
+/* The channels at a position of a row of the data, and bytes to the next position; zeros for a row in the padding. */
+typedef struct {
+    const char *channels;
+    i64 step;
+} walk;
+
+INLINE walk walk_from(const windows *w, const char *row, i64 x, i64 far)
+{
+    return row ? (walk){row + x * w->data_strides[2], far * w->data_strides[2]} : (walk){(const char *)w->zeros, 0};
+}
+
+/* Words of two rows of the kernel for all positions of a strip. With few channels left, their bytes are copied first. */
+INLINE void words_of_rows(const windows *w, const strip *s, i64 first, i64 far, i64 positions, i64 count, vi *words)
 {
     char copies[2 * PART] = {0};
-    const i64 begin = x < 0 ? smaller(positions, steps_to(-x, far)) : 0, step = far * w->data_strides[2];
-    const i64 end = larger(begin, smaller(positions, steps_to(w->sizes[2] - x, far)));
-    const char *const zeros = (const char *)w->zeros;
-    const char *a = one ? one + (x + begin * far) * w->data_strides[2] : zeros;
-    const char *b = two ? two + (x + begin * far) * w->data_strides[2] : zeros;
-    const i64 step_a = one ? step : 0, step_b = two ? step : 0;
-    if (count < PART) {
-        for (i64 j = 0; j < positions; j++) {
-            const int is_inside = j >= begin && j < end;
-            memcpy(copies, is_inside ? a : zeros, (size_t)count);
-            memcpy(copies + PART, is_inside ? b : zeros, (size_t)count);
-            if (is_inside) a += step_a, b += step_b;
+    const i64 rows = w->kernel[0] * w->kernel[1];
+    const char *zeros = (const char *)w->zeros;
+    const inside in = inside_of(w, s, far, positions);
+    walk one = walk_from(w, row_at(w, s, first), s->x + in.begin * far, far);
+    walk two = walk_from(w, row_at(w, s, smaller(first + 1, rows - 1)), s->x + in.begin * far, far);
+    if (count < PART) zeros = memcpy(copies, zeros, (size_t)count);
+    for (i64 j = 0; j < in.begin; j++) interleave(zeros, zeros, words + j * VECTORS);
+    for (i64 j = in.end; j < positions; j++) interleave(zeros, zeros, words + j * VECTORS);
+    for (i64 j = in.begin; j < in.end; j++, one.channels += one.step, two.channels += two.step) {
+        if (count < PART) {
+            memcpy(copies, one.channels, (size_t)count);
+            memcpy(copies + PART, two.channels, (size_t)count);
             interleave(copies, copies + PART, words + j * VECTORS);
+        } else {
+            interleave(one.channels, two.channels, words + j * VECTORS);
         }
-        return;
     }
-    for (i64 j = 0; j < begin; j++) interleave(zeros, zeros, words + j * VECTORS);
-    for (i64 j = begin; j < end; j++, a += step_a, b += step_b) interleave(a, b, words + j * VECTORS);
-    for (i64 j = end; j < positions; j++) interleave(zeros, zeros, words + j * VECTORS);
 }
 
 /* Sums of a part of the channels of a strip, `pitch` for each pixel. Two rows of the kernel are a word: the words of each
@@ -125,8 +136,7 @@ static void strip_of_pairs(const windows *w, const strip *s, i64 count, const ch
     const i64 far = pixels > 1 ? 1 : w->dilations[2], step = pixels > 1 ? w->dilations[2] : 1;
     const i64 positions = (pixels - 1) * w->strides[2] + (taps - 1) * step + 1;
     for (i64 first = 0; first < rows; first += 2, weights += taps * PART * 4) {
-        const char *const one = row_at(w, s, first), *const two = row_at(w, s, smaller(first + 1, rows - 1));
-        words_of_rows(w, one, two, s->x, far, positions, count, words);
+        words_of_rows(w, s, first, far, positions, count, words);
         for (i64 pixel = 0; pixel < pixels; pixel += PIXELS) {
             int32_t *const sums = to + pixel * pitch;
             vi sum[PIXELS * VECTORS];
@@ -149,6 +159,15 @@ static void strip_of_pairs(const windows *w, const strip *s, i64 count, const ch
  * and start have.
  */
 #define STRIP(WIDE, PREFIX, TYPE, MASK)                                                                               \
+    INLINE void words_##WIDE(TYPE a, TYPE b, TYPE c, TYPE d, TYPE *words)                                             \
+    {                                                                                                                 \
+        const TYPE low = PREFIX##_unpacklo_epi8(a, b), high = PREFIX##_unpackhi_epi8(a, b);                           \
+        const TYPE low2 = PREFIX##_unpacklo_epi8(c, d), high2 = PREFIX##_unpackhi_epi8(c, d);                         \
+        words[0] = PREFIX##_unpacklo_epi16(low, low2);                                                                \
+        words[1] = PREFIX##_unpackhi_epi16(low, low2);                                                                \
+        words[2] = PREFIX##_unpacklo_epi16(high, high2);                                                              \
+        words[3] = PREFIX##_unpackhi_epi16(high, high2);                                                              \
+    }                                                                                                                 \
     static void strip_##WIDE(const windows *w, const strip *at, i64 count, const char *weights, const int32_t *start, \
                              int32_t *to)                                                                             \
     {                                                                                                                 \
@@ -159,19 +178,21 @@ static void strip_of_pairs(const windows *w, const strip *s, i64 count, const ch
         const i64 far = pixels > 1 ? 1 : w->dilations[2], step = pixels > 1 ? w->dilations[2] : 1;                   \
         const i64 positions = (pixels - 1) * w->strides[2] + (taps - 1) * step + 1;                                  \
         const MASK mask = count >= WIDE ? (MASK)-1 : (MASK)(((uint64_t)1 << count) - 1);                              \
+        const TYPE zeros = PREFIX##_maskz_loadu_epi8(mask, w->zeros);                                                 \
+        const inside in = inside_of(w, at, far, positions);                                                           \
         for (i64 first = 0; first < rows; first += 4, weights += taps * 4 * (i64)sizeof(TYPE)) {                      \
-            const char *row[4];                                                                                       \
-            for (int i = 0; i < 4; i++) row[i] = row_at(w, at, smaller(first + i, rows - 1));                         \
-            for (i64 j = 0; j < positions; j++) {                                                                     \
+            walk row[4];                                                                                              \
+            for (int i = 0; i < 4; i++)                                                                               \
+                row[i] = walk_from(w, row_at(w, at, smaller(first + i, rows - 1)), at->x + in.begin * far, far);      \
+            for (i64 j = 0; j < in.begin; j++) words_##WIDE(zeros, zeros, zeros, zeros, words + j * 4);               \
+            for (i64 j = in.end; j < positions; j++) words_##WIDE(zeros, zeros, zeros, zeros, words + j * 4);         \
+            for (i64 j = in.begin; j < in.end; j++) {                                                                 \
                 TYPE v[4];                                                                                            \
-                _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)                                                   \
-                    v[i] = PREFIX##_maskz_loadu_epi8(mask, channels_at(w, row[i], at->x + j * far));                  \
-                const TYPE low = PREFIX##_unpacklo_epi8(v[0], v[1]), high = PREFIX##_unpackhi_epi8(v[0], v[1]);       \
-                const TYPE low2 = PREFIX##_unpacklo_epi8(v[2], v[3]), high2 = PREFIX##_unpackhi_epi8(v[2], v[3]);     \
-                words[j * 4] = PREFIX##_unpacklo_epi16(low, low2);                                                    \
-                words[j * 4 + 1] = PREFIX##_unpackhi_epi16(low, low2);                                                \
-                words[j * 4 + 2] = PREFIX##_unpacklo_epi16(high, high2);                                              \
-                words[j * 4 + 3] = PREFIX##_unpackhi_epi16(high, high2);                                              \
+                _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {                                                 \
+                    v[i] = PREFIX##_maskz_loadu_epi8(mask, row[i].channels);                                          \
+                    row[i].channels += row[i].step;                                                                   \
+                }                                                                                                     \
+                words_##WIDE(v[0], v[1], v[2], v[3], words + j * 4);                                                  \
             }                                                                                                         \
             for (i64 i = 0; i < pixels; i += 4) {                                                                     \
                 TYPE s[16];                                                                                           \

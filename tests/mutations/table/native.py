@@ -41,8 +41,8 @@ NATIVE = (
     Mutation(
         "rows of a depthwise kernel behind the fourth read the data of the first ones",
         f"{_SOURCE}/integer_depthwise.c",
-        "row[i] = row_at(w, at, smaller(first + i, rows - 1));",
-        "row[i] = row_at(w, at, smaller(i, rows - 1));",
+        "row_at(w, at, smaller(first + i, rows - 1))",
+        "row_at(w, at, smaller(i, rows - 1))",
         ("tests/backend/test_native_integers.py -k depthwise_kernels",),
         unit=4,
     ),
@@ -57,7 +57,7 @@ NATIVE = (
     Mutation(
         "a strip of a depthwise kernel reads the next row behind the end of its own",
         f"{_SOURCE}/integer_depthwise.c",
-        "smaller(positions, steps_to(w->sizes[2] - x, far))",
+        "smaller(positions, steps_to(w->sizes[2] - s->x, far))",
         "positions",
         ("tests/backend/test_native_integers.py -k depthwise_kernels",),
         unit=2,
