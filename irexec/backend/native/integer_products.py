@@ -337,11 +337,15 @@ def packed_words(matrices: np.ndarray, panel: int) -> np.ndarray:
     width, whole = panel * loaded().vector, padded(columns)
     made = np.zeros((groups, whole * depth), np.int8 if word == 4 else np.int16)
     words = matrices.reshape(groups, depth // word, word, columns).swapaxes(2, 3)
+    # Words that lie together are moved as one integer.
+    item = f"i{word * words.itemsize}" if words.strides[3] == words.itemsize else words.dtype
+    words = words.view(item)
     for first in range(0, columns, width):
         last = min(first + width, columns)
         size = min(width, whole - first)
-        part = made[:, first * depth : (first + size) * depth].reshape(groups, depth // word, size, word)
-        part[:, :, : last - first] = words[:, :, first:last]
+        part = np.zeros((groups, depth // word, size, word), matrices.dtype)
+        part.view(item)[:, :, : last - first] = words[:, :, first:last]
+        made[:, first * depth : (first + size) * depth] = part.reshape(groups, -1)
     return made.reshape(-1)
 
 

@@ -78,8 +78,8 @@ class IntegerConvolution(IntegerKernel):
     def _matrices(self, integers: np.ndarray) -> np.ndarray:
         s = self.geometry
         weights = integers.reshape(s.groups, s.outputs, s.inputs, s.points).transpose(0, 3, 2, 1)
-        whole = np.zeros((s.groups, s.points, self.channels, s.outputs), integers.dtype)
-        whole[:, :, : s.inputs] = weights
+        more = self.channels - s.inputs
+        whole = np.pad(weights, [(0, 0), (0, 0), (0, more), (0, 0)]) if more else weights
         return whole.reshape(s.groups, s.points * self.channels, s.outputs)
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
@@ -367,9 +367,8 @@ class IntegerLinear(IntegerKernel):
     def _matrices(self, integers: np.ndarray) -> np.ndarray:
         g = self.geometry
         matrix = integers.reshape(g.features, g.inner).T if self.transposed else integers.reshape(g.inner, g.features)
-        whole = np.zeros((1, self.inner, g.features), integers.dtype)
-        whole[0, : g.inner] = matrix
-        return whole
+        more = self.inner - g.inner
+        return (np.pad(matrix, [(0, more), (0, 0)]) if more else matrix)[None]
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         g = self.geometry

@@ -329,10 +329,10 @@ def _of_compressed(
         return "its zero points are not whole"
 
     def integers(kind: type = np.int8) -> np.ndarray:
-        values = unpack(packed.element, packed.raw, packed.count).reshape(shape).astype(np.int16)
+        values = unpack(packed.element, packed.raw, packed.count).reshape(shape)
         if zero_point is not None:
-            values -= zero_point.reshape(*lead, *ones).astype(np.int16)
-        return values.astype(kind)
+            values = np.subtract(values, zero_point.reshape(*lead, *ones).astype(np.int16), dtype=np.int16)
+        return values.astype(kind, copy=False)
 
     low, high = packed.element.limits
     least, most = (0.0, 0.0) if zero_point is None else (zero_point.min(), zero_point.max())
