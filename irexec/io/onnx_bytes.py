@@ -120,12 +120,12 @@ def _integer(data: Bytes, position: int) -> tuple[int, int]:
 
 _LARGEST_XML = 256 << 20
 _BODY = rb"(?:then_|else_)?body"
-_PIECES = (
+_PIECES = re.compile(
     rb"<(?P<end>/?)" + _BODY + rb"\b|<layer\b(?P<layer>[^>]*)>|<data\b(?P<data>[^>]*)>|\bnames=\"(?P<names>[^\"]*)\""
 )
-_ATTRIBUTE = rb"\b(name|type|shape)=\"([^\"]*)\""
+_ATTRIBUTE = re.compile(rb"\b(name|type|shape)=\"([^\"]*)\"")
 # A comma that is part of a name has a backslash before it.
-_COMMA = r"(?<!\\),"
+_COMMA = re.compile(r"(?<!\\),")
 
 
 @dataclass
@@ -155,7 +155,7 @@ def model_names(path: str | Path) -> ModelNames:
 
 def _of_xml(data: bytes) -> ModelNames:
     found, depth, kind, shape = ModelNames(), 0, "", None
-    for piece in re.finditer(_PIECES, data):
+    for piece in _PIECES.finditer(data):
         if piece["layer"] is not None and not depth:
             attributes = _attributes(piece["layer"])
             kind, shape = attributes.get("type", ""), None
@@ -166,7 +166,7 @@ def _of_xml(data: bytes) -> ModelNames:
             shape = _attributes(piece["data"]).get("shape")
             found.inputs[found.layers[-1]] = shape
         elif piece["names"] is not None and not depth:
-            names = [name.replace("\\,", ",") for name in re.split(_COMMA, _text(piece["names"]))]
+            names = [name.replace("\\,", ",") for name in _COMMA.split(_text(piece["names"]))]
             found.tensors += names
             if kind == "Parameter" and found.layers[-1] in found.inputs:
                 del found.inputs[found.layers[-1]]
@@ -177,7 +177,7 @@ def _of_xml(data: bytes) -> ModelNames:
 
 
 def _attributes(text: bytes) -> dict[str, str]:
-    return {key.decode(): _text(value) for key, value in re.findall(_ATTRIBUTE, text)}
+    return {key.decode(): _text(value) for key, value in _ATTRIBUTE.findall(text)}
 
 
 def _text(data: bytes) -> str:

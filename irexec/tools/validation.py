@@ -75,11 +75,12 @@ class FileReport(Shown):
         """The findings, and their number."""
         name = "stdin" if self.path == STDIN else self.path
         counts = count_text(self.findings, ignored=self.ignored, known=self.known)
-        if not self.findings:
-            return [f"{name}: {self.error or counts}"]
-        from irexec.tools.sections.models import findings_table
+        table: list[Content] = []
+        if self.findings:
+            from irexec.tools.sections.models import findings_table
 
-        return [findings_table(self.findings), f"{name}: {self.error or counts}"]
+            table.append(findings_table(self.findings))
+        return [*table, f"{name}: {self.error or counts}"]
 
     def as_dict(self) -> dict[str, Any]:
         """The report for JSON, without the findings."""
