@@ -34,8 +34,9 @@ class Absorbed:
     """The parts of a product's chain that C computes without a program, in their order, and the program between them.
 
     Attributes:
-        bias: the bias of each column; zeros without one.
+        scale, bias: what each column of the sums is multiplied by, and what is added then; ones and zeros without them.
         program: the instructions that follow the bias and need a program; None without any.
+        factor: what each column of the program's result is multiplied by; ones without it.
         first_low, first_high, first: limits, and the levels that the values are rounded to, before anything is added;
             None where they are not.
         addend: the operand of levels that is added, and its grid.
@@ -43,7 +44,9 @@ class Absorbed:
         levels: the grid of the result; None for floats, or where the program leaves levels.
     """
 
+    scale: np.ndarray
     bias: np.ndarray
+    factor: np.ndarray
     program: Chain | None = None
     first_low: float = -math.inf
     first_high: float = math.inf
@@ -79,24 +82,35 @@ _ORDER = ("Quantize", "AddLevels", "Clamp", "Levels")
 
 
 def absorbed(chain: Chain | None, operands: Sequence[Fact], columns: int, is_column: Sequence[bool]) -> Absorbed:
-    """The chain in parts: the bias in front, and the longest end that needs no program.
+    """The chain in parts: scale and bias in front, and the longest end that needs no program.
 
     Args:
         is_column: for each operand whether it has one value for each column, or one for all.
     """
     if chain is None:
-        return Absorbed(np.zeros(columns))
-    bias, count = _bias(chain, operands, is_column, columns), len(chain.instructions)
-    begin = int(bias is not None)
-    made, split = Absorbed(np.zeros(columns)), count
-    for start in range(begin, count):
-        found = _end_of(chain, start, is_column, columns)
-        # After a program limits are as well computed by it.
-        if found is not None and (start == begin or found.first is not None or found.levels is not None):
-            made, split = found, start
+        return _nothing(columns)
+    scale, bias, begin, count = np.ones(columns), np.zeros(columns), 0, len(chain.instructions)
+    while begin < count and (found := _constants(chain, begin, operands, is_column, columns)) is not None:
+        name, values = found
+        if name == "Add":
+            bias = bias + values
+        elif _is_regular(values):
+            scale, bias = scale * values, bias * values
+        else:
             break
-    if bias is not None:
-        made.bias = bias
+        begin += 1
+    made, split = _nothing(columns), count
+    for start in range(begin, count):
+        found_end = _end_of(chain, start, is_column, columns)
+        # After a program limits are as well computed by it.
+        if found_end is not None and (start == begin or found_end.first is not None or found_end.levels is not None):
+            made, split = found_end, start
+            break
+    if split > begin + 1 and (made.first is not None or made.levels is not None):
+        last = _constants(chain, split - 1, operands, is_column, columns)
+        if last is not None and last[0] == "Multiply" and _is_regular(last[1]):
+            made.factor, split = last[1], split - 1
+    made.scale, made.bias = scale, bias
 
     def moved(source: int) -> int:
         return source if source < chain.inputs else 0 if source - chain.inputs < begin else source - begin
@@ -106,21 +120,35 @@ def absorbed(chain: Chain | None, operands: Sequence[Fact], columns: int, is_col
     return made
 
 
-def _bias(chain: Chain, operands: Sequence[Fact], is_column: Sequence[bool], columns: int) -> np.ndarray | None:
-    """The known values of each column that the first instruction adds to the tile; None for anything else."""
-    instruction = chain.instructions[0]
-    others = [source for source in instruction.sources if source != 0]
-    if instruction.formula is None or instruction.formula.name != "Add" or chain.last_reads[0] != 0:
+def _nothing(columns: int) -> Absorbed:
+    return Absorbed(np.ones(columns), np.zeros(columns), np.ones(columns))
+
+
+def _is_regular(factors: np.ndarray) -> bool:
+    """Whether products with factors, and with further ones as small and as large, are regular f32 numbers."""
+    return bool(((np.abs(factors) > 2.0**-60) & (np.abs(factors) < 2.0**60)).all())
+
+
+def _constants(
+    chain: Chain, at: int, operands: Sequence[Fact], is_column: Sequence[bool], columns: int
+) -> tuple[str, np.ndarray] | None:
+    """The name, and the known values of each column, of an instruction that adds them to the tile or multiplies it by
+    them; None for anything else."""
+    instruction, tile = chain.instructions[at], 0 if at == 0 else chain.inputs + at - 1
+    formula, others = instruction.formula, [source for source in instruction.sources if source != tile]
+    if formula is None or chain.last_reads[tile] != at or tile not in instruction.sources:
         return None
-    if len(others) != 1 or not 1 <= others[0] < chain.inputs or not is_column[others[0] - 1]:
+    if formula.name == "MultiplyP":
+        return "Multiply", np.full(columns, formula.p)
+    if formula.name not in ("Add", "Multiply") or len(others) != 1 or not 1 <= others[0] < chain.inputs:
         return None
-    known = operands[others[0] - 1].known
-    return None if known is None else np.broadcast_to(known.reshape(-1), columns).astype(np.float64)
+    known = operands[others[0] - 1].known if is_column[others[0] - 1] else None
+    return None if known is None else (formula.name, np.broadcast_to(known.reshape(-1), columns).astype(np.float64))
 
 
 def _end_of(chain: Chain, start: int, is_column: Sequence[bool], columns: int) -> Absorbed | None:
     """The instructions from ``start`` on as parts; None if they are others."""
-    made, tile, stage = Absorbed(np.zeros(columns)), 0 if start == 0 else chain.inputs + start - 1, -1
+    made, tile, stage = _nothing(columns), 0 if start == 0 else chain.inputs + start - 1, -1
     for i in range(start, len(chain.instructions)):
         instruction = chain.instructions[i]
         formula = instruction.formula
@@ -260,12 +288,12 @@ class IntegerKernel(NativeKernel):
             first_factor = float((first.step * unit_of_result)[0])
             limits = (a.first_low * unit_of_levels[0], a.first_high * unit_of_levels[0])
             first_low, first_high = (min(max(x, -first.zero), first.levels - 1 - first.zero) for x in limits)
-        scale, bias, factors, shifts = self.scale.astype(np.float64) * self.grid.step, a.bias, None, None
+        scale, bias, factors, shifts = self.scale.astype(np.float64) * self.grid.step * a.scale, a.bias, None, None
         if not has_program:
             scale, bias = scale * unit_of_levels, bias * unit_of_levels + shift
         elif first is not None or self.is_levels:
             factors, shifts = (
-                binding.address(_padded(np.broadcast_to(part, columns))) for part in (unit_of_levels, shift)
+                binding.address(_padded(np.broadcast_to(part, columns))) for part in (unit_of_levels * a.factor, shift)
             )
         addend, addend_strides, addend_zero, addend_factor = None, (0, 0), 0.0, 0.0
         if a.addend is not None:
