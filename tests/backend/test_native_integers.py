@@ -318,6 +318,50 @@ def test_a_scale_that_is_none_of_channels_may_stand_before_levels(shape: tuple[i
     assert (np.abs(found - expected) <= near * 9 / 255 + 1e-4).all()
 
 
+def test_constant_factors_around_a_function_are_factors_of_the_sums() -> None:
+    """A Multiply before the bias, and one behind the function, as SmoothQuant leaves it; both with values of columns."""
+    b, rng = Builder("m"), np.random.default_rng(1)
+    weights, (scale, bias, smooth) = rng.integers(-127, 128, (8, 21)), rng.uniform(0.5, 2, (3, 21)).astype(np.float32)
+    x, data = b.parameter("f32", (1, 37, 8), "x"), rng.uniform(0, 4, (1, 37, 8)).astype(np.float32)
+    y = b.emit("FakeQuantize", x, *np.float32([0, 4, 0, 4]), levels=256)
+    stored = b.emit("Convert", weights.astype(np.int8), destination_type="f32")
+    y = b.emit("MatMul", y, b.emit("Multiply", stored, np.float32(0.01)))
+    y = b.emit("Relu", b.emit("Add", b.emit("Multiply", y, scale), bias))
+    # Relu alone is a limit; a function is a program.
+    y = b.emit("Multiply", b.emit("Swish", y), smooth)
+    y = b.emit("FakeQuantize", y, *np.float32([0, 30, 0, 30]), levels=256)
+    ones = b.emit("Convert", np.ones((21, 1), np.int8), destination_type="f32")
+    b.result(b.emit("MatMul", y, b.emit("Multiply", ones, np.float32(1))), "y")
+    compiled = irexec.compile_model(b.model(), threads=1)
+    assert "3 steps for" in str(compiled.plan)
+    levels = np.rint(data.astype(float) * 255 / 4) * 4 / 255
+    sums = np.maximum((levels @ (weights * 0.01)) * scale + bias, 0)
+    index = np.clip(sums / (1 + np.exp(-sums)) * smooth, 0, 30) * 255 / 30
+    expected = (np.rint(index) * 30 / 255).sum(2, keepdims=True)
+    near = (np.abs(np.abs(index - np.floor(index)) - 0.5) < NEAR).sum(2, keepdims=True)
+    assert (np.abs(compiled({"x": data})["y"] - expected) <= near * 30 / 255 + 1e-4).all()
+
+
+@pytest.mark.parametrize("size", [1, 5, 7, 16, 19])
+def test_channels_that_are_no_whole_word_are_copied(size: int) -> None:
+    """Three channels, channels first: rows of fewer pixels than a vector of bytes, and of more."""
+    b, rng = Builder("m"), np.random.default_rng(size)
+    x, data = b.parameter("f32", (2, 3, 4, size), "x"), rng.integers(0, 256, (2, 3, 4, size)).astype(np.float32)
+    y = b.emit("FakeQuantize", x, *np.float32([0, 255, 0, 255]), levels=256)
+    weights = rng.integers(-127, 128, (5, 3, 3, 3))
+    stored = b.emit("Convert", weights.astype(np.int8), destination_type="f32")
+    y = b.emit(
+        "Convolution", y, b.emit("Multiply", stored, np.float32(1)), strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1),
+        dilations=(1, 1),
+    )  # fmt: skip
+    b.result(y, "y")
+    padded = np.pad(data, [(0, 0), (0, 0), (1, 1), (1, 1)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+    compiled = irexec.compile_model(b.model(), threads=1)
+    assert "IntegerConvolution" in str(compiled.plan)
+    np.testing.assert_array_equal(compiled({"x": data})["y"], np.einsum("nchwij,ocij->nohw", windows, weights))
+
+
 def test_a_product_reads_levels_of_attention_to_levels() -> None:
     """Attention gives f32, and the levels of its results are made by a step of its own."""
     b, bounds = Builder("m"), np.array([-2, 2 * 127 / 128] * 2, np.float32)

@@ -16,7 +16,7 @@ import numpy as np
 from irexec.backend.calls import Binding, NativeKernel, loaded
 from irexec.backend.chain import Chain
 from irexec.backend.constants import ConstantStore
-from irexec.backend.copies import array_at, bind_copies, bordered
+from irexec.backend.copies import Copy, array_at, bind_copies, bordered
 from irexec.backend.kernel import Task
 from irexec.backend.native.chains import Axes, NativeChain
 from irexec.backend.native.panels import Cut, padded, panel_of, table_bytes
@@ -34,9 +34,9 @@ class Absorbed:
     """The parts of a product's chain that C computes without a program, in their order, and the program between them.
 
     Attributes:
-        scale, bias: what each column of the sums is multiplied by, and what is added then; ones and zeros without them.
+        scale, bias: factors of the sums of each column, and what is added then; ones and zeros without them.
         program: the instructions that follow the bias and need a program; None without any.
-        factor: what each column of the program's result is multiplied by; ones without it.
+        factor: factors of the program's result, one for each column; ones without them.
         first_low, first_high, first: limits, and the levels that the values are rounded to, before anything is added;
             None where they are not.
         addend: the operand of levels that is added, and its grid.
@@ -332,8 +332,12 @@ class IntegerKernel(NativeKernel):
         around = [(0, 0), *pads, (0, 0), (0, 0)]
         sizes = [size + before + after for size, (before, after) in zip(lying.shape, around, strict=True)]
         made = array_at(binding.shared, [*sizes[:-1], padded], np.dtype(np.uint8))
-        # Bytes behind the channels may be anything: their weights are 0.
-        bind_copies([*bordered(lying, made[..., :inputs], around, np.array(self.grid.zero, np.uint8))], binding)
+        inner, *borders = bordered(lying, made[..., :inputs], around, np.array(self.grid.zero, np.uint8))
+        if padded == 4 and min(map(min, around)) >= 0:
+            # Bytes behind the channels may be anything, since their weights are 0: words of four are copied faster.
+            whole = made[tuple(slice(a, size - b) for size, (a, b) in zip(made.shape, around, strict=True))]
+            inner = Copy(inner.data, whole, {whole.ndim - 1: np.minimum(np.arange(padded), inputs - 1)})
+        bind_copies([inner, *borders], binding)
         return self.as_words(np.moveaxis(made.reshape(*made.shape[:-2], groups * padded), -1, 1), at, binding)
 
     def as_words(self, x: np.ndarray, at: int, binding: Binding) -> np.ndarray:

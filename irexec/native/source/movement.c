@@ -45,6 +45,27 @@ INLINE void square_u4(const char *data, i64 from, char *out, i64 to)
     *(quad_unaligned *)(out + 3 * to) = __builtin_shufflevector(g, h, 2, 3, 6, 7);
 }
 
+/* Four columns of 16 elements of 1 byte. */
+typedef uint8_t bytes __attribute__((vector_size(16)));
+typedef uint16_t pairs __attribute__((vector_size(16)));
+INLINE void strip_u1(const char *const data[4], char *out, i64 to)
+{
+    bytes column[4];
+    for (int i = 0; i < 4; i++) memcpy(&column[i], data[i], 16);
+    const bytes a = column[0], b = column[1], c = column[2], d = column[3];
+    const pairs low = (pairs)__builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const pairs high = (pairs)__builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    const pairs low2 = (pairs)__builtin_shufflevector(c, d, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const pairs high2 = (pairs)__builtin_shufflevector(c, d, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    const quad words[4] = {(quad)__builtin_shufflevector(low, low2, 0, 8, 1, 9, 2, 10, 3, 11),
+                           (quad)__builtin_shufflevector(low, low2, 4, 12, 5, 13, 6, 14, 7, 15),
+                           (quad)__builtin_shufflevector(high, high2, 0, 8, 1, 9, 2, 10, 3, 11),
+                           (quad)__builtin_shufflevector(high, high2, 4, 12, 5, 13, 6, 14, 7, 15)};
+    if (to == 4) memcpy(out, words, sizeof(words));
+    else
+        for (int r = 0; r < 16; r++) memcpy(out + r * to, (const char *)words + r * 4, 4);
+}
+
 #define SQUARE(T)                                                                                                     \
     INLINE void square_##T(const char *data, i64 from, char *out, i64 to)                                             \
     {                                                                                                                 \
@@ -104,6 +125,20 @@ PLANES(u8)
     default: function##_u8(__VA_ARGS__); break;                                                                       \
     }
 
+/* Four columns of bytes, which go by a table or by a stride: rows follow each other in the data, columns in the result. */
+static void turn_four(const copy *c, const char *data, char *out, i64 rows)
+{
+    const char *column[4];
+    for (int k = 0; k < 4; k++) column[k] = data + offset(c, COLUMN, k);
+    i64 r = 0;
+    for (; r + 16 <= rows; r += 16, out += 16 * c->target[ROW]) {
+        strip_u1(column, out, c->target[ROW]);
+        for (int k = 0; k < 4; k++) column[k] += 16;
+    }
+    for (; r < rows; r++, out += c->target[ROW])
+        for (int k = 0; k < 4; k++) out[k] = *column[k]++;
+}
+
 /* Some rows of a plane; `data` is without the offset of the rows if they go by a table. */
 static void move_plane(const copy *c, const char *data, char *out, i64 first, i64 rows)
 {
@@ -115,6 +150,10 @@ static void move_plane(const copy *c, const char *data, char *out, i64 first, i6
         return;
     }
     out += first * c->target[ROW];
+    if (c->item == 1 && columns == 4 && !c->tables[ROW] && c->source[ROW] == 1 && c->target[COLUMN] == 1) {
+        turn_four(c, data + first, out, rows);
+        return;
+    }
     if (!by_table && c->source[ROW] == c->item && c->target[COLUMN] == c->item) {
         DISPATCH(turn, data + first * c->item, c->source[COLUMN], out, c->target[ROW], rows, columns)
         return;

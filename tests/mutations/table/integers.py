@@ -25,6 +25,27 @@ INTEGERS = (
         _INTEGERS,
     ),
     Mutation(
+        "a factor behind the function of a product is left out",
+        f"{_BACKEND}/integer_products.py",
+        "unit_of_levels * a.factor, shift",
+        "unit_of_levels, shift",
+        ("tests/backend/test_native_integers.py -k constant_factors",),
+    ),
+    Mutation(
+        "a factor before the bias of a product multiplies the bias alone",
+        f"{_BACKEND}/integer_products.py",
+        "self.grid.step * a.scale, a.bias",
+        "self.grid.step, a.bias",
+        ("tests/backend/test_native_integers.py -k constant_factors",),
+    ),
+    Mutation(
+        "pixels of bytes behind the eighth of a strip are those of the first ones",
+        f"{_SOURCE}/movement.c",
+        "(quad)__builtin_shufflevector(high, high2, 0, 8, 1, 9, 2, 10, 3, 11)",
+        "(quad)__builtin_shufflevector(low, high2, 0, 8, 1, 9, 2, 10, 3, 11)",
+        ("tests/backend/test_native_integers.py -k no_whole_word",),
+    ),
+    Mutation(
         "levels before a residual are not rounded",
         f"{_SOURCE}/levels.c",
         "(rounded(x + 12582912.0f) - 12582912.0f) * n->first_factor",
