@@ -10,17 +10,6 @@
 #include <immintrin.h>
 #endif
 
-/* The polynomial of these coefficients, the constant first. */
-#define POLYNOMIAL(x, ...) polynomial(x, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / 4)
-
-INLINE vf polynomial(vf x, const float *coefficients, int count)
-{
-    vf sum = spread(coefficients[count - 1]);
-#pragma GCC unroll 16
-    for (int i = count - 2; i >= 0; i--) sum = sum * x + spread(coefficients[i]);
-    return sum;
-}
-
 INLINE vf absolute(vf x) { return (vf)((vi)x & 0x7fffffff); }
 INLINE vf with_sign(vf x, vf sign) { return (vf)((vi)x | ((vi)sign & (int32_t)0x80000000)); }
 
@@ -55,29 +44,73 @@ INLINE int all_of(vi mask)
 #endif
 }
 
+/* Some functions are computed for several vectors at once, step by step: each is a long chain of instructions that wait for
+ * the one before, and a processor has those of few vectors in view. Registers bound their number.
+ */
+enum { AT_ONCE = VECTOR == 16 ? 4 : VECTOR == 8 ? 2 : 1 };
+#define EACH_OF(count) _Pragma("GCC unroll 4") for (int i = 0; i < (count); i++)
+
+/* The polynomials of these coefficients, the constant first. */
+#define POLYNOMIALS(x, sum, count, ...)                                                                               \
+    polynomials(x, sum, count, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / 4)
+
+INLINE void polynomials(const vf *x, vf *sum, const int count, const float *coefficients, int terms)
+{
+    EACH_OF(count) sum[i] = spread(coefficients[terms - 1]);
+#pragma GCC unroll 16
+    for (int k = terms - 2; k >= 0; k--) EACH_OF(count) sum[i] = sum[i] * x[i] + spread(coefficients[k]);
+}
+#define POLYNOMIAL(x, ...) polynomial(x, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / 4)
+INLINE vf polynomial(vf x, const float *coefficients, int terms)
+{
+    vf sum;
+    polynomials(&x, &sum, 1, coefficients, terms);
+    return sum;
+}
+
 #define EXP 0.49999994f, 0.16666521f, 0.04166839f, 0.008368731f, 0.0013814571f
 
 /* exp(x + rest) for a rest that is small beside x: what rounding x left out. */
-INLINE vf exponential_of_sum(vf x, vf rest)
+INLINE void exponentials_of_sums(vf *x, const vf *rest, const int count)
 {
     const float shift = 12582912.0f; /* 1.5 * 2**23: adding it rounds to an integer */
-    x = clamped(x, spread(-110.0f), spread(90.0f));
-    vf rounded = x * 1.44269504f + shift;
-    vf n = rounded - shift;
-    vf r = x - n * 0.693359375f;
-    r = r - n * -2.12194440e-4f + rest;
-    vf p = POLYNOMIAL(r, EXP);
-    p = p * (r * r) + r + 1.0f;
+    vf moved[AT_ONCE], n[AT_ONCE], r[AT_ONCE], p[AT_ONCE];
+    EACH_OF(count) x[i] = clamped(x[i], spread(-110.0f), spread(90.0f));
+    EACH_OF(count) moved[i] = x[i] * 1.44269504f + shift;
+    EACH_OF(count) n[i] = moved[i] - shift;
+    EACH_OF(count) r[i] = x[i] - n[i] * 0.693359375f;
+    EACH_OF(count) r[i] = r[i] - n[i] * -2.12194440e-4f;
+    if (rest) EACH_OF(count) r[i] += rest[i];
+    POLYNOMIALS(r, p, count, EXP);
+    EACH_OF(count) p[i] = p[i] * (r[i] * r[i]) + r[i];
+    EACH_OF(count) p[i] += 1.0f;
 #if VECTOR == 16
-    return _mm512_scalef_ps(p, n);
+    EACH_OF(count) x[i] = _mm512_scalef_ps(p[i], n[i]);
 #else
     /* 2**power in two factors, since a single one would leave the range of exponents. */
-    vi power = (vi)rounded - (vi)spread(shift), half = power >> 1;
-    return p * (vf)((half + 127) << 23) * (vf)((power - half + 127) << 23);
+    EACH_OF(count)
+    {
+        const vi power = (vi)moved[i] - (vi)spread(shift), half = power >> 1;
+        x[i] = p[i] * (vf)((half + 127) << 23) * (vf)((power - half + 127) << 23);
+    }
 #endif
 }
 
-INLINE vf exponential(vf x) { return exponential_of_sum(x, spread(0.0f)); }
+INLINE void exponentials_of(vf *x, const int count) { exponentials_of_sums(x, 0, count); }
+INLINE vf exponential(vf x)
+{
+    exponentials_of(&x, 1);
+    return x;
+}
+
+/* x / (1 + exp(-p * x)) */
+INLINE void swishes(vf *x, vf p, const int count)
+{
+    vf e[AT_ONCE];
+    EACH_OF(count) e[i] = x[i] * -p;
+    exponentials_of(e, count);
+    EACH_OF(count) x[i] = x[i] / (1.0f + e[i]);
+}
 
 /* 1 / (1 + exp(-x)) */
 INLINE vf sigmoid(vf x) { return 1.0f / (1.0f + exponential(-x)); }
@@ -107,11 +140,17 @@ INLINE vf exponential_minus_one(vf x)
     1.2329952f, -0.139621f, 0.015377327f, 0.06809116f, -0.100993246f, 0.09384226f, -0.0665882f, 0.03638383f,          \
         -0.016078966f, 0.0068437047f, 0.00082787796f
 
-/* erfc(t) for t >= 0, where t is given as square = t * t in two parts, since exp(-t * t) multiplies their errors. */
-INLINE vf complement(vf t, vf square, vf rest)
+/* erfc(t) for t >= 0, where t is given as square = t * t in two parts, since exp(-t * t) multiplies their errors. The
+ * squares and rests are overwritten.
+ */
+INLINE void complements(const vf *t, vf *square, vf *rest, vf *out, const int count)
 {
-    vf w = (t - 4.0f) / (t + 4.0f);
-    return exponential_of_sum(-square, -rest) * POLYNOMIAL(w, ERFC) / (1.0f + 2.0f * t);
+    vf w[AT_ONCE], p[AT_ONCE];
+    EACH_OF(count) w[i] = (t[i] - 4.0f) / (t[i] + 4.0f);
+    EACH_OF(count) square[i] = -square[i], rest[i] = -rest[i];
+    exponentials_of_sums(square, rest, count);
+    POLYNOMIALS(w, p, count, ERFC);
+    EACH_OF(count) out[i] = square[i] * p[i] / (1.0f + 2.0f * t[i]);
 }
 
 /* x * x in two parts: the upper half of the digits of x squared is exact. */
@@ -127,19 +166,28 @@ INLINE vf error_function(vf x)
     vf a = absolute(x), s = x * x, square, rest;
     vf bounded = choose((vi)(a > 10.0f), spread(10.0f), a);
     squared(bounded, &square, &rest);
-    vf large = with_sign(1.0f - complement(bounded, square, rest), x);
+    vf tail;
+    complements(&bounded, &square, &rest, &tail, 1);
+    vf large = with_sign(1.0f - tail, x);
     return choose((vi)(a < 0.8f), x + x * POLYNOMIAL(s, ERF), large);
 }
 
 /* x * (1 + erf(x / sqrt(2))) / 2, without cancellation below zero. */
-INLINE vf gelu(vf x)
+INLINE void gelus(vf *x, const int count)
 {
-    vf a = absolute(x), square, rest;
-    vf bounded = choose((vi)(a > 14.3f), spread(14.3f), a);
-    squared(bounded, &square, &rest);
-    vf tail = 0.5f * complement(bounded * 0.70710678f, square * 0.5f, rest * 0.5f);
-    vf below = choose((vi)(a > 14.3f), x * 0.0f, x * tail);
-    return choose((vi)(x < 0.0f), below, x * (1.0f - tail));
+    vf t[AT_ONCE], square[AT_ONCE], rest[AT_ONCE], tail[AT_ONCE];
+    EACH_OF(count)
+    {
+        const vf a = absolute(x[i]), bounded = choose((vi)(a > 14.3f), spread(14.3f), a);
+        squared(bounded, &square[i], &rest[i]);
+        t[i] = bounded * 0.70710678f, square[i] *= 0.5f, rest[i] *= 0.5f;
+    }
+    complements(t, square, rest, tail, count);
+    EACH_OF(count)
+    {
+        const vf half = 0.5f * tail[i], below = choose((vi)(absolute(x[i]) > 14.3f), x[i] * 0.0f, x[i] * half);
+        x[i] = choose((vi)(x[i] < 0.0f), below, x[i] * (1.0f - half));
+    }
 }
 
 #define LOG                                                                                                           \

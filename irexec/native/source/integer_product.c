@@ -104,6 +104,8 @@ static void multiply_panel(const integer_product *p, place at, i64 vectors, cons
     const i64 ended = p->end.unknown && !p->end.after ? ENDED : smaller(ENDED, TILE / width), most = ended / rows * rows;
     for (i64 r = 0; r < count; r += at.rows) {
         at.row = first + r;
+        at.rows = smaller(most, count - r);
+        if (p->end.after) irx_fetch(p->end.after, &at);
         at.rows = 0;
         for (i64 left = smaller(most, count - r), done; left > 0; left -= done, at.rows += done) {
             const int several = left > rows / 4;

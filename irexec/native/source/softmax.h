@@ -31,7 +31,15 @@ static float exponentials(const float *x, i64 size, float maximum, i64 is_logari
     for (i64 first = 0; first < size; first += CHUNK) {
         const i64 last = smaller(size, first + CHUNK), end = first + whole(last - first);
         vf sum = spread(0.0f);
-        for (i64 k = first; k < end; k += VECTOR) {
+        i64 k = first;
+        for (; k + AT_ONCE * VECTOR <= end; k += AT_ONCE * VECTOR) {
+            vf d[AT_ONCE], e[AT_ONCE];
+            EACH_OF(AT_ONCE) d[i] = e[i] = load(x + k + i * VECTOR) - highest;
+            exponentials_of(e, AT_ONCE);
+            EACH_OF(AT_ONCE) store(out + k + i * VECTOR, is_logarithm ? d[i] : e[i]);
+            EACH_OF(AT_ONCE) sum += e[i];
+        }
+        for (; k < end; k += VECTOR) {
             const vf d = load(x + k) - highest, e = exponential(d);
             store(out + k, is_logarithm ? d : e);
             sum += e;

@@ -371,6 +371,7 @@ NATIVE = (
         "(half + 127) << 23",
         ("tests/backend/test_native_chains.py",),
         graphs=200,
+        unit=2,  # AVX-512 has an instruction for it
     ),
     Mutation(
         "halves are rounded away from zero",
