@@ -10,6 +10,7 @@ import pytest
 
 import irexec
 from irexec import opset
+from irexec.analysis.builder import Builder
 from irexec.errors import InputError
 from irexec.native.library import library, path_of
 from irexec.native.sources import is_supported, levels
@@ -262,3 +263,21 @@ def test_judge_does_not_accuse_openvino() -> None:
         # On a processor without VNNI it quantises nothing.
         allowed = ("agrees", "precision") if group else ("agrees",)
         assert found.verdict in allowed, (group, found.sentence)
+
+
+def test_rows_stay_in_one_piece_behind_a_convolution() -> None:
+    """Its result is the transpose of the rows: it is written so, where products in floats would read and write columns."""
+    b, rng = Builder("m"), np.random.default_rng(0)
+    filters = rng.normal(size=(96, 16, 3)).astype(np.float32)
+    pads: dict[str, Any] = {"strides": (1,), "pads_begin": (1,), "pads_end": (1,), "dilations": (1,)}
+    x = b.emit("Convolution", b.parameter("f32", (1, 16, 150), "x"), filters, **pads)
+    x = b.emit("Transpose", x, np.array([0, 2, 1]))
+    for _ in range(2):
+        rows = b.emit("MVN", x, np.array([-1]), normalize_variance=True, eps=1e-5, eps_mode="INSIDE_SQRT")
+        stored = b.emit("Convert", rng.integers(-127, 128, (96, 96)).astype(np.int8), destination_type="f32")
+        weights = b.emit("Multiply", stored, np.full((96, 1), 0.01, np.float32))
+        x = b.emit("Add", x, b.emit("MatMul", rows, weights, transpose_b=True))
+    b.result(x, "y")
+    plan = irexec.compile_model(b.model(), threads=1, dynamic_quantization=32).program.plan((), None)
+    products = [step.report for step in plan.steps if "Dynamic" in step.report.operation]
+    assert [report.orders for report in products] == [(None,), (None,)]

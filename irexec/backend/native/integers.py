@@ -397,14 +397,18 @@ def matmul(task: Task) -> Iterator[Candidate]:
     if not fits(task, g.groups):
         return
     cost = _cost(g.sheets, g.tokens, g.inner, g.features) + _COPY * g.sheets * g.tokens * g.inner
-    # Rows of the data and of the result are runs, or are copied.
-    depth = len(task.shape(0)) - (2 if task.attributes["transpose_a"] else 1)
+    yield Candidate(cost + _cost_of_orders(task, g), functools.partial(IntegerLinear, task, g))
+
+
+def _cost_of_orders(task: Task, g: LinearGeometry) -> float:
+    """Nanoseconds of copies, where rows of the data or of the result do not lie in one piece."""
+    cost, depth = 0.0, len(task.shape(0)) - (2 if task.attributes["transpose_a"] else 1)
     if (task.input_orders[0] or range(len(task.shape(0))))[-1] != depth:
         cost += _REORDERED * g.sheets * g.tokens * g.inner + STEP
     rank = len(task.output_shape())
     if (task.output_orders[0] or range(rank))[-1] != rank - 1:
         cost += (_SCATTERED if task.outputs[0].element is F32 else 2.0) * g.sheets * g.tokens * g.features
-    yield Candidate(cost, functools.partial(IntegerLinear, task, g))
+    return cost
 
 
 Quantization = structure("integer_product.c", "quantization")
@@ -487,7 +491,5 @@ def dynamic_matmul(task: Task) -> Iterator[Candidate]:
         return
     g = LinearGeometry.of(task, 0)
     if fits(task, g.groups):
-        yield Candidate(
-            _cost(g.sheets, g.tokens, g.inner, g.features) + g.sheets * g.tokens * g.inner,
-            functools.partial(DynamicLinear, task, g),
-        )
+        cost = _cost(g.sheets, g.tokens, g.inner, g.features) + g.sheets * g.tokens * g.inner
+        yield Candidate(cost + _cost_of_orders(task, g), functools.partial(DynamicLinear, task, g))

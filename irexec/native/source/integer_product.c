@@ -390,6 +390,7 @@ static void multiply_groups(const dynamic_product *p, place at, i64 vectors)
     for (i64 r = 0; r < 8; r++) rows[r] = at.image * p->rows + at.row + smaller(r, at.rows - 1);
     if (p->bias) memcpy(tile, p->bias + at.column, (size_t)at.columns * sizeof(float));
     const dynamic_micros *micros = dynamic_micros_of(p->unit);
+    if (p->after) irx_fetch(p->after, &at);
     (at.rows > 1 ? micros->several : micros->one)[vectors - 1](p, rows, at.column, tile);
     float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column * p->out_column;
     end_tile(p->after, &at, vectors * VECTOR, tile, out, p->out_row, p->out_column);
