@@ -88,17 +88,22 @@ def array_at(address: int, shape: Sequence[int], dtype: np.dtype = _F32) -> np.n
 
 
 def bordered(
-    data: np.ndarray, out: np.ndarray, pads: Sequence[tuple[int, int]], value: np.ndarray = _ZERO
+    data: np.ndarray,
+    out: np.ndarray,
+    pads: Sequence[tuple[int, int]],
+    value: np.ndarray = _ZERO,
+    tables: Mapping[int, np.ndarray] | None = None,
 ) -> Iterator[Copy]:
     """The data with borders of one value, or a part of it where pads are negative.
 
     Args:
         pads: for each axis the sizes of its borders.
+        tables: of the copy of the data, for axes without borders.
     """
     kept = [slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pads, data.shape, strict=True)]
     inner = [slice(max(a, 0), size - max(b, 0)) for (a, b), size in zip(pads, out.shape, strict=True)]
     if all(part.start < part.stop for part in kept):
-        yield Copy(data[tuple(kept)], out[tuple(inner)])
+        yield Copy(data[tuple(kept)], out[tuple(inner)], tables or {})
     for axis, size in enumerate(out.shape):
         start = min(max(inner[axis].start, 0), size)
         for border in (slice(0, start), slice(max(inner[axis].stop, start), size)):

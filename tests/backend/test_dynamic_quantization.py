@@ -266,7 +266,7 @@ def test_judge_does_not_accuse_openvino() -> None:
 
 
 def test_rows_stay_in_one_piece_behind_a_convolution() -> None:
-    """Its result is the transpose of the rows: it is written so, where products in floats would read and write columns."""
+    """A layout with rows as columns, as the convolution writes them by itself, would be copied by each product."""
     b, rng = Builder("m"), np.random.default_rng(0)
     filters = rng.normal(size=(96, 16, 3)).astype(np.float32)
     pads: dict[str, Any] = {"strides": (1,), "pads_begin": (1,), "pads_end": (1,), "dilations": (1,)}

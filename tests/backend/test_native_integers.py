@@ -327,7 +327,6 @@ def test_constant_factors_around_a_function_are_factors_of_the_sums() -> None:
     stored = b.emit("Convert", weights.astype(np.int8), destination_type="f32")
     y = b.emit("MatMul", y, b.emit("Multiply", stored, np.float32(0.01)))
     y = b.emit("Relu", b.emit("Add", b.emit("Multiply", y, scale), bias))
-    # Relu alone is a limit; a function is a program.
     y = b.emit("Multiply", b.emit("Swish", y), smooth)
     y = b.emit("FakeQuantize", y, *np.float32([0, 30, 0, 30]), levels=256)
     ones = b.emit("Convert", np.ones((21, 1), np.int8), destination_type="f32")
@@ -343,7 +342,7 @@ def test_constant_factors_around_a_function_are_factors_of_the_sums() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 5, 7, 16, 19])
-def test_channels_that_are_no_whole_word_are_copied(size: int) -> None:
+def test_channels_of_a_part_of_a_word_are_copied(size: int) -> None:
     """Three channels, channels first: rows of fewer pixels than a vector of bytes, and of more."""
     b, rng = Builder("m"), np.random.default_rng(size)
     x, data = b.parameter("f32", (2, 3, 4, size), "x"), rng.integers(0, 256, (2, 3, 4, size)).astype(np.float32)

@@ -16,7 +16,7 @@ import numpy as np
 from irexec.backend.calls import Binding, NativeKernel, loaded
 from irexec.backend.chain import Chain
 from irexec.backend.constants import ConstantStore
-from irexec.backend.copies import Copy, array_at, bind_copies, bordered
+from irexec.backend.copies import array_at, bind_copies, bordered
 from irexec.backend.kernel import Task
 from irexec.backend.native.chains import Axes, NativeChain
 from irexec.backend.native.panels import Cut, padded, panel_of, table_bytes
@@ -94,7 +94,7 @@ def absorbed(chain: Chain | None, operands: Sequence[Fact], columns: int, is_col
         name, values = found
         if name == "Add":
             bias = bias + values
-        elif _is_regular(values):
+        elif _is_regular(scale * values):
             scale, bias = scale * values, bias * values
         else:
             break
@@ -125,7 +125,7 @@ def _nothing(columns: int) -> Absorbed:
 
 
 def _is_regular(factors: np.ndarray) -> bool:
-    """Whether products with factors, and with further ones as small and as large, are regular f32 numbers."""
+    """Whether factors leave products with scales of weights and levels regular f32 numbers."""
     return bool(((np.abs(factors) > 2.0**-60) & (np.abs(factors) < 2.0**60)).all())
 
 
@@ -332,12 +332,10 @@ class IntegerKernel(NativeKernel):
         around = [(0, 0), *pads, (0, 0), (0, 0)]
         sizes = [size + before + after for size, (before, after) in zip(lying.shape, around, strict=True)]
         made = array_at(binding.shared, [*sizes[:-1], padded], np.dtype(np.uint8))
-        inner, *borders = bordered(lying, made[..., :inputs], around, np.array(self.grid.zero, np.uint8))
-        if padded == 4 and min(map(min, around)) >= 0:
-            # Bytes behind the channels may be anything, since their weights are 0: words of four are copied faster.
-            whole = made[tuple(slice(a, size - b) for size, (a, b) in zip(made.shape, around, strict=True))]
-            inner = Copy(inner.data, whole, {whole.ndim - 1: np.minimum(np.arange(padded), inputs - 1)})
-        bind_copies([inner, *borders], binding)
+        # Bytes behind the channels may be anything, since their weights are 0: a last word of few is copied whole.
+        channels = {lying.ndim - 1: np.minimum(np.arange(padded), inputs - 1)} if padded == 4 else {}
+        target = made if channels else made[..., :inputs]
+        bind_copies([*bordered(lying, target, around, np.array(self.grid.zero, np.uint8), channels)], binding)
         return self.as_words(np.moveaxis(made.reshape(*made.shape[:-2], groups * padded), -1, 1), at, binding)
 
     def as_words(self, x: np.ndarray, at: int, binding: Binding) -> np.ndarray:

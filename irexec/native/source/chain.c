@@ -46,12 +46,13 @@ void irx_load(const operand *o, const place *at, i64 pitch, float *out)
 
 void irx_fetch(const chain *c, const place *at)
 {
+    if (!c) return;
     for (const instruction *i = c->instructions; i < c->instructions + c->count; i++) {
         const operand *o = c->operands + i->operand;
         if (i->code != LOAD || !o->row || o->column != 1) continue;
         const float *from = o->base + begin_of(o, at);
         for (i64 r = 0; r < at->rows; r++, from += o->row)
-            for (i64 k = 0; k < at->columns + 15; k += 16) __builtin_prefetch(from + k);
+            for (i64 k = 0; k < at->columns + 15; k += 16) __builtin_prefetch(from + k); /* a row may begin inside a line */
     }
 }
 
@@ -63,22 +64,23 @@ void irx_fetch(const chain *c, const place *at)
     }                                                                                                                 \
     break
 
-/* The same for a function of some vectors, which are computed together. A condition would make GCC compute each on its own. */
-#define EACH_OF_SOME(function, ...)                                                                                   \
+/* The same for a function of `count` vectors x, which are computed together. A condition would make GCC compute each on its
+ * own.
+ */
+#define SOME(call)                                                                                                    \
+    {                                                                                                                 \
+        vf x[AT_ONCE];                                                                                                \
+        EACH_OF(count) x[i] = load(a + k + i * VECTOR);                                                               \
+        call;                                                                                                         \
+        EACH_OF(count) store(t + k + i * VECTOR, x[i]);                                                               \
+    }
+#define EACH_OF_SOME(call)                                                                                            \
     {                                                                                                                 \
         i64 k = 0;                                                                                                    \
-        for (vf x[AT_ONCE]; AT_ONCE > 1 && k + AT_ONCE * VECTOR <= size; k += AT_ONCE * VECTOR) {                    \
-            EACH_OF(AT_ONCE) x[i] = load(a + k + i * VECTOR);                                                         \
-            function(x, __VA_ARGS__ AT_ONCE);                                                                         \
-            EACH_OF(AT_ONCE) store(t + k + i * VECTOR, x[i]);                                                         \
-        }                                                                                                             \
-        for (vf x; k < size; k += VECTOR) {                                                                           \
-            x = load(a + k);                                                                                          \
-            function(&x, __VA_ARGS__ 1);                                                                              \
-            store(t + k, x);                                                                                          \
-        }                                                                                                             \
-        break;                                                                                                        \
-    }
+        for (const int count = AT_ONCE; count > 1 && k + count * VECTOR <= size; k += count * VECTOR) SOME(call)      \
+        for (const int count = 1; k < size; k += VECTOR) SOME(call)                                                   \
+    }                                                                                                                 \
+    break
 
 static void apply(const instruction *i, i64 size, float *t, const float *a, const float *b)
 {
@@ -97,7 +99,7 @@ static void apply(const instruction *i, i64 size, float *t, const float *a, cons
     case MAXIMUM_P: EACH(choose((vi)(x < p), p, x));
     case CLAMP: EACH(clamped(x, p, q));
     case SIGMOID: EACH(sigmoid(x));
-    case SWISH: EACH_OF_SOME(swishes, p, )
+    case SWISH: EACH_OF_SOME(swishes(x, p, count));
     case HARD_SIGMOID: EACH(clamped(x * p + q, zero, one));
     case H_SWISH: EACH(x * (clamped(x + 3.0f, zero, spread(6.0f)) * (1.0f / 6.0f)));
     case TANH_OF: EACH(hyperbolic_tangent(x));
@@ -107,7 +109,7 @@ static void apply(const instruction *i, i64 size, float *t, const float *a, cons
     case ABS_OF: EACH(absolute(x));
     case NEGATIVE_OF: EACH(-x);
     case ERF_OF: EACH(error_function(x));
-    case GELU_OF: EACH_OF_SOME(gelus, )
+    case GELU_OF: EACH_OF_SOME(gelus(x, count));
     case GELU_TANH_OF: EACH(x / (one + exponential(x * (x * x * -0.0713548162726f - 1.5957691216057f))));
     case ELU_OF: EACH(choose((vi)(x < zero), p * exponential_minus_one(x), x));
     case MISH_OF: EACH(({

@@ -36,7 +36,7 @@ typedef struct {
 /* The part of an operand that belongs to a tile, as a tile; columns from place.columns on are anything. */
 void irx_load(const operand *o, const place *at, i64 pitch, float *out);
 
-/* Fetches what a chain reads of tensors whose rows lie apart, for a tile that is computed meanwhile. */
+/* Fetches what a chain reads of tensors whose rows lie apart, for a tile that is computed meanwhile. A chain may be null. */
 void irx_fetch(const chain *c, const place *at);
 
 /* Runs a chain on a tile of rows of `pitch` floats, a multiple of VECTOR; columns from place.columns on are anything. */

@@ -248,7 +248,7 @@ static i64 multiply_rows(const compressed_product *p, place at, i64 count, const
             float *to = is_direct ? out + r * p->out_row : m->sums + r * width;
             s.from = done ? m->sums + r * width : NULL;
             const place next = {at.image, at.row + r, at.column, smaller(rows, count - r), at.columns};
-            if (is_last && p->after) irx_fetch(p->after, &next);
+            if (is_last) irx_fetch(p->after, &next);
             irx_micro *run = several ? irx_several[vectors - 1] : irx_one[vectors - 1];
             run(&s, m->table + r, 1, m->weights, done ? zeros : bias, to, is_direct ? p->out_row : width);
             if (is_direct) written = r + rows;

@@ -48,7 +48,6 @@ INLINE int all_of(vi mask)
  * the one before, and a processor has those of few vectors in view. Registers bound their number.
  */
 enum { AT_ONCE = VECTOR == 16 ? 4 : VECTOR == 8 ? 2 : 1 };
-#define EACH_OF(count) _Pragma("GCC unroll 4") for (int i = 0; i < (count); i++)
 
 /* The polynomials of these coefficients, the constant first. */
 #define POLYNOMIALS(x, sum, count, ...)                                                                               \

@@ -104,10 +104,10 @@ static void multiply_panel(const integer_product *p, place at, i64 vectors, cons
     const i64 ended = p->end.unknown && !p->end.after ? ENDED : smaller(ENDED, TILE / width), most = ended / rows * rows;
     for (i64 r = 0; r < count; r += at.rows) {
         at.row = first + r;
-        at.rows = smaller(most, count - r);
-        if (p->end.after) irx_fetch(p->end.after, &at);
+        i64 left = at.rows = smaller(most, count - r);
+        irx_fetch(p->end.after, &at);
         at.rows = 0;
-        for (i64 left = smaller(most, count - r), done; left > 0; left -= done, at.rows += done) {
+        for (i64 done; left > 0; left -= done, at.rows += done) {
             const int several = left > rows / 4;
             done = several ? smaller(rows, left) : 1;
             irx_integer_micro(p->unit, vectors, several)(taps, p->depth, table + r + at.rows, pitch, b, start,
@@ -390,7 +390,7 @@ static void multiply_groups(const dynamic_product *p, place at, i64 vectors)
     for (i64 r = 0; r < 8; r++) rows[r] = at.image * p->rows + at.row + smaller(r, at.rows - 1);
     if (p->bias) memcpy(tile, p->bias + at.column, (size_t)at.columns * sizeof(float));
     const dynamic_micros *micros = dynamic_micros_of(p->unit);
-    if (p->after) irx_fetch(p->after, &at);
+    irx_fetch(p->after, &at);
     (at.rows > 1 ? micros->several : micros->one)[vectors - 1](p, rows, at.column, tile);
     float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column * p->out_column;
     end_tile(p->after, &at, vectors * VECTOR, tile, out, p->out_row, p->out_column);

@@ -64,6 +64,7 @@ typedef void kernel(const void *parameters, i64 block, char *scratch);
 
 /* Each of the sums of R rows of V vectors that are kept in registers. They are numbered by one loop, since nested loops
  * are unrolled too late for that. */
-#define EACH_SUM(R, V) _Pragma("GCC unroll 24") for (int i = 0; i < R * V; i++)
+#define EACH_SUM(R, V) EACH_OF(R * V)
+#define EACH_OF(count) _Pragma("GCC unroll 24") for (int i = 0; i < (count); i++)
 
 #endif

@@ -43,7 +43,7 @@ INTEGERS = (
         f"{_SOURCE}/movement.c",
         "(quad)__builtin_shufflevector(high, high2, 0, 8, 1, 9, 2, 10, 3, 11)",
         "(quad)__builtin_shufflevector(low, high2, 0, 8, 1, 9, 2, 10, 3, 11)",
-        ("tests/backend/test_native_integers.py -k no_whole_word",),
+        ("tests/backend/test_native_integers.py -k part_of_a_word",),
     ),
     Mutation(
         "levels before a residual are not rounded",
