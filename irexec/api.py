@@ -144,7 +144,9 @@ def compile_model(
             the memory that is available when the model is compiled, otherwise packed.
         precision: how f16 and bf16 are computed. "as-written": every result is rounded to its element type. "f32": in
             f32, as OpenVINO's CPU plugin does; what is stored, given out or assigned to a state has the type that it is
-            written with. f64, integers and types of 8 bits and less are the same in both.
+            written with. f64, integers and types of 8 bits and less are the same in both. "bf16": as "f32", and
+            convolutions and matrix products by constants round both operands to bf16 where that is faster; sums are
+            f32. C kernels do so on Linux, on processors with AVX-512 BF16; elsewhere it is an InputError.
         mmap: as for read_model, where ``model`` is not a model yet.
         max_memory: bytes of memory that the process may hold, mapped files not counted; None for what the system and
             its control groups have left. Tensors are refused before they are allocated; what a kernel needs besides its

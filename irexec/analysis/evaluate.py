@@ -152,8 +152,9 @@ def _holds(element: Element, value: Size) -> bool:
     return minimum <= low(value) <= maximum and (element.bits >= 32 if top is None else top <= maximum)
 
 
-Precision = Literal["as-written", "f32"]
-"""Arithmetic as the model is written, each result rounded to its element type; or f16 and bf16 computed in f32."""
+Precision = Literal["as-written", "f32", "bf16"]
+"""Arithmetic as the model is written, each result rounded to its element type; or f16 and bf16 computed in f32; or as
+that, with the operands of products by constants rounded to bf16."""
 
 DEFAULT_PRECISION: Precision = "f32"
 
@@ -161,7 +162,7 @@ DEFAULT_PRECISION: Precision = "f32"
 def check_precision(precision: str) -> None:
     """Raise InputError for what is not a Precision."""
     if precision not in get_args(Precision):
-        raise InputError(f"precision is {precision!r}, expected 'as-written' or 'f32'")
+        raise InputError(f"precision is {precision!r}, expected 'as-written', 'f32' or 'bf16'")
 
 
 def precision_argument(precision: Precision) -> list[str]:

@@ -46,12 +46,14 @@ class KernelOptions:
         holding: how compressed weights are held.
         native: whether kernels of the C library may be chosen, if there is one.
         integers: whether products of quantised tensors may be computed in integers.
+        bf16: whether products of floats by constants may round both to bf16.
     """
 
     threads: int = 1
     holding: Holding = "unpacked"
     native: bool = False
     integers: bool = True
+    bf16: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +70,7 @@ class Task:
         chain: element-wise operations on the first output (its register 0), or None.
         operands: facts of the chain's further inputs; they follow ``inputs`` when a kernel runs.
         input_orders, output_orders: how inputs and outputs lie in memory.
-        threads, holding, native, integers: as for KernelOptions.
+        threads, holding, native, integers, bf16: as for KernelOptions.
     """
 
     definition: OpDef
@@ -85,6 +87,7 @@ class Task:
     holding: Holding = "unpacked"
     native: bool = False
     integers: bool = True
+    bf16: bool = False
 
     def shape(self, index: int) -> tuple[int, ...]:
         """The shape of an own input."""

@@ -42,7 +42,8 @@ COMPUTE = OptionGroup(
     ComputeOptions,
     {
         "precision": option(
-            "Compute f16 and bf16 in f32, or as-written: every result is rounded to its type.",
+            "Compute f16 and bf16 in f32, or as-written: every result is rounded to its type. bf16: as f32, with the "
+            "operands of products by constants rounded to bf16, on processors that multiply these faster.",
             choices=get_args(Precision),
         ),
         "optimize": flag("--no-optimize", "Run only the reference kernels.", value=False),
@@ -54,7 +55,8 @@ COMPUTE = OptionGroup(
 
 def precision_as(default: str) -> dict[str, object]:
     """Settings of --precision in a command that finds the default out by itself; ``default`` describes it."""
-    help = f"Of irexec: f16 and bf16 in f32, or as-written (every result is rounded). Default: {default}."
+    help = "Of irexec: f16 and bf16 in f32, or as-written (every result is rounded), or bf16 (as f32, with operands of "
+    help += f"products by constants rounded to bf16). Default: {default}."
     return {"default": None, "show_default": False, "help": help}
 
 

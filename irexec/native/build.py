@@ -31,8 +31,8 @@ _FLAGS = (
 # Clang refuses these for Windows, where they mean nothing.
 _POSIX, _LIBRARIES = ((), ()) if sys.platform == "win32" else (("-fPIC",), ("-lm",))
 # Options that Clang or its linker does not have. GCC's -O2 vectorizes loops of unknown length only with this cost
-# model; its linker leaves gaps for pages between the parts of the file.
-_GCC = ("-fvect-cost-model=dynamic", "-Wl,-z,noseparate-code", "-Wl,-z,norelro")
+# model; its linker leaves gaps for pages between the parts of the file, and adds a start that C does not need.
+_GCC = ("-fvect-cost-model=dynamic", "-Wl,-z,noseparate-code", "-Wl,-z,norelro", "-nostartfiles")
 # MSVC has no vector types, and GCC for Windows misaligns vectors of 32 bytes on the stack.
 _COMPILERS = ("clang",) if sys.platform == "win32" else ("cc", "gcc", "clang")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from irexec.errors import InputError
-from irexec.native.sources import Level, is_supported, levels, sources_hash
+from irexec.native.sources import Level, has_flag, is_supported, levels, sources_hash
 
 FOLDER = Path(__file__).parent / "built"
 """The folder of the built files, one for each level."""
@@ -34,6 +34,7 @@ class Library:
         call_words: 8-byte words of a call.
         integer_unit: elements of a word of the products of levels: 4 bytes with VNNI, else two times 16 bits.
         has_tiles: whether products of levels may use tiles of AMX.
+        has_pairs: whether products may be of words of two of bf16: with AVX-512 BF16, on Linux.
         sources: the number of the C sources that it was built from.
         seats: helpers, at most.
     """
@@ -45,6 +46,7 @@ class Library:
         self.call_words: int = self._function("irx_call_size", gives=_SIZE)() // 8
         self.integer_unit: int = self._function("irx_integer_unit", gives=_SIZE)()
         self.has_tiles = level.has_tiles and bool(self._function("irx_integer_tiles", gives=_SIZE)())
+        self.has_pairs = self.vector == 16 and has_flag("avx512_bf16")
         self.sources: int = self._function("irx_sources", gives=_SIZE)()
         self.reset = self._function("irx_reset", _ADDRESS, _SIZE, _SIZE)
         self.stop = self._function("irx_stop", _ADDRESS, _SIZE)

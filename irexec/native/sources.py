@@ -77,13 +77,17 @@ def is_supported(level: Level) -> bool:
 
     features = getattr(getattr(np, "_core", None), "_multiarray_umath", None)
     found: dict[str, bool] = getattr(features, "__cpu_features__", {})
-    if level.has_tiles and "amx_int8" not in _flags():
+    if level.has_tiles and not has_flag("amx_int8"):
         return False
     return all(found.get(feature, False) for feature in level.features)
 
 
+def has_flag(name: str) -> bool:
+    """Whether Linux lists a feature of the processor under this name; False on other systems."""
+    return name in _flags()
+
+
 @functools.cache
 def _flags() -> frozenset[str]:
-    """Linux's names of the features of the processor that it lets processes use."""
     path = Path("/proc/cpuinfo")
     return frozenset(path.read_text("utf-8", "replace").split() if path.is_file() else ())

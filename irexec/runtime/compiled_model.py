@@ -37,7 +37,7 @@ class CompiledModel(Session):
         optimize: rewrite the graph and use fast kernels; without, only reference kernels run. The names of passes run
             these alone.
         weights: form in which compressed weights are held; see compile_model.
-        precision: whether f16 and bf16 are computed "as-written" or in "f32"; see compile_model.
+        precision: "as-written", "f32" or "bf16"; see compile_model.
         tolerant: a layer that cannot be run is an error only once a tensor is asked for that depends on it.
         max_memory: bytes that the process may hold; see compile_model.
         native: whether to use the C kernels, where they were built; without, NumPy computes everything.

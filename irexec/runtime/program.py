@@ -31,7 +31,7 @@ from irexec.ir.graph import ModelGraph, Value
 from irexec.ir.order import find_value
 from irexec.ir.process import LastUsed
 from irexec.ir.writable import refuse_damage
-from irexec.native.library import description
+from irexec.native.library import description, library
 from irexec.reference.limits import limited
 from irexec.runtime.arenas import Arenas
 from irexec.runtime.variables import variables_of
@@ -147,11 +147,14 @@ class Program:
         )
         self.memory, self.kernels = MemoryLimit(max_memory), description(native=native)
         options = KernelOptions(self.threads, holding_of(weights, self.model, self.memory), native)
+        if precision == "bf16":
+            options = replace(options, bf16=True)
+            self._require_pairs(native=bool(optimize) and native)
         self.arenas = Arenas(self.memory, _depth(self.model))
         self.inference = infer_shapes(self.model, tolerant=tolerant)
         self.inserted: set[ir.Node] = set()
         self.runs_as_read = self.model.version == getattr(model, "version", self.model.version)
-        declared = self._compute_in_f32() if precision == "f32" else {}
+        declared = self._compute_in_f32() if precision != "as-written" else {}
         self.compilation = Compilation(
             self.memory, optimize=optimize, options=options, dynamic_quantization=group, declared=declared
         )
@@ -163,6 +166,15 @@ class Program:
         self.variables = variables_of(self.model, self.inference)
         if self._is_static and not tolerant:
             self.plan((), None)
+
+    def _require_pairs(self, *, native: bool) -> None:
+        """Raise InputError unless products of bf16 are faster than those of f32 here."""
+        found = library() if native else None
+        if found is None or not found.has_pairs:
+            kernels = self.kernels if native else "reference kernels or NumPy alone"
+            raise InputError(
+                f"precision is 'bf16', for which C kernels need a processor with AVX-512 BF16; here are {kernels}"
+            )
 
     def _compute_in_f32(self) -> dict[Value, Element]:
         """Compute f16 and bf16 in f32; the element types in which values are given that are computed in another one."""

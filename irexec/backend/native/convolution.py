@@ -83,10 +83,15 @@ class _Convolution(NativeKernel):
 class NativeConvolution(_Convolution):
     """A convolution of data that is channels last, or is copied so.
 
+    Attributes:
+        pairs: whether its values are words of two of bf16.
+
     Args:
         copies: whether the data is copied to channels last and padded, before taps that follow each other are taken
             as one.
     """
+
+    pairs = False
 
     def __init__(self, task: Task, geometry: Geometry, copies: bool) -> None:
         g, self.copies, self.panel = geometry, copies, panel_of(geometry.outputs)
@@ -121,6 +126,7 @@ class NativeConvolution(_Convolution):
             self._windows(inputs[0], binding), binding.address(self.weights), 0, self.chain.bias(operands, binding),
             self.chain.addend(operands, binding), binding.address(out), *strides, self.chain.bind(operands, binding),
             self.depth, g.groups, g.outputs, self.panel, g.pixels, self.cut.rows, self.cut.panels, low, high,
+            self.pairs,
         )  # fmt: skip
         binding.call("irx_product", parameters, g.images * g.groups * self.cut.rows * self.cut.panels)
 
@@ -150,7 +156,7 @@ def overwritten(task: Task, own: int) -> tuple[int, ...]:
     )
 
 
-def _geometry(task: Task) -> Geometry | None:
+def geometry_of(task: Task) -> Geometry | None:
     """The geometry for constant weights, f32, up to three spatial axes and a chain on tiles; None for anything else."""
     if not is_available(task) or task.constants[1] is None or not fits(task, channel_axes(len(task.output_shape()))):
         return None
@@ -158,19 +164,27 @@ def _geometry(task: Task) -> Geometry | None:
     return g if g is not None and g.dtype == np.float32 and len(g.sizes) <= 3 else None
 
 
+def has_channels_last(task: Task, geometry: Geometry) -> bool:
+    """Whether the channels of the data follow each other in memory."""
+    return is_channels_last(task.input_orders[0]) or math.prod(geometry.sizes) == 1
+
+
+def edges_cost(task: Task, geometry: Geometry) -> float:
+    """Nanoseconds of a convolution besides the product: its table, and a result in another order."""
+    g = geometry
+    is_last = is_channels_last(task.output_orders[0]) or g.pixels == 1
+    return g.images * g.pixels * (g.points * 3 + (0.0 if is_last else 0.4 * g.groups * g.outputs)) + STEP
+
+
 @kernels("Convolution", since=1)
 @kernels("GroupConvolution", since=1)
 def convolution(task: Task) -> Iterator[Candidate]:
     """One group, or groups of more than one channel."""
-    g = _geometry(task)
+    g = geometry_of(task)
     if g is None or (g.groups > 1 and g.inputs == g.outputs == 1):
         return
-    product = g.images * g.groups * product_cost(g.pixels, g.depth, g.outputs)
-    product += g.images * g.pixels * g.points * 3 + STEP
-    if not is_channels_last(task.output_orders[0]) and g.pixels > 1:
-        product += 0.4 * g.images * g.groups * g.outputs * g.pixels
-    is_last = is_channels_last(task.input_orders[0]) or math.prod(g.sizes) == 1
-    if is_last and (g.inputs > _FEW or g.groups > 1 or g.points == 1):
+    product = g.images * g.groups * product_cost(g.pixels, g.depth, g.outputs) + edges_cost(task, g)
+    if has_channels_last(task, g) and (g.inputs > _FEW or g.groups > 1 or g.points == 1):
         yield Candidate(product, functools.partial(NativeConvolution, task, g, False))
     else:
         copied = _COPY * g.images * g.groups * g.inputs * math.prod(g.sizes) + STEP
@@ -278,13 +292,14 @@ class NativeWinograd(_Convolution):
         return Product(
             window, binding.address(self.weights), each, None, None, products, count * g.outputs, g.outputs, 1, None,
             g.inputs, 1, g.outputs, self.panel, count, min(self.cut.rows, count), self.cut.panels, -math.inf, math.inf,
+            False,
         )  # fmt: skip
 
 
 @kernels("Convolution", since=1)
 def winograd_convolution(task: Task) -> Iterator[Candidate]:
     """Two spatial axes, channels last."""
-    g = _geometry(task)
+    g = geometry_of(task)
     if g is None or not is_channels_last(task.input_orders[0]):
         return
     reordered = 0.0 if is_channels_last(task.output_orders[0]) else 0.4 * g.images * g.outputs * g.pixels
@@ -361,7 +376,7 @@ def _nanoseconds(geometry: Geometry) -> float:
 @kernels("GroupConvolution", since=1)
 def depthwise(task: Task) -> Iterator[Candidate]:
     """One input and one output channel in each group, channels last."""
-    g = _geometry(task)
+    g = geometry_of(task)
     if g is None or not g.inputs == g.outputs == 1:
         return
     is_last = is_channels_last(task.input_orders[0]) and is_channels_last(task.output_orders[0])

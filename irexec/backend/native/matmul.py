@@ -34,7 +34,9 @@ Packing = structure("product.c", "packing")
 
 
 class _Matrices(NativeKernel):
-    """Products of matrices, ``images`` of them, (rows, depth) by (depth, columns)."""
+    """Products of matrices, ``images`` of them, (rows, depth) by (depth, columns), of floats or pairs of bf16."""
+
+    pairs = False
 
     def __init__(self, task: Task, axes: tuple[tuple[int, ...], ...], sizes: tuple[int, int, int, int]) -> None:
         self.images, self.rows, self.depth, self.columns = sizes
@@ -65,7 +67,7 @@ class _Matrices(NativeKernel):
             window, *weights, self.chain.bias(operands, binding), self.chain.addend(operands, binding),
             binding.address(out), *strides,
             self.chain.bind(operands, binding), self.depth, 1, self.columns, self.panel, self.rows, self.cut.rows,
-            self.cut.panels, *self.chain.limits,
+            self.cut.panels, *self.chain.limits, self.pairs,
         )  # fmt: skip
         binding.call("irx_product", parameters, self.images * self.cut.rows * self.cut.panels)
 
@@ -80,7 +82,7 @@ class NativeLinear(_Matrices):
         self.by_feature = is_by_feature(task, g)
         self.reads = (g.activation,)
         self.algorithm = "C, product with packed weights"
-        self.copies = not _has_rows(task, g)
+        self.copies = not has_rows(task, g)
         self.shared_workspace = 4 * g.sheets * g.tokens * g.inner if self.copies else 0
 
     def pack(self, store: ConstantStore) -> None:
@@ -228,13 +230,22 @@ def _matmul(task: Task) -> Iterator[Candidate]:
         return
     if not math.prod((*task.output_shape(), *task.shape(0))):
         return
-    for constant in (1, 0):
-        source = task.constants[constant]
-        if source is not None and math.prod(task.shape(constant)[:-2]) == 1:
-            if task.holding == "unpacked" or not hasattr(source, "has_rows"):
-                yield from _linear(task, LinearGeometry.of(task, 1 - constant))
-            return
-    yield from _stacks(task)
+    constant = constant_matrix(task)
+    if constant is None:
+        yield from _stacks(task)
+    elif task.holding == "unpacked" or not hasattr(task.constants[constant], "has_rows"):
+        yield from _linear(task, LinearGeometry.of(task, 1 - constant))
+
+
+def constant_matrix(task: Task) -> int | None:
+    """The input that is one constant matrix, if there is one."""
+    sides = (i for i in (1, 0) if task.constants[i] is not None and math.prod(task.shape(i)[:-2]) == 1)
+    return next(sides, None)
+
+
+def is_packed(task: Task, geometry: LinearGeometry) -> bool:
+    """Whether the constant matrix may be packed, and the chain runs on tiles."""
+    return fits(task, geometry.groups) and geometry.features * geometry.inner <= _LARGEST
 
 
 def _linear(task: Task, g: LinearGeometry) -> Iterator[Candidate]:
@@ -243,7 +254,7 @@ def _linear(task: Task, g: LinearGeometry) -> Iterator[Candidate]:
         cost = 2 * STEP + g.sheets * (_PACK * g.tokens * g.inner + product_cost(g.features, g.inner, g.tokens))
         cost += READ * g.features * g.inner + (0.4 * g.sheets * g.tokens * g.features if g.contiguous != 1 else 0.0)
         yield Candidate(cost, functools.partial(NativeFeatures, task, g))
-    if not fits(task, g.groups) or g.features * g.inner > _LARGEST:
+    if not is_packed(task, g):
         return
     cost = STEP + g.sheets * product_cost(g.tokens, g.inner, g.features)
     cost += reordering_cost(task, g, STEP + _COPIED * g.sheets * g.tokens * g.inner)
@@ -262,13 +273,13 @@ def reordering_cost(task: Task, g: LinearGeometry, copied: float) -> float:
     Args:
         copied: of copying the activations, where their rows are not contiguous.
     """
-    cost = 0.0 if _has_rows(task, g) else copied
+    cost = 0.0 if has_rows(task, g) else copied
     if g.contiguous == 1:
         cost += 0.4 * g.sheets * g.tokens * g.features
     return cost
 
 
-def _has_rows(task: Task, g: LinearGeometry) -> bool:
+def has_rows(task: Task, g: LinearGeometry) -> bool:
     """Whether the rows of the activations are contiguous."""
     return g.inner == 1 or _is_innermost(task, g.activation, 2 if g.swapped else 1)
 

@@ -195,7 +195,7 @@ class NativeRecurrence(NativeKernel):
         window = rows_as_windows(binding.address(rows), 0, step, count, binding.address(zeros(f.inputs)))
         parameters = Product(
             window, binding.address(weights), 0, binding.address(bias), None, binding.shared, 0, f.columns, 1, None,
-            f.inputs, 1, f.columns, panel_of(f.columns), count, self.cut.rows, self.cut.panels, -np.inf, np.inf,
+            f.inputs, 1, f.columns, panel_of(f.columns), count, self.cut.rows, self.cut.panels, -np.inf, np.inf, False,
         )  # fmt: skip
         binding.call("irx_product", parameters, self.cut.rows * self.cut.panels)
 

@@ -95,7 +95,7 @@ class NativeTransposed(NativeKernel):
         weights = binding.address(self.weights) + 4 * start
         return Product(
             windows, weights, 0, None, None, binding.address(result), _pixels(phase) * channels, channels, 1, None,
-            g.inputs, g.groups, g.outputs, self.panel, _pixels(phase), cut.rows, cut.panels, -np.inf, np.inf,
+            g.inputs, g.groups, g.outputs, self.panel, _pixels(phase), cut.rows, cut.panels, -np.inf, np.inf, False,
         )  # fmt: skip
 
 

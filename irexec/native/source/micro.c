@@ -1,10 +1,12 @@
 /* Sums of products in registers, for every number of rows and vectors that products use. */
 #include "micro.h"
 
+INLINE vf products(vf sum, vf b, const float *x) { return sum + b * *x; }
+
 /* R rows of V vectors: the bias, what is at `from` and the sums over all taps, clamped, written to rows `to_row` apart. */
-#define MICRO(R, V)                                                                                                   \
-    static void micro_##R##_##V(const sums *p, const float *const *table, i64 pitch, const float *b,                  \
-                                const float *bias, float *to, i64 to_row)                                             \
+#define MICRO(NAME, ADD, R, V)                                                                                        \
+    static void NAME##_##R##_##V(const sums *p, const float *const *table, i64 pitch, const float *b,                 \
+                                 const float *bias, float *to, i64 to_row)                                            \
     {                                                                                                                 \
         const i64 depth = p->depth, taps = p->taps;                                                                   \
         const vf low = spread((float)p->low), high = spread((float)p->high);                                          \
@@ -15,30 +17,44 @@
             const float *row[R];                                                                                      \
             for (int r = 0; r < R; r++) row[r] = table[r];                                                            \
             for (i64 k = 0; k < depth; k++, b += V * VECTOR)                                                          \
-                EACH_SUM(R, V) sum[i] += load(b + i % V * VECTOR) * row[i / V][k];                                    \
+                EACH_SUM(R, V) sum[i] = ADD(sum[i], load(b + i % V * VECTOR), row[i / V] + k);                        \
         }                                                                                                             \
         EACH_SUM(R, V) store(to + i / V * to_row + i % V * VECTOR, clamped(sum[i], low, high));                       \
     }
 
 /* Tiles of one row and of several, by their vectors. */
-MICRO(1, 1)
-MICRO(1, 2)
-MICRO(1, 3)
+MICRO(micro, products, 1, 1)
+MICRO(micro, products, 1, 2)
+MICRO(micro, products, 1, 3)
 irx_micro *const irx_one[] = {micro_1_1, micro_1_2, micro_1_3};
-MICRO(8, 1)
+MICRO(micro, products, 8, 1)
 #if VECTOR == 16
-MICRO(8, 2)
-MICRO(8, 3)
+MICRO(micro, products, 8, 2)
+MICRO(micro, products, 8, 3)
 irx_micro *const irx_several[] = {micro_8_1, micro_8_2, micro_8_3};
 const i64 irx_rows_of_tile[] = {8, 8, 8};
+
+/* Sums of two products of bf16 for each lane, on processors that have AVX-512 BF16. */
+INLINE vf pairs(vf sum, vf b, const float *x)
+{
+    int32_t word;
+    memcpy(&word, x, sizeof(word));
+    const vi words = word - (vi){0};
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(b), "v"(words));
+    return sum;
+}
+MICRO(of_pairs, pairs, 8, 1)
+MICRO(of_pairs, pairs, 8, 2)
+MICRO(of_pairs, pairs, 8, 3)
+irx_micro *const irx_of_pairs[] = {of_pairs_8_1, of_pairs_8_2, of_pairs_8_3};
 #elif VECTOR == 8
-MICRO(6, 2)
-MICRO(4, 3)
+MICRO(micro, products, 6, 2)
+MICRO(micro, products, 4, 3)
 irx_micro *const irx_several[] = {micro_8_1, micro_6_2, micro_4_3};
 const i64 irx_rows_of_tile[] = {8, 6, 4};
 #else
-MICRO(4, 2)
-MICRO(4, 3)
+MICRO(micro, products, 4, 2)
+MICRO(micro, products, 4, 3)
 irx_micro *const irx_several[] = {micro_8_1, micro_4_2, micro_4_3};
 const i64 irx_rows_of_tile[] = {8, 4, 4};
 #endif

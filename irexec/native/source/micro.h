@@ -27,6 +27,10 @@ typedef void irx_micro_row(const sums *, const float *const *table, i64 pitch, c
 
 /* Tiles of one row and of several, by their vectors less 1, and the rows of the latter. */
 extern irx_micro *const irx_one[3], *const irx_several[3];
+#if VECTOR == 16
+/* Tiles of several rows whose elements are two of bf16. */
+extern irx_micro *const irx_of_pairs[3];
+#endif
 extern irx_micro_row *const irx_row_by_panels[3];
 extern const i64 irx_rows_of_tile[3];
 

@@ -9,6 +9,9 @@
 #include "micro.h"
 #include "tiles.h"
 #include "windows.h"
+#if VECTOR == 16
+#include <immintrin.h>
+#endif
 
 typedef struct {
     windows window;
@@ -24,6 +27,7 @@ typedef struct {
     i64 panel;           /* vectors of every panel but the last, 1 to 3 */
     i64 rows, row_parts, panel_parts; /* rows of an image, and the parts that a block is one of */
     double low, high;
+    i64 pairs; /* whether an element of data and weights is two of bf16 */
 } product;
 
 /* One panel for a block of rows. Tiles that the chain or a copy follows are collected, as many as a chain works on. */
@@ -37,11 +41,16 @@ static void multiply_panel(const product *p, place at, i64 vectors, const float 
     sums s = {taps_of(&p->window), p->depth, p->low, p->high, NULL, addend ? addend->row : 0};
     float *out = p->out + at.image * p->out_image + first * p->out_row + at.column * p->out_column;
     if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));
+    irx_micro *one = irx_one[vectors - 1], *several = irx_several[vectors - 1];
+#if VECTOR == 16
+    /* A tile may compute more rows than the block has: the table repeats the last one. */
+    if (p->pairs) one = several = irx_of_pairs[vectors - 1];
+#endif
     i64 r = 0;
     if (!p->after && p->out_column == 1 && at.columns == width && (!addend || addend->column == 1)) {
         for (; count - r >= rows; r += rows) {
             if (addend) s.from = addend->base + at.image * addend->image + (first + r) * addend->row + at.column;
-            irx_several[vectors - 1](&s, table + r, pitch, b, bias, out + r * p->out_row, p->out_row);
+            several(&s, table + r, pitch, b, bias, out + r * p->out_row, p->out_row);
         }
     }
     s.from_row = width;
@@ -50,8 +59,8 @@ static void multiply_panel(const product *p, place at, i64 vectors, const float 
         at.rows = smaller(most, count - r);
         if (addend) irx_load(addend, &at, width, tiles);
         for (i64 i = 0, done; i < at.rows; i += done) {
-            done = at.rows - i > rows / 4 ? rows : 1;
-            irx_micro *run = done == 1 ? irx_one[vectors - 1] : irx_several[vectors - 1];
+            irx_micro *run = at.rows - i > rows / 4 ? several : one;
+            done = run == several ? rows : 1;
             if (addend) s.from = tiles + i * width;
             run(&s, table + r + i, pitch, b, bias, tiles + i * width, width);
         }
@@ -92,7 +101,7 @@ EXPORT void irx_product(const void *parameters, i64 block, char *scratch)
     fill_table(&p->window, image, group * p->depth, row, count, pitch, table);
     const i64 last = start_of(panel_part + 1, p->panel_parts, panels);
     for (i64 i = start_of(panel_part, p->panel_parts, panels), together; i < last; i += together) {
-        together = count % tile == 1 && i + PANELS <= smaller(last, whole) ? PANELS : 1;
+        together = count % tile == 1 && !p->pairs && i + PANELS <= smaller(last, whole) ? PANELS : 1;
         const i64 rows = together == 1 ? count : count - 1;
         for (i64 start = i * width; rows && start < smaller(p->columns, (i + together) * width); start += width) {
             const i64 columns = smaller(width, p->columns - start);
@@ -121,4 +130,29 @@ EXPORT void irx_pack(const void *parameters, i64 block, char *scratch)
     const i64 padded = (p->columns + VECTOR - 1) / VECTOR * VECTOR;
     const float *from = p->matrix + image * p->image + start * p->column;
     pack_panel(from, p->row, p->column, p->depth, columns, p->out + (image * padded + start) * p->depth);
+}
+
+/* Floats that become bf16, rounded to the nearest: `to` is (rows of all images, depth). */
+typedef struct {
+    const float *x;
+    i64 x_image, x_row;
+    uint16_t *to;
+    i64 depth, rows, all, each;
+} narrowing;
+
+/* Block: `each` rows of all images. */
+EXPORT void irx_narrow(const void *parameters, i64 block, char *scratch)
+{
+    (void)parameters, (void)block, (void)scratch;
+#if VECTOR == 16
+    const narrowing *p = parameters;
+    for (i64 r = block * p->each; r < smaller(p->all, (block + 1) * p->each); r++)
+        for (i64 k = 0; k < p->depth; k += VECTOR) {
+            const __mmask16 part = (__mmask16)(0xffff >> larger(0, k + VECTOR - p->depth));
+            const vf x = _mm512_maskz_loadu_ps(part, p->x + r / p->rows * p->x_image + r % p->rows * p->x_row + k);
+            __m256i made;
+            __asm__("vcvtneps2bf16 %1, %0" : "=v"(made) : "v"(x));
+            _mm256_mask_storeu_epi16(p->to + r * p->depth + k, part, made);
+        }
+#endif
 }

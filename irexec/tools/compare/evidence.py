@@ -102,9 +102,10 @@ class Evidence:
 
     @functools.cached_property
     def _rounded(self) -> set[Value]:
-        """The values of B that OpenVINO computes from bf16."""
+        """The values of B that OpenVINO computes from bf16, or all, if irexec is asked to round to it."""
+        is_all = self.options.own_precision == "bf16"
         is_rounded = "openvino" in map(runtime_kind, (self.options.a_runtime, self.options.b_runtime))
-        return computed_from_bf16(self.b.model) if is_rounded else set()
+        return computed_from_bf16(self.b.model, is_all=is_all) if is_rounded or is_all else set()
 
     def elements(self, a: Tensor, b: Value) -> tuple[Element | None, Element | None]:
         """The element types of a pair, which decide about its tolerance."""

@@ -143,8 +143,8 @@ NATIVE = (
     Mutation(
         "all panels of a product have the bias of the first",
         f"{_SOURCE}/product.c",
-        "if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));\n    i64 r",
-        "if (p->bias) memcpy(bias, p->bias, (size_t)at.columns * sizeof(float));\n    i64 r",
+        "if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));\n    irx_micro",
+        "if (p->bias) memcpy(bias, p->bias, (size_t)at.columns * sizeof(float));\n    irx_micro",
         ("tests/backend/test_matmul.py",),
         graphs=200,
     ),
