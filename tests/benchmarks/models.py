@@ -143,6 +143,29 @@ def save_quantised(source: Path, path: Path, attention: bool) -> None:
     save_model(made, path)
 
 
+def ensure_qdq(name: str, folder: Path) -> None:
+    """The .onnx of a network that ONNX Runtime quantises, beside the files of NNCF: QDQ, with a scale for each channel."""
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    source, path = folder / f"{name}.onnx", folder / f"{name}{QUANTISED}.onnx"
+    if path.exists():
+        return
+
+    class Feeds(CalibrationDataReader):
+        def __init__(self) -> None:
+            self.feeds = iter([random_feeds(source.with_suffix(".xml"), seed) for seed in range(3)])
+
+        def get_next(self) -> Any:
+            return next(self.feeds, None)
+
+    with tempfile.TemporaryDirectory(dir=folder) as room:
+        prepared, made = Path(room) / "prepared.onnx", Path(room) / path.name
+        quant_pre_process(source, prepared, skip_symbolic_shape=True)
+        quantize_static(prepared, made, Feeds(), QuantFormat.QDQ, per_channel=True, weight_type=QuantType.QInt8)
+        made.replace(path)
+
+
 def save_model(model: Any, path: Path) -> None:
     """Write the .bin, then the .xml."""
     import openvino as ov

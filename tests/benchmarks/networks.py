@@ -25,7 +25,7 @@ import numpy as np
 from irexec.tools.engines.engine import LOADERS
 from tests.benchmarks.conditions import QuotaUnavailable, busy_cores, cpu_quota
 from tests.benchmarks.machine import describe_machine
-from tests.benchmarks.models import NETWORKS, PRIMITIVES, QUANTISED, default_folder, ensure, variants
+from tests.benchmarks.models import NETWORKS, PRIMITIVES, QUANTISED, default_folder, ensure, ensure_qdq, variants
 from tests.benchmarks.table import STATISTICS, Result, Statistic, markdown, mean_ratio, ratio
 from tests.benchmarks.workers import Worker, take_turns
 from tests.support.networks import difference
@@ -131,6 +131,8 @@ def measure_network(name: str, arguments: argparse.Namespace, group: Path | None
     base = name.removesuffix(PRIMITIVES).removesuffix(QUANTISED)
     variant = name.removeprefix(base)
     model = ensure(base, arguments.folder, variant)
+    if variant == QUANTISED and "onnxruntime" in arguments.engines:
+        ensure_qdq(base, arguments.folder)
     title = NETWORKS[base].title + {"": "", PRIMITIVES: " (primitives)", QUANTISED: " INT8"}[variant]
     agreement = None
     if not arguments.unchecked and {"irexec", "openvino"} <= set(arguments.engines):
