@@ -360,9 +360,10 @@ def comparison_sections(found: Comparison, shows_all: bool = False) -> Iterator[
     yield rows_table(found.rows if shows_all else _shown(found))
     if found.first is not None:
         yield from _divergence(found.first, found)
-    for one in found.known:
-        is_first = found.first is not None and one.layer.name == found.first.row.b.name
-        yield f"  known: {one}" if is_first else f"  known of {one.layer}: {one}"
+    at = "" if found.first is None else found.first.row.b.name
+    yield from (f"  known: {one}" for one in found.known if one.layer.name == at)
+    others = grouped((str(one), str(one.layer)) for one in found.known if one.layer.name != at)
+    yield from (f"  known of {listed(layers, 3)}: {text}" for text, layers in others.items())
     yield from _ending(found)
 
 
@@ -474,9 +475,11 @@ def _ending(found: Comparison) -> Iterator[str]:
     only = f", {follow} of them only because their inputs do" if follow else ""
     compared = f"{counted(len(found.rows), 'tensor')} compared{alone}"
     yield f"{compared}: {agree} agree, {count} differ{only}; {found.tolerance}"
-    bad = [row.b.tensor for row in found.results if not row.agreement.agrees]
+    bad = [row for row in found.results if not row.agreement.agrees]
     if bad:
-        yield f"results that differ: {listed(bad, _NAMES)}"
+        yield f"results that differ: {listed([row.b.tensor for row in bad], _NAMES)}"
+    if not found.differing:
+        yield from (f"  {row.b.tensor} when no tensor is observed: {row.agreement.message}" for row in bad[:_NAMES])
     if found.missing_results:
         yield f"results that could not be compared: {listed(found.missing_results, _NAMES)}"
     if found.blind:
