@@ -202,7 +202,7 @@ def test_a_result_that_fusing_rounds_otherwise_agrees(monkeypatch: pytest.Monkey
     by = 0.1
     found = compare(chain(), options=options)
     assert not found.agrees
-    assert "soft when no tensor is observed: 1 of " in str(found)
+    assert "soft when no tensor is observed: 1 of " in found._repr_html_()
 
 
 def test_tries_of_a_model_of_unknown_sizes_have_the_sizes_of_the_first() -> None:
