@@ -10,7 +10,7 @@ import numpy as np
 
 from irexec.backend.block_types import block_function
 from irexec.backend.chain import BlockFunction, Formula
-from irexec.backend.kernel import Task
+from irexec.backend.kernel import NanHasNoLevelError, Task
 from irexec.backend.numpy_ufuncs import clip
 from irexec.backend.registry import BlockOperation
 from irexec.backend.scratch import Scratch
@@ -84,6 +84,12 @@ def _add_levels(task: Task) -> BlockOperation:
         np.add(x, grid.values[levels], out=out)
 
     return BlockOperation(add, (0, 1), passes=5, formula=Formula("AddLevels", grid=grid))
+
+
+def refuse_nan(data: np.ndarray) -> None:
+    """Raise NanHasNoLevelError for a NaN."""
+    if np.isnan(np.min(data, initial=np.inf)):
+        raise NanHasNoLevelError
 
 
 def levels_of(grid: Grid, rank: int) -> _Levels | None:
@@ -172,9 +178,14 @@ class _Levels:
         return np.stack(parts).astype(_F64)
 
     def index(self, scratch: Scratch, out: np.ndarray, x: np.ndarray) -> None:
-        """Write the indices of the levels nearest to ``x``, as integers."""
+        """Write the indices of the levels nearest to ``x``, as integers.
+
+        Raises:
+            NanHasNoLevelError: a value is NaN.
+        """
         level = scratch.take(out.shape, _F64)
         np.copyto(level, x)
+        refuse_nan(level)
         clip(level, self.low, self.high, out=level)
         self._round(level)
         np.copyto(out, level, casting="unsafe")

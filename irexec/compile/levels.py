@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from irexec.backend.fake_quantize import refuse_nan
 from irexec.dtypes.elements import F32, U8
 from irexec.ir.facts import Fact
 from irexec.reference.convolution import convolve, convolve_transposed
@@ -26,7 +27,8 @@ SPACE = "irexec"
 
 def _quantize(data: FloatTensor, *ranges: FloatTensor, grid: Grid) -> np.ndarray:
     """The levels nearest to the data. ``ranges`` are the bounds where there is more than one range: their shapes show
-    along which axes they vary."""
+    along which axes they vary. A NaN raises NanHasNoLevelError."""
+    refuse_nan(data)
     low, high = grid.along(grid.input_low, data.ndim), grid.along(grid.input_high, data.ndim)
     return nearest_levels(np.clip(data, low, high), low, high, grid.levels).astype(np.uint8)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Collection, Hashable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -15,7 +16,7 @@ from irexec.analysis.f32_arithmetic import compute_in_f32
 from irexec.analysis.model import Model, Port, check_model, find_port, input_ports, output_ports
 from irexec.analysis.shape_inference import Inference, infer_shapes
 from irexec.backend.constants import Holding
-from irexec.backend.kernel import KernelOptions
+from irexec.backend.kernel import KernelOptions, NanHasNoLevelError
 from irexec.backend.system import return_free_memory
 from irexec.backend.threads import one_blas_thread, thread_count
 from irexec.compile.errors import check_as_inferred, node_error
@@ -238,7 +239,9 @@ class Program:
         """
         planned: Shapes = self._varying_sizes.planned(shapes) if shapes and not self._is_static else ()
         if integers:
-            return self._plans.get((planned, targets), lambda: self._make(planned, targets))
+            # A constant with a NaN has no levels.
+            with suppress(NanHasNoLevelError):
+                return self._plans.get((planned, targets), lambda: self._make(planned, targets))
         return self._plans.get((planned, targets, "floats"), lambda: self._make(planned, targets, integers=False))
 
     @functools.cached_property

@@ -271,6 +271,24 @@ def test_nan_and_infinities_are_those_of_floats() -> None:
     np.testing.assert_array_equal(before, next(iter(compiled({"x": x}).values())))
 
 
+@pytest.mark.parametrize("type", ["Atan", "Relu"])
+@pytest.mark.parametrize("constant", [False, True])
+def test_a_nan_that_numpy_or_c_should_make_a_level_of(type: str, constant: bool) -> None:
+    rng, b = np.random.default_rng(0), Builder("m")
+    data = rng.normal(size=(3, 48)).astype(np.float32)
+    data[1, 2] = np.nan
+    x = b.parameter(F32, (3, 48), "x")
+    low, high = np.float32(-3), np.float32(3 * 127 / 128)
+    levels = b.emit("FakeQuantize", b.constant(data) if constant else b.emit(type, x), low, high, low, high, levels=256)
+    integers = b.emit("Convert", b.constant(rng.integers(-127, 128, (48, 8)).astype(np.int8)), destination_type="f32")
+    weights = b.emit("Multiply", integers, np.float32(0.01))
+    b.result(b.emit("Add", b.emit("MatMul", levels, weights, transpose_a=False, transpose_b=False), np.float32(1)))
+    compiled = irexec.compile_model(b.model())
+    assert np.isnan(compiled(data)[0]).any(-1).tolist() == [False, True, False]
+    if not constant:
+        assert "+Quantize" in str(compiled.plan) and np.isfinite(compiled(np.nan_to_num(data))[0]).all()
+
+
 def test_what_is_not_a_level_is_computed_in_floats() -> None:
     """A symmetric range of 256 levels has no level of 0, so that padding has no level."""
     b = Builder("m")
@@ -339,6 +357,37 @@ def test_constant_factors_around_a_function_are_factors_of_the_sums() -> None:
     expected = (np.rint(index) * 30 / 255).sum(2, keepdims=True)
     near = (np.abs(np.abs(index - np.floor(index)) - 0.5) < NEAR).sum(2, keepdims=True)
     assert (np.abs(compiled({"x": data})["y"] - expected) <= near * 30 / 255 + 1e-4).all()
+
+
+@pytest.mark.parametrize("shape", [(3, 37, 48), (2, 5, 17), (1, 9, 1024)], ids=str)
+@pytest.mark.parametrize("axis", [2, 1])
+def test_a_normalization_ends_in_levels(shape: tuple[int, ...], axis: int) -> None:
+    """Along rows in the kernel itself, along columns after it; a NaN stays one."""
+    rng, b = np.random.default_rng(axis), Builder("m")
+    scale, shift = rng.random(shape[2]).astype(np.float32) + 0.5, rng.normal(size=shape[2]).astype(np.float32)
+    weights, low, high = rng.integers(-127, 128, (shape[2], 8)), np.float32(-3), np.float32(3 * 127 / 128)
+    x = b.parameter(F32, shape, "x")
+    normal = b.emit("MVN", x, np.array([axis]), normalize_variance=True, eps=1e-6, eps_mode="inside_sqrt")
+    levels = b.emit(
+        "FakeQuantize", b.emit("Add", b.emit("Multiply", normal, scale), shift), low, high, low, high, levels=256
+    )
+    integers = b.emit("Convert", b.constant(weights.astype(np.int8)), destination_type="f32")
+    b.result(
+        b.emit("MatMul", levels, b.emit("Multiply", integers, np.float32(0.01)), transpose_a=False, transpose_b=False)
+    )
+    compiled = irexec.compile_model(b.model(), threads=2)
+    assert "MVN+Multiply+Add+Quantize" in str(compiled.plan) and "reference" not in str(compiled.plan)
+    given = rng.normal(size=shape).astype(np.float32) * 4 + 1
+    exact = given.astype(np.float64)
+    exact = (exact - exact.mean(axis, keepdims=True)) / np.sqrt(exact.var(axis, keepdims=True) + 1e-6) * scale + shift
+    step = (float(high) - float(low)) / 255
+    inner = (np.clip(exact, low, high) - low) / step
+    near = abs(inner - np.floor(inner) - 0.5) < 1e-4
+    expected = (np.round(inner) * step + low) @ (weights * 0.01)
+    may_differ = near @ abs(weights * 0.01) * step
+    assert (abs(compiled(given)[0] - expected) <= may_differ + 1e-4).all()
+    given[0, 1, 2] = np.nan
+    assert np.isnan(compiled(given)[0]).any(-1).sum() == (1 if axis == 2 else shape[1])
 
 
 @pytest.mark.parametrize("size", [1, 5, 7, 16, 19])

@@ -8,14 +8,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from irexec.backend.calls import Binding, NativeKernel, is_available, loaded
 from irexec.backend.chain import Groups
-from irexec.backend.kernel import Candidate, Order, Task
+from irexec.backend.kernel import Candidate, Order, Task, chain_keeps_type
 from irexec.backend.native.chains import Axes, NativeChain, Operand, fits
 from irexec.backend.native.convolution import STEP, overwritten
 from irexec.backend.reduction import REDUCTIONS
@@ -44,9 +44,9 @@ def source_of(array: np.ndarray, axes: Axes, binding: Binding) -> Parameters:
     return Operand(binding.address(array), *strides)
 
 
-def target_of(array: np.ndarray, axes: Axes, binding: Binding) -> Parameters:
-    """The output of a kernel."""
-    out, strides = binding.written(array, axes)
+def target_of(array: np.ndarray, axes: Axes, binding: Binding, *, is_run: bool = False) -> Parameters:
+    """The output of a kernel; ``is_run``: its columns are to follow each other in memory."""
+    out, strides = binding.written(array, axes, innermost=axes[2][-1] if is_run else None)
     return Target(binding.address(out), *strides)
 
 
@@ -76,7 +76,9 @@ def _splits(groups: Groups) -> Iterator[Axes]:
 
 
 def _is_f32(task: Task) -> bool:
-    return is_available(task) and task.inputs[0].element is F32 and 0 not in task.shape(0)
+    """Whether data and result are f32; a chain may leave levels, and others may not."""
+    before = task if chain_keeps_type(task) else replace(task, outputs=task.inputs[:1])
+    return is_available(before) and task.inputs[0].element is F32 and 0 not in task.shape(0)
 
 
 def _sizes(task: Task, axes: Axes) -> tuple[int, int, int]:
@@ -164,10 +166,13 @@ class NativeNormalization(NativeKernel):
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         s = self.sets
         scale, shift = (binding.address(binding.in_order(inputs[i])) if self.is_affine else None for i in (1, 2))
+        out = outputs[0]
+        is_of_levels = out.dtype != np.float32
         parameters = Normalization(
-            source_of(inputs[0], s.axes, binding), target_of(outputs[0], s.axes, binding),
+            source_of(inputs[0], s.axes, binding), target_of(out, s.axes, binding, is_run=is_of_levels),
             self.chain.bind(inputs[self.own :], binding), scale, shift, int(s.channels == 1), int(s.channels == 2),
             *s.sizes, s.rows, s.columns, s.block, _MODES.index(s.mode), s.eps,
+            binding.guard() if is_of_levels else None,
         )  # fmt: skip
         binding.call("irx_normalize_columns" if s.by_columns else "irx_normalize_rectangles", parameters, s.blocks)
 
@@ -199,7 +204,10 @@ def _normalizations(task: Task, axes: Collection[int], mode: str) -> Iterator[Ca
     found, runs_chain = axes_for(task, groups)
     sizes = _sizes(task, found)
     rows, columns = (1, sizes[2]) if len(groups) == 2 else (sizes[1], 1)
-    yield _candidate(task, _Sets(found, sizes, rows, columns, mode, task.attributes["eps"], runs_chain=runs_chain))
+    sets = _Sets(found, sizes, rows, columns, mode, task.attributes["eps"], runs_chain=runs_chain)
+    if sets.by_columns and not chain_keeps_type(task):
+        sets = replace(sets, runs_chain=False)
+    yield _candidate(task, sets)
 
 
 @kernels("GroupNormalization", since=12)

@@ -203,12 +203,13 @@ _PRODUCTS = {definition.type for definition in PRODUCTS.values()}
 
 
 def _ends_in_levels(operation: Operation, value: CompileValue) -> bool:
-    """Whether levels may be made at the end of a chain after a value: after products of integers, or a chain alone."""
+    """Whether levels may be made at the end of a chain after a value: after products of integers and MVN, or a chain
+    alone."""
     producer = value.producer
     return (
         operation.type == "Quantize"
         and producer is not None
-        and (_is_element_wise(producer) or producer.type in _PRODUCTS)
+        and (_is_element_wise(producer) or producer.type in _PRODUCTS or producer.type == "MVN")
     )
 
 

@@ -26,12 +26,7 @@ EXPORT void irx_elementwise(const void *parameters, i64 block, char *scratch)
         irx_chain(p->chain, &at, pitch, tile);
         const i64 first = image * p->out_image + row * p->out_row + column;
         if (p->unknown) {
-            if (has_nan_in(tile, &at, pitch)) *p->unknown = 1;
-            for (i64 r = 0; r < at.rows; r++)
-                for (i64 c = 0; c < at.columns; c += VECTOR) {
-                    const vf level = clamped(load(tile + r * pitch + c), spread(0.0f), spread(255.0f));
-                    store_levels((uint8_t *)p->out + first + r * p->out_row + c, level, 0.0f, at.columns - c);
-                }
+            write_levels(&at, pitch, tile, (uint8_t *)p->out + first, p->out_row, p->unknown);
             continue;
         }
         float *out = (float *)p->out + first;

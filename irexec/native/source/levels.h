@@ -125,6 +125,17 @@ INLINE int has_nan_in(const float *tile, const place *at, i64 pitch)
     return !all_of(~found);
 }
 
+/* Writes a tile of floats as levels, which follow each other in a row; *unknown becomes 1 if there is a NaN. */
+INLINE void write_levels(const place *at, i64 pitch, const float *tile, uint8_t *out, i64 row, int32_t *unknown)
+{
+    if (has_nan_in(tile, at, pitch)) *unknown = 1;
+    for (i64 r = 0; r < at->rows; r++)
+        for (i64 c = 0; c < at->columns; c += VECTOR) {
+            const vf level = clamped(load(tile + r * pitch + c), spread(0.0f), spread(255.0f));
+            store_levels(out + r * row + c, level, 0.0f, at->columns - c);
+        }
+}
+
 /* Ends a tile of rows of `width` sums, a multiple of VECTOR; at->column counts the columns of all groups. */
 void irx_end_sums(const ending *e, const place *at, i64 width, const int32_t *sums);
 

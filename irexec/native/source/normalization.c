@@ -5,6 +5,7 @@
  * neighbouring columns for themselves. The mean is corrected by that of the differences, so that it is right to more
  * digits than a float has: equal values are not divided by what rounding left of them.
  */
+#include "levels.h"
 #include "rows.h"
 
 enum { CENTER, INSIDE_ROOT, OUTSIDE_ROOT, LENGTH_ADD, LENGTH_MAXIMUM };
@@ -20,6 +21,7 @@ typedef struct {
     i64 block;                 /* rows of a block of rectangles, columns of a slab */
     i64 mode;
     double eps;
+    int32_t *unknown; /* for levels, at the end of a chain after rectangles: set to 1 by a NaN; else null */
 } normalization;
 
 /* The elements of a set become ((x - mean) - rest) * factor. */
@@ -140,7 +142,9 @@ static void write_rectangle(const normalization *p, place at, const moments *m, 
                 fill_row(p, x + i * p->data.row, at.row + i, at.column, at.columns, m[(r + i) * each],
                          tile + i * pitch);
             if (p->after) irx_chain(p->after, &at, pitch, tile);
-            write_tile(&at, pitch, tile, &p->out);
+            const i64 out = at.image * p->out.image + at.row * p->out.row + at.column;
+            if (p->unknown) write_levels(&at, pitch, tile, (uint8_t *)p->out.base + out, p->out.row, p->unknown);
+            else write_tile(&at, pitch, tile, &p->out);
         }
     }
 }

@@ -53,9 +53,16 @@ INTEGERS = (
         _INTEGERS,
     ),
     Mutation(
+        "a NaN becomes a level in NumPy",
+        "irexec/backend/fake_quantize.py",
+        "        refuse_nan(level)\n",
+        "",
+        ("tests/backend/test_native_integers.py -k nan",),
+    ),
+    Mutation(
         "a NaN becomes a level",
-        f"{_SOURCE}/elementwise.c",
-        "            if (has_nan_in(tile, &at, pitch)) *p->unknown = 1;\n",
+        f"{_SOURCE}/levels.h",
+        "    if (has_nan_in(tile, at, pitch)) *unknown = 1;\n",
         "",
         ("tests/backend/test_native_integers.py -k nan",),
     ),
