@@ -26,10 +26,10 @@ from irexec.backend.registry import kernels
 from irexec.dtypes.elements import F32, I4, I8, U2, U4, U8, Element, unpack
 from irexec.native.structures import structure
 
-# The largest number of rows that use unpacked weights. The number of weights of a column that are unpacked at once:
-# few for one tile of rows, to stay in the first-level cache; more for several tiles, because the sums of each tile are
-# read and written for each part.
-_ROWS, _ONE_TILE, _SEVERAL = 1024, 128, 256
+# The largest number of rows that use unpacked weights. The number of weights of a column that are unpacked at once, by
+# the rows: few for one tile, to stay in the first-level cache; more for several, because the sums of each tile are read
+# and written for each part; as many as the second-level cache holds for many.
+_ROWS, _UNPACKED, _MOST_UNPACKED = 1024, {24: 128, 256: 256}, 1536
 # Products of so few rows do not unpack weights.
 _FEW = 4
 # Words of a run by the bits of a weight, and sums of each.
@@ -189,7 +189,8 @@ class NativeCompressed(NativeKernel):
         self.blocks = g.sheets * self.row_blocks * -(-panels // self.panel_block)
         self.overwrites = overwritten(task, self.own)
         self.algorithm = f"C, product with weights of {stack.source.packed.element.bits} bits"
-        self.unpacked, rows = _SEVERAL if g.tokens > _TILE else _ONE_TILE, self.row_block + _REPEATED
+        self.unpacked = next((size for rows, size in _UNPACKED.items() if g.tokens <= rows), _MOST_UNPACKED)
+        rows = self.row_block + _REPEATED
         self.workspace = 4 * columns * (self.unpacked + rows) + 8 * rows + 4 * _FEW * self._row_size()
 
     def _row_size(self) -> int:

@@ -230,60 +230,59 @@ static int prepare(const compressed_product *p, const float *x, const room *m)
     return 1;
 }
 
-/* The sums of several rows and a panel; to `out` where it is not null, and a tile is whole. Returns the rows written. */
-static i64 multiply_rows(const compressed_product *p, place at, i64 count, const float *bias, float *out, const room *m)
+/* Several rows by a panel. The sums of a part of the depth are kept; those of the last one are ended tile by tile, while
+ * they are in cache, or are written to `out` at once if nothing follows them.
+ */
+static void multiply_rows(const compressed_product *p, place at, i64 count, const float *bias, float *out, const room *m)
 {
     const i64 vectors = (at.columns + VECTOR - 1) / VECTOR, width = vectors * VECTOR, tile = irx_rows_of_tile[vectors - 1];
     const float *x = p->x + at.image * p->x_image + at.row * p->x_row;
     const float zeros[3 * VECTOR] = {0};
-    i64 written = 0;
+    const i64 most = TILE / (width * tile) * tile;
+    const int is_alone = !p->after && p->out_column == 1 && at.columns == width;
     for (i64 done = 0, depth; done < p->depth; done += depth) {
         depth = unpack_panel(p, at.column / VECTOR, vectors, done, m->weights);
         const int is_last = done + depth == p->depth;
         sums s = {1, depth, is_last ? p->low : -__builtin_inf(), is_last ? p->high : __builtin_inf(), NULL, width};
         for (i64 r = 0; r < count + 8; r++) m->table[r] = x + smaller(r, count - 1) * p->x_row + done;
-        for (i64 r = 0, rows; r < count; r += rows) {
-            const int several = count - r > tile / 4, is_direct = is_last && out && count - r >= tile;
-            rows = several ? tile : 1;
-            float *to = is_direct ? out + r * p->out_row : m->sums + r * width;
-            s.from = done ? m->sums + r * width : NULL;
-            const place next = {at.image, at.row + r, at.column, smaller(rows, count - r), at.columns};
+        for (i64 r = 0, end, rows; r < count; r = end) {
+            end = smaller(r + most, count);
+            const place next = {at.image, at.row + r, at.column, end - r, at.columns};
+            const int is_direct = is_last && is_alone && end - r == most;
             if (is_last) irx_fetch(p->after, &next);
-            irx_micro *run = several ? irx_several[vectors - 1] : irx_one[vectors - 1];
-            run(&s, m->table + r, 1, m->weights, done ? zeros : bias, to, is_direct ? p->out_row : width);
-            if (is_direct) written = r + rows;
+            for (i64 i = r; i < end; i += rows) {
+                const int several = end - i > tile / 4;
+                irx_micro *run = several ? irx_several[vectors - 1] : irx_one[vectors - 1];
+                rows = several ? tile : 1;
+                s.from = done ? m->sums + i * width : NULL;
+                run(&s, m->table + i, 1, m->weights, done ? zeros : bias,
+                    is_direct ? out + i * p->out_row : m->sums + i * width, is_direct ? p->out_row : width);
+            }
+            if (is_last && !is_direct)
+                end_tile(p->after, &next, width, m->sums + r * width, out + r * p->out_row, p->out_row, p->out_column);
         }
     }
-    return written;
 }
 
 /* One panel for a block of rows. */
 static void multiply_panel(const compressed_product *p, place at, i64 rows, const room *m, int is_prepared)
 {
-    const i64 whole = (at.columns + VECTOR - 1) / VECTOR * VECTOR, width = is_prepared ? WIDTH : whole;
-    const i64 first = at.row, most = TILE / width;
-    float bias[3 * VECTOR] = {0}, *sums = m->sums;
+    float bias[3 * VECTOR] = {0};
     float *out = p->out + at.image * p->out_image + at.row * p->out_row + at.column * p->out_column;
     if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));
-    i64 r = 0;
-    if (is_prepared) {
-        const vf low = spread((float)p->low), high = spread((float)p->high);
-        for (; r < rows; r++) {
-            float *to = sums + r * WIDTH;
-            memcpy(to, bias, WIDTH * sizeof(float));
-            kind_of(p).multiply_row(p, group_at(p, at.column / VECTOR, 0), m->rows[r], to);
-            for (int v = 0; v < 2; v++) store(to + v * VECTOR, clamped(load(to + v * VECTOR), low, high));
-        }
-        r = 0;
-    } else {
-        const int is_direct = !p->after && p->out_column == 1 && at.columns == width;
-        r = multiply_rows(p, at, rows, bias, is_direct ? out : 0, m);
+    if (!is_prepared) {
+        multiply_rows(p, at, rows, bias, out, m);
+        return;
     }
-    for (; r < rows; r += most) {
-        at.row = first + r;
-        at.rows = smaller(most, rows - r);
-        end_tile(p->after, &at, width, sums + r * width, out + r * p->out_row, p->out_row, p->out_column);
+    const vf low = spread((float)p->low), high = spread((float)p->high);
+    for (i64 r = 0; r < rows; r++) {
+        float *to = m->sums + r * WIDTH;
+        memcpy(to, bias, WIDTH * sizeof(float));
+        kind_of(p).multiply_row(p, group_at(p, at.column / VECTOR, 0), m->rows[r], to);
+        for (int v = 0; v < 2; v++) store(to + v * VECTOR, clamped(load(to + v * VECTOR), low, high));
     }
+    at.rows = rows;
+    end_tile(p->after, &at, WIDTH, m->sums, out, p->out_row, p->out_column);
 }
 
 /* Block: image, rows, panels, the last one changing fastest. */
