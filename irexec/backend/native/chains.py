@@ -283,9 +283,14 @@ class _Translation:
             return self._translate_levels(i, formula.grid)
         # The other arguments are in the table.
         sources = instruction.sources if formula.table is None else instruction.sources[:1]
+        before = len(self.lines)
         for source in sources:
             if source not in self.place and not self._load(source):
                 return False
+        if formula.name in ("Add", "Multiply") and len(self.lines) == before + 1 and len({*sources}) == 2:
+            operand = self.lines[-1].operand + self.first
+            if self.chain.last_reads[operand] == i:
+                self.lines[-1] = replace(self.lines[-1], p=1.0)
         registers = [self.place[source] for source in sources]
         for source in set(instruction.sources) & self.place.keys():
             if self.chain.last_reads[source] == i:

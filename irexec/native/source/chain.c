@@ -44,6 +44,15 @@ void irx_load(const operand *o, const place *at, i64 pitch, float *out)
     }
 }
 
+/* Adds an operand to a tile, or multiplies it, without a copy of the operand: its columns follow each other. */
+static void combine(const operand *o, const place *at, i64 pitch, float *t, const float *a, int multiplies)
+{
+    const float *from = o->base + begin_of(o, at);
+    for (i64 r = 0; r < at->rows; r++, from += o->row, t += pitch, a += pitch)
+        for (i64 c = 0; c < pitch; c += VECTOR)
+            store(t + c, multiplies ? load(a + c) * load(from + c) : load(a + c) + load(from + c));
+}
+
 void irx_fetch(const chain *c, const place *at)
 {
     if (!c) return;
@@ -236,11 +245,18 @@ void irx_chain(const chain *c, const place *at, i64 pitch, float *tile)
     for (const instruction *i = c->instructions; i < c->instructions + c->count; i++) {
         float *t = i->target ? registers[i->target - 1] : tile;
         const float *a = i->a ? registers[i->a - 1] : tile, *b = i->b ? registers[i->b - 1] : tile;
+        const operand *o = c->operands + i->operand;
         switch (i->code) {
-        case LOAD: irx_load(c->operands + i->operand, at, pitch, t); break;
-        case QUANTIZE: quantize(c->operands + i->operand, (i64)i->p, at, pitch, t, a, 0); break;
-        case LEVELS: quantize(c->operands + i->operand, (i64)i->p, at, pitch, t, a, 1); break;
-        case LOAD_LEVELS: load_levels(c->operands + i->operand, c->operands[(i64)i->q].base, at, pitch, t); break;
+        case LOAD:
+            if (i->p != 0.0 && o->column == 1 && at->columns == pitch) {
+                const i64 loaded = i++->target, other = i->a == loaded ? i->b : i->a;
+                t = i->target ? registers[i->target - 1] : tile;
+                combine(o, at, pitch, t, other ? registers[other - 1] : tile, i->code == MULTIPLY);
+            } else irx_load(o, at, pitch, t);
+            break;
+        case QUANTIZE: quantize(o, (i64)i->p, at, pitch, t, a, 0); break;
+        case LEVELS: quantize(o, (i64)i->p, at, pitch, t, a, 1); break;
+        case LOAD_LEVELS: load_levels(o, c->operands[(i64)i->q].base, at, pitch, t); break;
         default: apply(i, size, t, a, b);
         }
     }

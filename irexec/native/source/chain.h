@@ -14,7 +14,7 @@ typedef struct {
 } operand;
 
 /* One operation: register `target` becomes the operation of registers a and b, with the constants p and q. A few read an
- * operand.
+ * operand. What a load with p = 1 reads is for the next one alone, a sum or a product.
  */
 typedef struct {
     i64 code, target, a, b, operand;

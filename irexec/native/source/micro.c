@@ -22,16 +22,15 @@ INLINE vf products(vf sum, vf b, const float *x) { return sum + b * *x; }
         EACH_SUM(R, V) store(to + i / V * to_row + i % V * VECTOR, clamped(sum[i], low, high));                       \
     }
 
-/* Tiles of one row and of several, by their vectors. */
-MICRO(micro, products, 1, 1)
-MICRO(micro, products, 1, 2)
-MICRO(micro, products, 1, 3)
-irx_micro *const irx_one[] = {micro_1_1, micro_1_2, micro_1_3};
-MICRO(micro, products, 8, 1)
+/* The tiles of one vector, two and three. */
+#define TILES_OF(NAME, ADD, R1, R2, R3, TABLE)                                                                        \
+    MICRO(NAME, ADD, R1, 1)                                                                                           \
+    MICRO(NAME, ADD, R2, 2)                                                                                           \
+    MICRO(NAME, ADD, R3, 3)                                                                                           \
+    irx_micro *const TABLE[] = {NAME##_##R1##_1, NAME##_##R2##_2, NAME##_##R3##_3};
+TILES_OF(micro, products, 1, 1, 1, irx_one)
 #if VECTOR == 16
-MICRO(micro, products, 8, 2)
-MICRO(micro, products, 8, 3)
-irx_micro *const irx_several[] = {micro_8_1, micro_8_2, micro_8_3};
+TILES_OF(micro, products, 8, 8, 8, irx_several)
 const i64 irx_rows_of_tile[] = {8, 8, 8};
 
 /* Sums of two products of bf16 for each lane, on processors that have AVX-512 BF16. */
@@ -43,19 +42,12 @@ INLINE vf pairs(vf sum, vf b, const float *x)
     __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(b), "v"(words));
     return sum;
 }
-MICRO(of_pairs, pairs, 8, 1)
-MICRO(of_pairs, pairs, 8, 2)
-MICRO(of_pairs, pairs, 8, 3)
-irx_micro *const irx_of_pairs[] = {of_pairs_8_1, of_pairs_8_2, of_pairs_8_3};
+TILES_OF(of_pairs, pairs, 8, 8, 8, irx_of_pairs)
 #elif VECTOR == 8
-MICRO(micro, products, 6, 2)
-MICRO(micro, products, 4, 3)
-irx_micro *const irx_several[] = {micro_8_1, micro_6_2, micro_4_3};
+TILES_OF(micro, products, 8, 6, 4, irx_several)
 const i64 irx_rows_of_tile[] = {8, 6, 4};
 #else
-MICRO(micro, products, 4, 2)
-MICRO(micro, products, 4, 3)
-irx_micro *const irx_several[] = {micro_8_1, micro_4_2, micro_4_3};
+TILES_OF(micro, products, 8, 4, 4, irx_several)
 const i64 irx_rows_of_tile[] = {8, 4, 4};
 #endif
 
