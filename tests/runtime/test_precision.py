@@ -196,7 +196,7 @@ def test_two_types_of_8_bits_are_promoted(optimize: bool) -> None:
 
 
 def test_what_is_not_a_precision() -> None:
-    with pytest.raises(InputError, match="precision is 'f16', expected 'as-written' or 'f32'"):
+    with pytest.raises(InputError, match="precision is 'f16', expected 'as-written', 'f32' or 'bf16'"):
         CompiledModel(state(), precision="f16")  # type: ignore[arg-type]
 
 
