@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import irexec
+from irexec import opset
 from irexec.backend.calls import NativeKernel
 from irexec.backend.chain import Chain, Formula, Instruction
 from irexec.backend.elementwise_chain import chain_candidates
@@ -195,3 +197,18 @@ def test_a_second_addend_is_left_to_the_chain() -> None:
     program = _program(Formula("Add"), Formula("Add"), Formula("Add"))
     assert (program.bias, program.addend) == (0, 1)
     assert [line.code for line in program.lines] == ["Load", "Add"]
+
+
+@built
+@pytest.mark.parametrize("columns", [48, 37])
+@pytest.mark.parametrize("rows", [1, 40])
+def test_an_operand_is_read_by_one_instruction_or_two(rows: int, columns: int) -> None:
+    """An operand of one sum or product is read where it lies, if its columns fill vectors."""
+    x, w, r = _values(40, 16), _values(16, columns), _values(rows, columns)
+    given, operand = opset.parameter(x.shape, "f32", "x"), opset.constant(r)
+    product = opset.matmul(given, opset.constant(w), transpose_a=False, transpose_b=False)
+    model = irexec.Model([opset.add(opset.multiply(product, operand), operand)], [given])
+    np.testing.assert_allclose(irexec.infer(model, x)[0], (x.astype(np.float64) @ w) * r + r, rtol=1e-5, atol=1e-3)
+    model = irexec.Model([opset.subtract(opset.multiply(product, operand), opset.constant(r[:, ::-1]))], [given])
+    exact = (x.astype(np.float64) @ w) * r - r[:, ::-1]
+    np.testing.assert_allclose(irexec.infer(model, x)[0], exact, rtol=1e-5, atol=1e-3)

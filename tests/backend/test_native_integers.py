@@ -271,21 +271,22 @@ def test_nan_and_infinities_are_those_of_floats() -> None:
     np.testing.assert_array_equal(before, next(iter(compiled({"x": x}).values())))
 
 
-@pytest.mark.parametrize("type", ["Atan", "Relu"])
-@pytest.mark.parametrize("constant", [False, True])
-def test_a_nan_that_numpy_or_c_should_make_a_level_of(type: str, constant: bool) -> None:
+@pytest.mark.parametrize("type", ["Atan", "Relu", "Constant"])
+def test_a_nan_that_numpy_or_c_should_make_a_level_of(type: str) -> None:
     rng, b = np.random.default_rng(0), Builder("m")
     data = rng.normal(size=(3, 48)).astype(np.float32)
     data[1, 2] = np.nan
     x = b.parameter(F32, (3, 48), "x")
     low, high = np.float32(-3), np.float32(3 * 127 / 128)
-    levels = b.emit("FakeQuantize", b.constant(data) if constant else b.emit(type, x), low, high, low, high, levels=256)
+    levels = b.emit(
+        "FakeQuantize", b.constant(data) if type == "Constant" else b.emit(type, x), low, high, low, high, levels=256
+    )
     integers = b.emit("Convert", b.constant(rng.integers(-127, 128, (48, 8)).astype(np.int8)), destination_type="f32")
     weights = b.emit("Multiply", integers, np.float32(0.01))
     b.result(b.emit("Add", b.emit("MatMul", levels, weights, transpose_a=False, transpose_b=False), np.float32(1)))
     compiled = irexec.compile_model(b.model())
     assert np.isnan(compiled(data)[0]).any(-1).tolist() == [False, True, False]
-    if not constant:
+    if type != "Constant":
         assert "+Quantize" in str(compiled.plan) and np.isfinite(compiled(np.nan_to_num(data))[0]).all()
 
 

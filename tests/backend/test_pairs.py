@@ -67,7 +67,9 @@ def test_products(sizes: tuple[int, int, int], side: int) -> None:
 @needs_pairs
 @pytest.mark.parametrize(("kernel", "stride", "groups"), [(1, 1, 1), (1, 2, 1), (5, 1, 1), (3, 2, 2), (2, 1, 2)])
 def test_convolutions(kernel: int, stride: int, groups: int) -> None:
-    x, first, weights = random(2, 5, 17, 13), random(40, 5, 1, 1), random(groups, 48, 40 // groups, kernel, kernel)
+    # What the second convolution rounds is exact in f32, with numbers in the middle between two of bf16.
+    x, first = (np.round(16 * random(*shape)) / 16 for shape in ((2, 5, 17, 13), (40, 5, 1, 1)))
+    weights = random(groups, 48, 40 // groups, kernel, kernel)
     given = opset.parameter(x.shape, "f32", "x")
     # Five channels do not make pairs. The second convolution reads channels last.
     ones: dict[str, Any] = {"strides": [1, 1], "pads_begin": [0, 0], "pads_end": [0, 0], "dilations": [1, 1]}
@@ -84,7 +86,6 @@ def test_convolutions(kernel: int, stride: int, groups: int) -> None:
         return whole.reshape(2, -1, *whole.shape[3:])
 
     size = product(abs(views), abs(weights.astype(np.float64)))
-    # The data of the second convolution is rounded where sums in f32 put it, here or there of the middle.
     check(model, x, product(bf16(views.astype(np.float32)), bf16(weights)), size)
 
 
@@ -108,6 +109,15 @@ def test_judge_holds_it_to_bf16(tmp_path: Path) -> None:
         assert (
             irexec.judge(model, {"x": x}, runtime=str(tmp_path / "made.npz"), arithmetic=arithmetic).verdict == verdict
         )
+
+
+@needs_pairs
+def test_compare_knows_the_precision() -> None:
+    given = opset.parameter([1, 64, 128], "f32", "x")
+    model = irexec.Model([opset.matmul(given, opset.constant(random(96, 128)), transpose_b=True)], [given])
+    options = irexec.CompareOptions(a_runtime="reference", precision="bf16")
+    found = irexec.compare(model, inputs={"x": random(1, 64, 128)}, options=options)
+    assert found.agrees and any(row.agreement.largest for row in found.results)
 
 
 def test_it_is_refused_without_such_products(monkeypatch: pytest.MonkeyPatch) -> None:

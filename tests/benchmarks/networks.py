@@ -5,7 +5,7 @@
 Every engine has a process of its own, new in each round, and within a round the engines run in turns (irexec, OpenVINO, ONNX Runtime,
 irexec, ...), so that what else the machine does falls on all of them. Medians over all runs, unless --statistic says otherwise.
 Before timing, the outputs are compared.
-``--quantised`` measures INT8 by NNCF, which it needs. ``--threads default`` leaves the number of threads to the engine. Needs the extra ``oracle``; models are built once into ``--folder``.
+``--quantised`` measures INT8 by NNCF, which it needs; ONNX Runtime quantises its models itself. ``--threads default`` leaves the number of threads to the engine. Needs the extra ``oracle``; models are built once into ``--folder``.
 """
 
 from __future__ import annotations

@@ -287,6 +287,7 @@ class _Translation:
         for source in sources:
             if source not in self.place and not self._load(source):
                 return False
+        # An operand that no other instruction reads is not copied.
         if formula.name in ("Add", "Multiply") and len(self.lines) == before + 1 and len({*sources}) == 2:
             operand = self.lines[-1].operand + self.first
             if self.chain.last_reads[operand] == i:

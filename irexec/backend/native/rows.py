@@ -76,7 +76,7 @@ def _splits(groups: Groups) -> Iterator[Axes]:
 
 
 def _is_f32(task: Task) -> bool:
-    """Whether data and result are f32; a chain may leave levels, and others may not."""
+    """Whether the data is f32, and the result before a chain that may leave levels."""
     before = task if chain_keeps_type(task) else replace(task, outputs=task.inputs[:1])
     return is_available(before) and task.inputs[0].element is F32 and 0 not in task.shape(0)
 

@@ -141,6 +141,13 @@ NATIVE = (
         graphs=200,
     ),
     Mutation(
+        "an operand that two instructions read is not kept for the second",
+        "irexec/backend/native/chains.py",
+        "            if self.chain.last_reads[operand] == i:\n",
+        "            if True:\n",
+        ("tests/backend/test_native_chains.py",),
+    ),
+    Mutation(
         "all panels of a product have the bias of the first",
         f"{_SOURCE}/product.c",
         "if (p->bias) memcpy(bias, p->bias + at.column, (size_t)at.columns * sizeof(float));\n    irx_micro",

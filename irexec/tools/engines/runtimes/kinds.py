@@ -72,6 +72,8 @@ class OwnRuntime(Runtime):
         self._values = dict[Value, Value]()
         if caches:
             model, self._values = with_caches(model, caches)
+        if name == "reference" and settings.get("precision") == "bf16":
+            settings["precision"] = "f32"  # Reference kernels do not round operands.
         self._compiled = CompiledModel(model, optimize=name == "irexec", tolerant=True, **settings)
         self._timeout = timeout
 
