@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -168,14 +166,10 @@ print("done")
         assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
 
 
-def _long() -> irexec.CompiledModel:
-    return irexec.compile_model(network(6, 128, 256), threads=2)  # 58 GMACs
-
-
 def test_a_long_segment_ends_soon_after_its_time_and_names_the_layer() -> None:
-    compiled = _long()
+    compiled = irexec.compile_model(network(30, 128, 256), threads=2)  # About a second.
     start = time.perf_counter()
-    with pytest.raises(irexec.RunTimeoutError, match=r"longer than 0\.1 s and was stopped at layer '(conv|relu)\d'"):
+    with pytest.raises(irexec.RunTimeoutError, match=r"longer than 0\.1 s and was stopped at layer '(conv|relu)\d+'"):
         compiled.run(inputs(128, 256), timeout=0.1)
     assert time.perf_counter() - start < 2
     # It can be used again.
@@ -202,21 +196,32 @@ def test_a_model_that_was_stopped_gives_the_same_afterwards(monkeypatch: pytest.
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 def test_ctrl_c_ends_a_long_segment() -> None:
-    """The handler runs between two parts of a call."""
-    compiled, main = _long(), threading.get_ident()
-    sent = [0.0]
+    """The handler runs between two parts of a call.
 
-    def interrupt() -> None:
-        time.sleep(0.2)
-        sent[0] = time.perf_counter()
-        signal.pthread_kill(main, signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        compiled(inputs(128, 256))
-    assert time.perf_counter() - sent[0] < 2
-    thread.join()
+    In a process of its own: Python drops an exception that a signal raises in a callback of the garbage collector, which
+    takes long beside the objects of all tests.
+    """
+    done = _in_process("""
+import signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A shell lets what runs in the background ignore it.
+compiled, given = irexec.compile_model(network(30, 128, 256), threads=2), inputs(128, 256)
+start = time.perf_counter()
+compiled(given)
+whole = time.perf_counter() - start
+main, sent = threading.get_ident(), [0.0]
+def interrupt():
+    time.sleep(0.1)
+    sent[0] = time.perf_counter()
+    signal.pthread_kill(main, signal.SIGINT)
+threading.Thread(target=interrupt).start()
+try:
+    compiled(given)
+    print("not interrupted")
+except KeyboardInterrupt:
+    after = time.perf_counter() - sent[0]
+    print(f"{after:.2f} s after the signal, of a run of {whole:.2f} s" if after > whole / 4 else "interrupted")
+""")
+    assert done.stdout.strip() == "interrupted", done.stdout + done.stderr
 
 
 def test_only_plans_that_call_numpy_set_its_state_for_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
