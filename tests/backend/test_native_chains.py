@@ -161,6 +161,43 @@ def test_levels_are_exact_whatever_the_ranges_vary_along(ranges: tuple[int, ...]
 
 
 @built
+@pytest.mark.parametrize("columns", [1, 3, 24, 72, 120, 333, 520])
+def test_rows_of_a_tile_follow_each_other(columns: int) -> None:
+    """Whatever the number of columns is: whole vectors, several rows to a vector, and the rest of a row."""
+    rng = np.random.default_rng(columns)
+    x = rng.normal(size=(37, columns)).astype(np.float32)
+    for shape in ((columns,), (37, 1), (37, columns), (1,)):
+        y = rng.normal(size=shape).astype(np.float32)
+        np.testing.assert_array_equal(run("Multiply", "opset1", [x, y]), x * y)
+        high = rng.uniform(1, 3, shape if shape != (37, columns) else ()).astype(np.float32)
+        bounds = [-high, high, -high, high]
+        np.testing.assert_array_equal(
+            run("FakeQuantize", "opset1", [x, *bounds], levels=255), fake_quantize(x, *bounds, levels=255)
+        )
+
+
+@built
+@pytest.mark.parametrize("along", ["", "rows", "columns"])
+@pytest.mark.parametrize("columns", [3, 24, 72, 120, 333, 520])
+def test_a_chain_ends_in_levels(columns: int, along: str) -> None:
+    """A product by the identity shows the levels."""
+    rng, b = np.random.default_rng(columns), irexec.Builder("m")
+    x, factors = b.parameter("f32", (1, 37, columns), "x"), b.parameter("f32", (1, 1, columns), "factors")
+    high = rng.uniform(1, 3, {"": (), "rows": (37, 1), "columns": (columns,)}[along]).astype(np.float32)
+    low = -high if along != "columns" else np.float32(0) * high
+    levels = b.emit("FakeQuantize", b.emit("Multiply", x, factors), low, high, low, high, levels=255)
+    identity = b.emit("Convert", b.constant(np.eye(columns, dtype=np.int8)), destination_type="f32")
+    b.result(b.emit("MatMul", levels, b.emit("Multiply", identity, np.float32(1))))
+    compiled = irexec.compile_model(b.model())
+    data, scale = (rng.normal(size=shape).astype(np.float32) for shape in ((1, 37, columns), (1, 1, columns)))
+    expected = fake_quantize(data * scale, low, high, low, high, levels=255)
+    assert along or "Multiply+Quantize" in str(compiled.plan)
+    np.testing.assert_allclose(compiled([data, scale])[0], expected, rtol=1e-6, atol=1e-7)
+    data[0, 36, columns - 1] = np.nan
+    assert np.isnan(compiled([data, scale])[0]).any(-1).tolist() == [[False] * 36 + [True]]
+
+
+@built
 def test_no_level_is_nearest_to_nan() -> None:
     x = np.full((2, 33), np.nan, np.float32)
     bounds = [np.float32(b).reshape(()) for b in (-1, 1, -1, 1)]

@@ -290,6 +290,23 @@ def test_a_nan_that_numpy_or_c_should_make_a_level_of(type: str) -> None:
         assert "+Quantize" in str(compiled.plan) and np.isfinite(compiled(np.nan_to_num(data))[0]).all()
 
 
+def test_a_nan_of_a_function_behind_a_product() -> None:
+    """The root of a negative sum."""
+    b, limits = Builder("m"), np.array([-3, 3, -3, 3], np.float32)
+    x = b.parameter(F32, (3, 16), "x")
+    integers = b.emit("Convert", b.constant(np.eye(16, dtype=np.int8)), destination_type="f32")
+    weights = b.emit("Multiply", integers, np.float32(1))
+    levels = b.emit("FakeQuantize", x, *limits, levels=255)
+    root = b.emit("Sqrt", b.emit("MatMul", levels, weights))
+    b.result(b.emit("MatMul", b.emit("FakeQuantize", root, *limits, levels=255), weights))
+    compiled = irexec.compile_model(b.model())
+    assert "MatMul+Sqrt+Quantize" in str(compiled.plan)
+    data = np.abs(np.random.default_rng(0).normal(size=(3, 16))).astype(np.float32)
+    np.testing.assert_allclose(compiled(data)[0], np.sqrt(data.clip(0, 3)), atol=0.12)
+    data[1, 15] = -1
+    assert np.isnan(compiled(data)[0]).any(-1).tolist() == [False, True, False]
+
+
 def test_what_is_not_a_level_is_computed_in_floats() -> None:
     """A symmetric range of 256 levels has no level of 0, so that padding has no level."""
     b = Builder("m")

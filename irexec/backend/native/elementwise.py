@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.calls import Binding, NativeKernel, loaded
+from irexec.backend.calls import Binding, NativeKernel
 from irexec.backend.chain import Chain
 from irexec.backend.constants import ConstantStore
 from irexec.backend.kernel import Order, Task
-from irexec.backend.native.chains import Axes, NativeChain, is_of_floats, program_of, reads_levels
+from irexec.backend.native.chains import LANES, Axes, NativeChain, is_of_floats, program_of, reads_levels
 from irexec.ir.facts import Fact
 from irexec.native.structures import structure
 
@@ -40,13 +40,14 @@ class NativeElementwise(NativeKernel):
             outputs[0], self.axes, innermost=self.axes[2][-1] if self.axes[2] else None
         )
         images, rows, columns = self.sizes
+        width = min(columns, _TILE)
+        # The rows of a tile are whole vectors together, where there is room for that.
+        whole = LANES // math.gcd(LANES, width)
+        height = _TILE // width // whole * whole or _TILE // width
         parameters = Elementwise(
             binding.address(out), image, row, None if out.dtype == np.float32 else binding.guard(),
-            self.chain.bind(inputs, binding), images, rows, columns, _TILES,
+            self.chain.bind(inputs, binding), images, rows, columns, height, _TILES,
         )  # fmt: skip
-        vector = loaded().vector
-        width = min(columns, _TILE)
-        height = max(1, _TILE // (-(-width // vector) * vector))
         tiles = -(-columns // width) * -(-rows // height) * images
         binding.call("irx_elementwise", parameters, -(-tiles // _TILES))
 

@@ -3,8 +3,7 @@
  * irexec/backend/native/chains.py translates chains of operations to instructions; the codes are numbered there in the
  * order of this file, which a test compares.
  */
-#include "chain.h"
-#include "elementary.h"
+#include "levels.h"
 
 enum {
     LOAD, ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, SQUARED_DIFFERENCE,
@@ -24,10 +23,12 @@ INLINE i64 begin_of(const operand *o, const place *at)
 void irx_load(const operand *o, const place *at, i64 pitch, float *out)
 {
     const float *from = o->base + begin_of(o, at);
-    for (i64 r = 0; r < (o->row ? at->rows : 1); r++, from += o->row) {
+    for (i64 r = 0; r < at->rows; r++, from += o->row) {
         float *to = out + r * pitch;
-        if (o->column == 1) {
-            if (at->columns == pitch)
+        if (r && !o->row) {
+            for (i64 c = 0; c < pitch; c += VECTOR) store(to + c, load(out + c));
+        } else if (o->column == 1) {
+            if (at->columns == pitch && pitch % VECTOR == 0)
                 for (i64 c = 0; c < pitch; c += VECTOR) store(to + c, load(from + c));
             else
                 for (i64 c = 0; c < at->columns; c++) to[c] = from[c];
@@ -37,11 +38,12 @@ void irx_load(const operand *o, const place *at, i64 pitch, float *out)
             for (i64 c = 0; c < at->columns; c++) to[c] = from[c * o->column];
         }
     }
-    if (o->row) return;
-    for (i64 c = 0; c < pitch; c += VECTOR) {
-        const vf same = load(out + c);
-        for (i64 r = 1; r < at->rows; r++) store(out + r * pitch + c, same);
-    }
+}
+
+/* Whether an operand is the tile as it lies in memory, whole vectors. */
+INLINE int is_tile(const operand *o, const place *at, i64 pitch)
+{
+    return o->column == 1 && at->columns == pitch && (o->row == pitch || at->rows == 1) && at->rows * pitch % VECTOR == 0;
 }
 
 /* Adds an operand to a tile, or multiplies it, without a copy of the operand: its columns follow each other. */
@@ -180,52 +182,82 @@ INLINE vd nearest_level(vd x, const vd *part)
 }
 
 /* Writes the values of the levels nearest to half a vector, or their indices. */
-INLINE void quantize_half(float *t, const float *a, const vd *part, const int is_index)
+static void quantize_half(float *t, const float *a, const vd *part, const int is_index)
 {
     const vd level = nearest_level(widened(a), part);
     store_half(t, is_index ? level : values_of(level, part));
 }
 
-/* The same for a row of one range. The index is computed in f32, and in f64 for vectors with a value next to a threshold
- * between two levels: an index has an error of three roundings to f32.
- */
-INLINE void quantize_row(float *t, const float *a, const vd *part, i64 columns, const int is_index)
+/* A range that all of a row has, in f32. */
+typedef struct {
+    vf low, high, scale, near;
+} single;
+
+INLINE single single_of(const vd *part)
 {
     const double per_unit = part[FACTOR][0] * part[SCALE][0], most = (part[HIGH][0] - part[LOW][0]) * per_unit;
-    const vf low = spread((float)part[LOW][0]), high = spread((float)part[HIGH][0]), scale = spread((float)per_unit);
-    const vf near = spread((float)(0.5 - most * 0x1p-21));
-    for (i64 k = 0; k < columns; k += VECTOR) {
-        const vf x = (clamped(load(a + k), low, high) - low) * scale, level = (x + 12582912.0f) - 12582912.0f;
-        if (!all_of((vi)(absolute(x - level) < near))) {
-            for (int half = 0; half < VECTOR; half += LANES) quantize_half(t + k + half, a + k + half, part, is_index);
-            continue;
-        }
-        store(t + k, level);
-        if (!is_index)
-            for (int half = 0; half < VECTOR; half += LANES)
-                store_half(t + k + half, values_of(widened(t + k + half), part));
+    return (single){spread((float)part[LOW][0]), spread((float)part[HIGH][0]), spread((float)per_unit),
+                    spread((float)(0.5 - most * 0x1p-21))};
+}
+
+/* Writes the indices that f32 gives, which has an error of three roundings. Returns whether all are those of f64: no value
+ * is next to a threshold between two levels, and none is NaN.
+ */
+INLINE int nearest_in_floats(vf x, const single *s, vf *level)
+{
+    x = (clamped(x, s->low, s->high) - s->low) * s->scale;
+    *level = (x + 12582912.0f) - 12582912.0f;
+    return all_of((vi)(absolute(x - *level) < s->near));
+}
+
+/* A vector of a row of one range; in f64 only where f32 does not suffice. */
+INLINE void quantize_vector(float *t, const float *a, const vd *part, const single *s, const int is_index)
+{
+    vf level;
+    if (!nearest_in_floats(load(a), s, &level)) {
+        for (int half = 0; half < VECTOR; half += LANES) quantize_half(t + half, a + half, part, is_index);
+        return;
     }
+    store(t, level);
+    if (!is_index)
+        for (int half = 0; half < VECTOR; half += LANES) store_half(t + half, values_of(widened(t + half), part));
+}
+
+INLINE void find_parts(const double *range, i64 plane, vd *part)
+{
+#pragma GCC unroll 7
+    for (int i = 0; i < PARTS; i++) part[i] = range[i * plane] - (vd){0};
 }
 
 /* The values of the levels nearest to a tile, or their indices, as f64 has them. The ranges are an operand of doubles: one
  * plane for each part of a range, columns follow each other or repeat, and a vector may be read behind the last part.
  */
-INLINE void quantize(const operand *o, i64 plane, const place *at, i64 pitch, float *t, const float *a,
+static void quantize(const operand *o, i64 plane, const place *at, i64 pitch, float *t, const float *a,
                      const int is_index)
 {
     const double *range = (const double *)o->base + begin_of(o, at);
+    float last[VECTOR] = {0.0f}; /* of a row: behind it may be the next one, or nothing */
     vd part[PARTS];
+    single s;
+    const i64 step = o->column ? LANES : VECTOR;
     for (i64 r = 0; r < at->rows; r++, range += o->row, t += pitch, a += pitch) {
         if (!o->column) {
-#pragma GCC unroll 7
-            for (int i = 0; i < PARTS; i++) part[i] = range[i * plane] - (vd){0};
-            quantize_row(t, a, part, at->columns, is_index);
-            continue;
+            find_parts(range, plane, part);
+            s = single_of(part);
         }
-        for (i64 k = 0; k < at->columns; k += LANES) {
+        for (i64 k = 0; k < at->columns; k += step) {
+            const size_t size = (size_t)smaller(step, at->columns - k) * sizeof(float);
+            const int is_last = at->columns - k < step;
+            const float *from = is_last ? memcpy(last, a + k, size) : a + k;
+            float *to = is_last ? last : t + k;
+            if (o->column) {
 #pragma GCC unroll 7
-            for (int i = 0; i < PARTS; i++) part[i] = *(const vd *)(range + i * plane + k);
-            quantize_half(t + k, a + k, part, is_index);
+                for (int i = 0; i < PARTS; i++) part[i] = *(const vd *)(range + i * plane + k);
+                quantize_half(to, from, part, is_index);
+            } else {
+                quantize_vector(to, from, part, &s, is_index);
+            }
+            if (is_last) memcpy(t + k, last, size);
         }
     }
 }
@@ -238,26 +270,92 @@ static void load_levels(const operand *o, const float *values, const place *at, 
         for (i64 k = 0; k < at->columns; k++) t[k] = values[from[k * o->column]];
 }
 
+/* Room for a tile; a vector may be written behind it. */
+typedef float room[TILE + VECTOR];
+
+/* Runs the instructions of a chain before `end`. A register is at held[i]: in its own room, or in an operand. */
+static __attribute__((noinline)) void run(const chain *c, const instruction *end, const place *at, i64 pitch, room *rooms, float *tile,
+                const float **held)
+{
+    const i64 size = at->rows * pitch;
+    held[0] = tile;
+    for (const instruction *i = c->instructions; i < end; i++) {
+        const operand *o = c->operands + i->operand;
+        float *t = i->target ? rooms[i->target - 1] : tile;
+        if (i->code == LOAD && is_tile(o, at, pitch)) {
+            held[i->target] = o->base + begin_of(o, at);
+            continue;
+        }
+        if (i->code == LOAD && i->p != 0.0 && o->column == 1 && at->columns == pitch && pitch % VECTOR == 0) {
+            const i64 loaded = i++->target, other = i->a == loaded ? i->b : i->a;
+            t = i->target ? rooms[i->target - 1] : tile;
+            combine(o, at, pitch, t, held[other], i->code == MULTIPLY);
+            held[i->target] = t;
+            continue;
+        }
+        switch (i->code) {
+        case LOAD: irx_load(o, at, pitch, t); break;
+        case QUANTIZE:
+        case LEVELS: quantize(o, (i64)i->p, at, pitch, t, held[i->a], i->code == LEVELS); break;
+        case LOAD_LEVELS: load_levels(o, c->operands[(i64)i->q].base, at, pitch, t); break;
+        default: apply(i, size, t, held[i->a], held[i->b]);
+        }
+        held[i->target] = t;
+    }
+}
+
 void irx_chain(const chain *c, const place *at, i64 pitch, float *tile)
 {
-    float registers[REGISTERS - 1][TILE] __attribute__((aligned(64)));
-    const i64 size = at->rows * pitch;
-    for (const instruction *i = c->instructions; i < c->instructions + c->count; i++) {
-        float *t = i->target ? registers[i->target - 1] : tile;
-        const float *a = i->a ? registers[i->a - 1] : tile, *b = i->b ? registers[i->b - 1] : tile;
-        const operand *o = c->operands + i->operand;
-        switch (i->code) {
-        case LOAD:
-            if (i->p != 0.0 && o->column == 1 && at->columns == pitch) {
-                const i64 loaded = i++->target, other = i->a == loaded ? i->b : i->a;
-                t = i->target ? registers[i->target - 1] : tile;
-                combine(o, at, pitch, t, other ? registers[other - 1] : tile, i->code == MULTIPLY);
-            } else irx_load(o, at, pitch, t);
-            break;
-        case QUANTIZE: quantize(o, (i64)i->p, at, pitch, t, a, 0); break;
-        case LEVELS: quantize(o, (i64)i->p, at, pitch, t, a, 1); break;
-        case LOAD_LEVELS: load_levels(o, c->operands[(i64)i->q].base, at, pitch, t); break;
-        default: apply(i, size, t, a, b);
+    room rooms[REGISTERS - 1] __attribute__((aligned(64)));
+    const float *held[REGISTERS];
+    run(c, c->instructions + c->count, at, pitch, rooms, tile, held);
+    if (held[0] != tile) memcpy(tile, held[0], (size_t)(at->rows * pitch) * sizeof(float));
+}
+
+/* Writes a tile of floats as levels, which follow each other in a row; *unknown becomes 1 if there is a NaN. */
+static void write_levels(const place *at, i64 pitch, const float *tile, uint8_t *out, i64 row, int32_t *unknown)
+{
+    if (has_nan_in(tile, at, pitch)) *unknown = 1;
+    for (i64 r = 0; r < at->rows; r++)
+        for (i64 c = 0; c < at->columns; c += VECTOR) {
+            const vf level = clamped(load(tile + r * pitch + c), spread(0.0f), spread(255.0f));
+            store_levels(out + r * row + c, level, 0.0f, at->columns - c);
         }
+}
+
+/* Writes the levels nearest to `count` values of one range. */
+static void write_nearest(const vd *part, i64 count, const float *a, uint8_t *out, int32_t *unknown)
+{
+    const single s = single_of(part);
+    float last[VECTOR] = {0.0f}, exact[VECTOR];
+    for (i64 k = 0; k < count; k += VECTOR) {
+        const float *from = count - k < VECTOR ? memcpy(last, a + k, (size_t)(count - k) * sizeof(float)) : a + k;
+        const place at = {0, 0, 0, 1, smaller(VECTOR, count - k)};
+        vf level;
+        if (nearest_in_floats(load(from), &s, &level)) {
+            store_levels(out + k, level, 0.0f, at.columns);
+            continue;
+        }
+        for (int half = 0; half < VECTOR; half += LANES) quantize_half(exact + half, from + half, part, 1);
+        write_levels(&at, VECTOR, exact, out + k, VECTOR, unknown);
     }
+}
+
+void irx_chain_to_levels(const chain *c, const place *at, i64 pitch, float *tile, uint8_t *out, i64 row, int32_t *unknown)
+{
+    room rooms[REGISTERS - 1] __attribute__((aligned(64)));
+    const float *held[REGISTERS];
+    const instruction *last = c->instructions + c->count - 1;
+    const operand *o = c->operands + last->operand;
+    const int is_single = last->code == LEVELS && !o->row && !o->column;
+    run(c, last + !is_single, at, pitch, rooms, tile, held);
+    if (!is_single) {
+        write_levels(at, pitch, held[0], out, row, unknown);
+        return;
+    }
+    vd part[PARTS];
+    find_parts((const double *)o->base + begin_of(o, at), (i64)last->p, part);
+    const int is_run = at->columns == pitch && (row == pitch || at->rows == 1);
+    const i64 rows = is_run ? 1 : at->rows, columns = is_run ? at->rows * pitch : at->columns;
+    for (i64 r = 0; r < rows; r++) write_nearest(part, columns, held[last->a] + r * pitch, out + r * row, unknown);
 }

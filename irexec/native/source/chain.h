@@ -39,7 +39,12 @@ void irx_load(const operand *o, const place *at, i64 pitch, float *out);
 /* Fetches what a chain reads of tensors whose rows lie apart, for a tile that is computed meanwhile. A chain may be null. */
 void irx_fetch(const chain *c, const place *at);
 
-/* Runs a chain on a tile of rows of `pitch` floats, a multiple of VECTOR; columns from place.columns on are anything. */
+/* Runs a chain on a tile of rows of `pitch` floats; columns from place.columns on are anything. A pitch that VECTOR does not
+ * divide is the number of columns; up to a vector is then read and written behind the tile.
+ */
 void irx_chain(const chain *c, const place *at, i64 pitch, float *tile);
+
+/* The same for a chain that ends in levels, which are written as bytes, row after row; *unknown becomes 1 if there is a NaN. */
+void irx_chain_to_levels(const chain *c, const place *at, i64 pitch, float *tile, uint8_t *out, i64 row, int32_t *unknown);
 
 #endif

@@ -18,8 +18,8 @@ INLINE numbers numbers_of(const ending *e)
 /* What a tile is ended with: of integers or floats, sums that become levels of their own, limits, and whether it ends in levels. */
 enum { FLOATS = 1, ROUNDED = 2, LIMITED = 4, LEVELS = 8 };
 
-/* A vector of sums, or of floats, as floats within their limits. */
-INLINE vf ended(const numbers *n, const int32_t *from, vf scale, vf bias, const uint8_t *addend, const int kind)
+/* A vector of sums, or of floats, as floats within their limits; count levels are added. */
+INLINE vf ended(const numbers *n, const int32_t *from, vf scale, vf bias, const uint8_t *addend, i64 count, const int kind)
 {
     vi sum;
     memcpy(&sum, from, sizeof(sum));
@@ -28,7 +28,7 @@ INLINE vf ended(const numbers *n, const int32_t *from, vf scale, vf bias, const 
         x = clamped(x, n->first_low, n->first_high);
         x = rounded((rounded(x + 12582912.0f) - 12582912.0f) * n->first_factor);
     }
-    if (addend) x += rounded((floats_of(addend) - n->addend_zero) * n->addend_factor);
+    if (addend) x += rounded((floats_of(addend, count) - n->addend_zero) * n->addend_factor);
     return kind & LIMITED ? clamped(x, n->low, n->high) : x;
 }
 
@@ -39,24 +39,17 @@ INLINE void end_rows(const ending *e, const place *at, i64 width, const int32_t 
     const numbers n = numbers_of(e);
     const i64 rows = at->rows, columns = at->columns, out_row = e->out_row, addend_row = e->addend_row;
     const float *scales = kind & FLOATS ? e->factors : e->scale, *biases = kind & FLOATS ? e->shifts : e->bias;
+#define ROWS_OF(count)                                                                                                \
+    for (i64 r = 0; r < rows; r++) {                                                                                  \
+        const uint8_t *addend = more ? more + r * addend_row + c : 0;                                                 \
+        const vf x = ended(&n, from + r * width + c, scale, bias, addend, count, kind);                               \
+        if (kind & LEVELS) store_levels(out + r * out_row + c, x, n.zero, count);                                     \
+        else store(tile + r * width + c, x);                                                                          \
+    }
     for (i64 c = 0; c < columns; c += VECTOR) {
         const vf scale = load(scales + at->column + c), bias = load(biases + at->column + c);
-        const int32_t *sums = from + c;
-        if (columns - c >= VECTOR) {
-            for (i64 r = 0; r < rows; r++) {
-                const vf x = ended(&n, sums + r * width, scale, bias, more ? more + r * addend_row + c : 0, kind);
-                if (kind & LEVELS) store_levels(out + r * out_row + c, x, n.zero, VECTOR);
-                else store(tile + r * width + c, x);
-            }
-            continue;
-        }
-        for (i64 r = 0; r < rows; r++) {
-            uint8_t part[VECTOR] = {0};
-            if (more) memcpy(part, more + r * addend_row + c, (size_t)(columns - c));
-            const vf x = ended(&n, sums + r * width, scale, bias, more ? part : 0, kind);
-            if (kind & LEVELS) store_levels(out + r * out_row + c, x, n.zero, columns - c);
-            else store(tile + r * width + c, x);
-        }
+        if (columns - c >= VECTOR) ROWS_OF(VECTOR)
+        else ROWS_OF(columns - c)
     }
 }
 

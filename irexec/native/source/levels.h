@@ -73,12 +73,16 @@ INLINE vi quads(vi sum, vi a, vi b)
 }
 #endif
 
-/* Bytes as floats. GCC 12 takes vectors of bytes apart. */
-INLINE vf floats_of(const uint8_t *p)
+/* Up to a vector of bytes as floats. GCC 12 takes vectors of bytes apart. */
+INLINE vf floats_of(const uint8_t *p, i64 count)
 {
 #if VECTOR == 16
-    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)));
-#elif VECTOR == 8 && defined(__AVX2__)
+    const __m128i bytes = count >= 16 ? _mm_loadu_si128((const __m128i *)p) : _mm_maskz_loadu_epi8((__mmask16)((1u << count) - 1), p);
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+#else
+    uint8_t copied[VECTOR] = {0};
+    if (count < VECTOR) p = memcpy(copied, p, (size_t)count);
+#if VECTOR == 8 && defined(__AVX2__)
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)));
 #elif defined(__SSE2__) && VECTOR == 4
     int32_t word;
@@ -90,6 +94,7 @@ INLINE vf floats_of(const uint8_t *p)
     memcpy(&x, p, VECTOR);
     return __builtin_convertvector(__builtin_convertvector(x, vi), vf);
 #endif
+#endif
 }
 
 /* The integers nearest to x, plus zero; all results are levels. */
@@ -97,6 +102,10 @@ INLINE void store_levels(uint8_t *out, vf x, float zero, i64 count)
 {
 #if VECTOR == 16
     const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_cvtps_epi32(x), _mm512_set1_epi32((int)zero)));
+    if (count < 16) {
+        _mm_mask_storeu_epi8(out, (__mmask16)((1u << count) - 1), bytes);
+        return;
+    }
 #elif VECTOR == 8 && defined(__AVX2__)
     const __m256i level = _mm256_add_epi32(_mm256_cvtps_epi32(x), _mm256_set1_epi32((int)zero));
     const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(level), _mm256_extracti128_si256(level, 1));
@@ -123,17 +132,6 @@ INLINE int has_nan_in(const float *tile, const place *at, i64 pitch)
         for (i64 c = whole; c < at->columns; c++) found[0] |= -(tile[c] != tile[c]);
     }
     return !all_of(~found);
-}
-
-/* Writes a tile of floats as levels, which follow each other in a row; *unknown becomes 1 if there is a NaN. */
-INLINE void write_levels(const place *at, i64 pitch, const float *tile, uint8_t *out, i64 row, int32_t *unknown)
-{
-    if (has_nan_in(tile, at, pitch)) *unknown = 1;
-    for (i64 r = 0; r < at->rows; r++)
-        for (i64 c = 0; c < at->columns; c += VECTOR) {
-            const vf level = clamped(load(tile + r * pitch + c), spread(0.0f), spread(255.0f));
-            store_levels(out + r * row + c, level, 0.0f, at->columns - c);
-        }
 }
 
 /* Ends a tile of rows of `width` sums, a multiple of VECTOR; at->column counts the columns of all groups. */

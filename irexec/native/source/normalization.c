@@ -141,10 +141,13 @@ static void write_rectangle(const normalization *p, place at, const moments *m, 
             for (i64 i = 0; i < at.rows; i++)
                 fill_row(p, x + i * p->data.row, at.row + i, at.column, at.columns, m[(r + i) * each],
                          tile + i * pitch);
+            if (p->unknown) {
+                uint8_t *out = (uint8_t *)p->out.base + at.image * p->out.image + at.row * p->out.row + at.column;
+                irx_chain_to_levels(p->after, &at, pitch, tile, out, p->out.row, p->unknown);
+                continue;
+            }
             if (p->after) irx_chain(p->after, &at, pitch, tile);
-            const i64 out = at.image * p->out.image + at.row * p->out.row + at.column;
-            if (p->unknown) write_levels(&at, pitch, tile, (uint8_t *)p->out.base + out, p->out.row, p->unknown);
-            else write_tile(&at, pitch, tile, &p->out);
+            write_tile(&at, pitch, tile, &p->out);
         }
     }
 }

@@ -13,8 +13,8 @@ INTEGERS = (
     Mutation(
         "the zero of levels that are added stays",
         f"{_SOURCE}/levels.c",
-        "(floats_of(addend) - n->addend_zero) * n->addend_factor",
-        "floats_of(addend) * n->addend_factor",
+        "(floats_of(addend, count) - n->addend_zero) * n->addend_factor",
+        "floats_of(addend, count) * n->addend_factor",
         _INTEGERS,
     ),
     Mutation(
@@ -61,8 +61,15 @@ INTEGERS = (
     ),
     Mutation(
         "a NaN becomes a level",
-        f"{_SOURCE}/levels.h",
+        f"{_SOURCE}/chain.c",
         "    if (has_nan_in(tile, at, pitch)) *unknown = 1;\n",
+        "",
+        ("tests/backend/test_native_integers.py -k nan",),
+    ),
+    Mutation(
+        "a NaN behind a product becomes a level",
+        f"{_SOURCE}/levels.c",
+        "if (levels && has_nan_in(tile, at, width)) *e->unknown = 1;",
         "",
         ("tests/backend/test_native_integers.py -k nan",),
     ),

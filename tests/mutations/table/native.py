@@ -10,9 +10,16 @@ NATIVE = (
     Mutation(
         "a value next to a threshold gets the level that f32 finds",
         f"{_SOURCE}/chain.c",
-        "if (!all_of((vi)(absolute(x - level) < near))) {",
-        "if (0 && !all_of((vi)(absolute(x - level) < near))) {",
+        "return all_of((vi)(absolute(x - *level) < s->near));",
+        "return 1;",
         ("tests/backend/test_blocks.py", "tests/backend/test_native_chains.py"),
+    ),
+    Mutation(
+        "the rest of a row overwrites the next one",
+        f"{_SOURCE}/chain.c",
+        "float *to = is_last ? last : t + k;",
+        "float *to = t + k;",
+        ("tests/backend/test_native_chains.py",),
     ),
     Mutation(
         "a thread does not wait for the blocks of others",
