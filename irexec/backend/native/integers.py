@@ -197,7 +197,7 @@ class IntegerDepthwise(IntegerKernel):
         deep[: s.groups, :rows] = integers.reshape(s.groups, rows, across)
         while first < s.groups:
             left = s.groups - first
-            size = 16 if word == 2 or left <= 16 else 64 if left > 32 else 32
+            size = 16 if word == 2 or left <= 32 else 64
             part, begin = deep[first : first + size], start[first : first + size]
             if word == 2:
                 made.append(part.reshape(16, -1, 2, across).transpose(1, 3, 0, 2))

@@ -15,7 +15,7 @@ typedef struct {
     i64 rows, row_parts; /* pixels of an image, and the parts that a block is one of */
 } integer_depthwise;
 
-/* Pixels whose sums are in registers, pixels of a strip, and channels of a chunk. */
+/* Pixels of pairs whose sums are in registers, pixels of a strip of many channels, and channels of a chunk. */
 enum { PIXELS = 4, STRIP_PIXELS = 8, CHUNK = 64 };
 
 /* Channels of a chunk without VNNI, and vectors of their sums. */
@@ -154,95 +154,102 @@ static void strip_of_pairs(const windows *w, const strip *s, i64 count, const ch
 }
 
 #if VECTOR == 16
-/* Sums of WIDE channels of a strip of pixels of one row. Four rows of the kernel are a word: the words of each position
- * are made once for all pixels that read it. A vector has words of four channels of each lane of 16 channels, as weights
- * and start have.
- */
-#define STRIP(WIDE, PREFIX, TYPE, MASK)                                                                               \
-    INLINE void words_##WIDE(TYPE a, TYPE b, TYPE c, TYPE d, TYPE *words)                                             \
-    {                                                                                                                 \
-        const TYPE low = PREFIX##_unpacklo_epi8(a, b), high = PREFIX##_unpackhi_epi8(a, b);                           \
-        const TYPE low2 = PREFIX##_unpacklo_epi8(c, d), high2 = PREFIX##_unpackhi_epi8(c, d);                         \
-        words[0] = PREFIX##_unpacklo_epi16(low, low2);                                                                \
-        words[1] = PREFIX##_unpackhi_epi16(low, low2);                                                                \
-        words[2] = PREFIX##_unpacklo_epi16(high, high2);                                                              \
-        words[3] = PREFIX##_unpackhi_epi16(high, high2);                                                              \
-    }                                                                                                                 \
-    static void strip_##WIDE(const windows *w, const strip *at, i64 count, const char *weights, const int32_t *start, \
-                             int32_t *to)                                                                             \
-    {                                                                                                                 \
-        TYPE words[POSITIONS * 4], sum[STRIP_PIXELS * 4], begin[4];                                                   \
-        _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)                                                           \
-            memcpy(&begin[k], start + k * WIDE / 4, sizeof(TYPE));                                                    \
-        const i64 taps = w->kernel[2], rows = w->kernel[0] * w->kernel[1], pixels = at->pixels;                       \
-        const i64 far = pixels > 1 ? 1 : w->dilations[2], step = pixels > 1 ? w->dilations[2] : 1;                   \
-        const i64 positions = (pixels - 1) * w->strides[2] + (taps - 1) * step + 1;                                  \
-        const MASK mask = count >= WIDE ? (MASK)-1 : (MASK)(((uint64_t)1 << count) - 1);                              \
-        const TYPE zeros = PREFIX##_maskz_loadu_epi8(mask, w->zeros);                                                 \
-        const inside in = inside_of(w, at, far, positions);                                                           \
-        for (i64 first = 0; first < rows; first += 4, weights += taps * 4 * (i64)sizeof(TYPE)) {                      \
-            walk row[4];                                                                                              \
-            for (int i = 0; i < 4; i++)                                                                               \
-                row[i] = walk_from(w, row_at(w, at, smaller(first + i, rows - 1)), at->x + in.begin * far, far);      \
-            for (i64 j = 0; j < in.begin; j++) words_##WIDE(zeros, zeros, zeros, zeros, words + j * 4);               \
-            for (i64 j = in.end; j < positions; j++) words_##WIDE(zeros, zeros, zeros, zeros, words + j * 4);         \
-            for (i64 j = in.begin; j < in.end; j++) {                                                                 \
-                TYPE v[4];                                                                                            \
-                _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++) {                                                 \
-                    v[i] = PREFIX##_maskz_loadu_epi8(mask, row[i].channels);                                          \
-                    row[i].channels += row[i].step;                                                                   \
-                }                                                                                                     \
-                words_##WIDE(v[0], v[1], v[2], v[3], words + j * 4);                                                  \
-            }                                                                                                         \
-            for (i64 i = 0; i < pixels; i += 4) {                                                                     \
-                TYPE s[16];                                                                                           \
-                const TYPE *from[4];                                                                                  \
-                _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)                                                   \
-                    from[k] = words + smaller(i + k, pixels - 1) * w->strides[2] * 4;                                 \
-                _Pragma("GCC unroll 16") for (int k = 0; k < 16; k++)                                                 \
-                    s[k] = first ? sum[i * 4 + k] : begin[k % 4];                                                     \
-                for (i64 tap = 0; tap < taps; tap++) {                                                                \
-                    TYPE by[4];                                                                                       \
-                    _Pragma("GCC unroll 4") for (int k = 0; k < 4; k++)                                               \
-                        memcpy(&by[k], weights + (tap * 4 + k) * (i64)sizeof(TYPE), sizeof(TYPE));                    \
-                    _Pragma("GCC unroll 16") for (int k = 0; k < 16; k++)                                             \
-                        __asm__("vpdpbusd %2, %1, %0"                                                                 \
-                                : "+v"(s[k])                                                                          \
-                                : "v"(from[k / 4][tap * step * 4 + k % 4]), "v"(by[k % 4]));                          \
-                }                                                                                                     \
-                _Pragma("GCC unroll 16") for (int k = 0; k < 16; k++) sum[i * 4 + k] = s[k];                          \
-            }                                                                                                         \
-        }                                                                                                             \
-        for (i64 i = 0; i < pixels; i++, to += WIDE) in_order_##WIDE(sum + i * 4, to);                                \
-    }
-
-/* The lanes of four vectors, the first ones of all first. */
-INLINE void in_order_64(const __m512i *a, int32_t *to)
+/* The bytes of up to 64 or 16 channels. */
+INLINE __m512i bytes_of(const char *p, i64 count)
 {
-    const __m512i x = _mm512_shuffle_i32x4(a[0], a[1], 0x44), y = _mm512_shuffle_i32x4(a[0], a[1], 0xee);
-    const __m512i z = _mm512_shuffle_i32x4(a[2], a[3], 0x44), w = _mm512_shuffle_i32x4(a[2], a[3], 0xee);
+    return _mm512_maskz_loadu_epi8(count >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << count) - 1, p);
+}
+INLINE __m128i few_bytes_of(const char *p, i64 count)
+{
+    return _mm_maskz_loadu_epi8(count >= 16 ? 0xffff : (__mmask16)((1u << count) - 1), p);
+}
+
+/* Words of four rows of 64 channels: four vectors, of which each has four channels of each 16. */
+INLINE void words_of_64(const char *const *rows, i64 count, vi *words)
+{
+    const __m512i a = bytes_of(rows[0], count), b = bytes_of(rows[1], count);
+    const __m512i c = bytes_of(rows[2], count), d = bytes_of(rows[3], count);
+    const __m512i low = _mm512_unpacklo_epi8(a, b), high = _mm512_unpackhi_epi8(a, b);
+    const __m512i low2 = _mm512_unpacklo_epi8(c, d), high2 = _mm512_unpackhi_epi8(c, d);
+    words[0] = (vi)_mm512_unpacklo_epi16(low, low2);
+    words[1] = (vi)_mm512_unpackhi_epi16(low, low2);
+    words[2] = (vi)_mm512_unpacklo_epi16(high, high2);
+    words[3] = (vi)_mm512_unpackhi_epi16(high, high2);
+}
+
+/* Words of four rows of 16 channels, in order. */
+INLINE void words_of_16(const char *const *rows, i64 count, vi *words)
+{
+    const __m512i lanes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m128i bytes = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i x = _mm512_castsi128_si512(few_bytes_of(rows[0], count));
+    x = _mm512_inserti32x4(x, few_bytes_of(rows[1], count), 1);
+    x = _mm512_inserti32x4(x, few_bytes_of(rows[2], count), 2);
+    x = _mm512_inserti32x4(x, few_bytes_of(rows[3], count), 3);
+    words[0] = (vi)_mm512_shuffle_epi8(_mm512_permutexvar_epi32(lanes, x), _mm512_broadcast_i32x4(bytes));
+}
+
+/* The lanes of four vectors of sums, the first ones of all first. */
+INLINE void in_order(const vi *sum, int32_t *to)
+{
+    const __m512i a = (__m512i)sum[0], b = (__m512i)sum[1], c = (__m512i)sum[2], d = (__m512i)sum[3];
+    const __m512i x = _mm512_shuffle_i32x4(a, b, 0x44), y = _mm512_shuffle_i32x4(a, b, 0xee);
+    const __m512i z = _mm512_shuffle_i32x4(c, d, 0x44), w = _mm512_shuffle_i32x4(c, d, 0xee);
     _mm512_storeu_si512(to, _mm512_shuffle_i32x4(x, z, 0x88));
     _mm512_storeu_si512(to + 16, _mm512_shuffle_i32x4(x, z, 0xdd));
     _mm512_storeu_si512(to + 32, _mm512_shuffle_i32x4(y, w, 0x88));
     _mm512_storeu_si512(to + 48, _mm512_shuffle_i32x4(y, w, 0xdd));
 }
-INLINE void store_both(int32_t *to, __m256i a, __m256i b)
-{
-    _mm512_storeu_si512(to, _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1));
-}
-INLINE void in_order_32(const __m256i *a, int32_t *to)
-{
-    store_both(to, _mm256_permute2x128_si256(a[0], a[1], 0x20), _mm256_permute2x128_si256(a[2], a[3], 0x20));
-    store_both(to + 16, _mm256_permute2x128_si256(a[0], a[1], 0x31), _mm256_permute2x128_si256(a[2], a[3], 0x31));
-}
-INLINE void in_order_16(const __m128i *a, int32_t *to)
-{
-    store_both(to, _mm256_set_m128i(a[1], a[0]), _mm256_set_m128i(a[3], a[2]));
-}
 
-STRIP(64, _mm512, __m512i, __mmask64)
-STRIP(32, _mm256, __m256i, __mmask32)
-STRIP(16, _mm, __m128i, __mmask16)
+/* Sums of V vectors of channels of a strip, AT_ONCE pixels in registers. Four rows of the kernel are a word: the words of
+ * each position are made once for all pixels that read it.
+ */
+#define STRIP(V, WIDE, AT_ONCE)                                                                                       \
+    static void strip_##WIDE(const windows *w, const strip *at, i64 count, const char *weights, const int32_t *start, \
+                             int32_t *to)                                                                             \
+    {                                                                                                                 \
+        vi words[POSITIONS * V];                                                                                      \
+        const i64 taps = w->kernel[2], rows = w->kernel[0] * w->kernel[1], pixels = at->pixels;                       \
+        const i64 far = pixels > 1 ? 1 : w->dilations[2], step = pixels > 1 ? w->dilations[2] : 1;                    \
+        const i64 positions = (pixels - 1) * w->strides[2] + (taps - 1) * step + 1;                                   \
+        const char *zeros = (const char *)w->zeros, *padding[4] = {zeros, zeros, zeros, zeros}, *from[4];             \
+        const inside in = inside_of(w, at, far, positions);                                                           \
+        for (i64 first = 0; first < rows; first += 4, weights += taps * V * (i64)sizeof(vi)) {                        \
+            walk row[4];                                                                                              \
+            for (int i = 0; i < 4; i++)                                                                               \
+                row[i] = walk_from(w, row_at(w, at, smaller(first + i, rows - 1)), at->x + in.begin * far, far);      \
+            for (i64 j = 0; j < in.begin; j++) words_of_##WIDE(padding, count, words + j * V);                        \
+            for (i64 j = in.end; j < positions; j++) words_of_##WIDE(padding, count, words + j * V);                  \
+            for (i64 j = in.begin; j < in.end; j++) {                                                                 \
+                _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)                                                   \
+                {                                                                                                     \
+                    from[i] = row[i].channels;                                                                        \
+                    row[i].channels += row[i].step;                                                                   \
+                }                                                                                                     \
+                words_of_##WIDE(from, count, words + j * V);                                                          \
+            }                                                                                                         \
+            const int is_last = first + 4 >= rows;                                                                    \
+            for (i64 pixel = 0; pixel < pixels; pixel += AT_ONCE) {                                                   \
+                const vi *x[AT_ONCE];                                                                                 \
+                vi sum[AT_ONCE * V];                                                                                  \
+                _Pragma("GCC unroll 8") for (int k = 0; k < AT_ONCE; k++)                                             \
+                    x[k] = words + smaller(pixel + k, pixels - 1) * w->strides[2] * V;                                \
+                int32_t *sums = to + pixel * WIDE;                                                                    \
+                EACH_SUM(AT_ONCE, V)                                                                                  \
+                sum[i] = load_words((const char *)(first ? sums + i * VECTOR : start + i % V * VECTOR));              \
+                for (i64 tap = 0; tap < taps; tap++)                                                                  \
+                    EACH_SUM(AT_ONCE, V)                                                                              \
+                    sum[i] = quads(sum[i], x[i / V][tap * step * V + i % V],                                          \
+                                   load_words(weights + (tap * V + i % V) * (i64)sizeof(vi)));                        \
+                if (V == 4 && is_last)                                                                                \
+                    _Pragma("GCC unroll 4") for (int k = 0; k < AT_ONCE; k++) in_order(sum + k * V, sums + k * WIDE); \
+                else EACH_SUM(AT_ONCE, V) memcpy(sums + i * VECTOR, &sum[i], sizeof(vi));                             \
+            }                                                                                                         \
+        }                                                                                                             \
+    }
+
+STRIP(4, 64, 4)
+STRIP(1, 16, 8)
 #endif
 
 /* Block: image and pixels, in strips: all channels of one after the other. */
@@ -255,7 +262,8 @@ EXPORT void irx_integer_depthwise(const void *parameters, i64 block, char *scrat
     const i64 row = start_of(part, p->row_parts, tiles) * PIXELS;
     const i64 count = smaller(start_of(part + 1, p->row_parts, tiles) * PIXELS, p->rows) - row;
     const i64 reach = (w->kernel[2] - 1) * w->dilations[2] + 1, rows = w->kernel[0] * w->kernel[1];
-    const i64 most = reach > POSITIONS ? 1 : smaller(STRIP_PIXELS, (POSITIONS - reach) / w->strides[2] + 1);
+    const i64 longest = p->unit == 4 && p->channels <= 32 ? POSITIONS : STRIP_PIXELS;
+    const i64 most = reach > POSITIONS ? 1 : smaller(longest, (POSITIONS - reach) / w->strides[2] + 1);
     const i64 words = (rows + p->unit - 1) / p->unit * w->kernel[2];
     int32_t sums[STRIP_PIXELS * CHUNK] __attribute__((aligned(64)));
     strip s;
@@ -264,7 +272,7 @@ EXPORT void irx_integer_depthwise(const void *parameters, i64 block, char *scrat
         const char *weights = p->weights;
         for (i64 c = 0, wide; c < p->channels; c += wide, s.base += wide, weights += words * wide * 4) {
             const i64 left = p->channels - c;
-            wide = left <= 16 ? 16 : left > 32 ? 64 : 32;
+            wide = left > 32 ? 64 : left > 16 && p->unit == 2 ? 32 : 16;
             if (p->unit == 2)
                 for (i64 part = 0; part < smaller(wide, left); part += PART) {
                     const strip of_part = {s.base + part, s.z, s.y, s.x, s.pixels};
@@ -273,7 +281,6 @@ EXPORT void irx_integer_depthwise(const void *parameters, i64 block, char *scrat
                 }
 #if VECTOR == 16
             else if (wide == 64) strip_64(w, &s, left, weights, p->start + c, sums);
-            else if (wide == 32) strip_32(w, &s, left, weights, p->start + c, sums);
             else strip_16(w, &s, left, weights, p->start + c, sums);
 #endif
             const place at = {image, row + r, c, s.pixels, smaller(wide, left)};
