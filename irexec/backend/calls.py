@@ -79,7 +79,7 @@ class Binding:
         late: functions that complete the parameters for a run, given the inputs of the step and the variables.
         copies: arrays that the calls cannot write, each with the one that they write instead.
         results: the same for small arrays, to which a call copies.
-        guards: integers that a call sets to 1 where it should make a level of a NaN.
+        unknown: one integer, which a call sets to 1 where it should make a level of a NaN.
     """
 
     scratch: tuple[int, int] = (0, 0)
@@ -90,7 +90,7 @@ class Binding:
     late: list[Callable[[Sequence[Any]], None]] = field(default_factory=list)
     copies: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
     results: list[Copy] = field(default_factory=list)
-    guards: list[np.ndarray] = field(default_factory=list)
+    unknown: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int32))
 
     def call(self, function: str, parameters: ctypes.Structure, blocks: int) -> None:
         """Add a call."""
@@ -107,16 +107,10 @@ class Binding:
         self.kept.append(structure)
         return ctypes.addressof(structure)
 
-    def guard(self) -> int:
-        """The address of a new guard."""
-        self.guards.append(np.zeros(1, np.int32))
-        return self.address(self.guards[-1])
-
     def check(self) -> None:
         """Raise NanHasNoLevelError if a call met a NaN that it should make a level of."""
-        if any(guard[0] for guard in self.guards):
-            for guard in self.guards:
-                guard[0] = 0
+        if self.unknown[0]:
+            self.unknown[0] = 0
             raise NanHasNoLevelError
 
     def in_order(self, array: np.ndarray, order: Order | None = None) -> np.ndarray:
@@ -247,13 +241,17 @@ class NativeKernel(Kernel):
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any], binding: Binding) -> None:
         """Add the calls that write the outputs; arrays are as for ``run``."""
 
-    def bound(self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext) -> Binding:
-        """The calls for these arrays."""
+    def bound(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], context: KernelContext, unknown: np.ndarray | None = None
+    ) -> Binding:
+        """The calls for these arrays; ``unknown`` is that of the binding, which several may share."""
         first, *others = (scratch.address for scratch in context.scratches)
         each = others[0] - first if others else 0
         assert others == [first + i * each for i in range(1, len(others) + 1)], "scratches are at equal distances"
         assert context.shared is not None, "a plan gives native kernels both kinds of scratch"
         binding = Binding((first, each), context.shared.address)
+        if unknown is not None:
+            binding.unknown = unknown
         self.bind([binding.aligned(x) for x in inputs], outputs, binding)
         if binding.results:
             bind_copies(binding.results, binding)

@@ -154,7 +154,8 @@ def chain_candidates(
             shared = tuple(i for i, is_same in enumerate(same) if is_same)
             moved = sum(fact.shape == output.shape and not is_same for fact, is_same in zip(inputs, same, strict=True))
             native += _REORDERED * moved * math.prod(output.static_shape)
-            make = functools.partial(elementwise.NativeElementwise, chain, inputs, output, axes, shared)
+            late = tuple(i for i, order in enumerate(input_orders) if order is None)
+            make = functools.partial(elementwise.NativeElementwise, chain, inputs, output, axes, shared, late)
             yield Candidate(native, make, native=True)
 
 

@@ -6,7 +6,6 @@ that is observed takes the steps one by one.
 
 from __future__ import annotations
 
-import operator
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from irexec.backend.calls import Job, NativeKernel
+from irexec.backend.calls import Binding, Job, NativeKernel
 from irexec.backend.kernel import KernelContext
 from irexec.backend.pool import Pool
 from irexec.backend.scratch import ALIGNMENT
@@ -24,8 +23,6 @@ from irexec.compile.memory_limit import MemoryLimit, arena_error, check_arena
 from irexec.compile.steps import Plan, Step
 from irexec.errors import RunTimeoutError
 from irexec.ir.process import new_lock
-
-_FIRST = operator.itemgetter(0)
 
 
 class Segment:
@@ -42,17 +39,17 @@ class Segment:
         self.frees = [slot for step in steps for slot in step.frees]
         self._pool = contexts[0].pool
         self._trials = ThreadTrials()
-        bindings = []
+        bindings: list[Binding] = []
+        unknown = np.zeros(1, np.int32)
         for step, context in zip(steps, contexts, strict=True):
             assert isinstance(step.kernel, NativeKernel)
             inputs, outputs = [slots[slot] for slot in step.inputs], [slots[slot] for slot in step.outputs]
-            bindings.append(step.kernel.bound(inputs, outputs, context))
+            bindings.append(step.kernel.bound(inputs, outputs, context, unknown))
         self.late = [
             (step, complete) for step, binding in zip(steps, bindings, strict=True) for complete in binding.late
         ]
         self.repeatable = [binding.repeatable for binding in bindings]
-        self._guarded = [binding for binding in bindings if binding.guards]
-        self._guards = [guard for binding in bindings for guard in binding.guards]
+        self._check = bindings[0].check
         self._job = Job(bindings)
 
     def run(self) -> None:
@@ -69,9 +66,7 @@ class Segment:
                 self._trials.run(lambda: self._job.run(self._pool, alone=self._trials.alone))
         except RunTimeoutError as error:
             raise RunTimeoutError.at(self.steps[self._job.reached].node.name, error.seconds) from error
-        if any(map(_FIRST, self._guards)):
-            for binding in self._guarded:
-                binding.check()
+        self._check()
 
 
 def segments_of(steps: Sequence[Step], contexts: Sequence[KernelContext], slots: Sequence[Any]) -> dict[int, Segment]:

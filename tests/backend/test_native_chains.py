@@ -249,3 +249,32 @@ def test_an_operand_is_read_by_one_instruction_or_two(rows: int, columns: int) -
     model = irexec.Model([opset.subtract(opset.multiply(product, operand), opset.constant(r[:, ::-1]))], [given])
     exact = (x.astype(np.float64) @ w) * r - r[:, ::-1]
     np.testing.assert_allclose(irexec.infer(model, x)[0], exact, rtol=1e-5, atol=1e-3)
+
+
+@built
+@pytest.mark.parametrize("size", [7, 600])
+def test_a_chain_reads_the_input_of_each_run_where_it_lies(size: int) -> None:
+    """Or a copy of one that is not contiguous; larger than what is copied to the arena, or smaller."""
+    b = irexec.Builder("m")
+    x = b.parameter("f32", (2, size, size), "x")
+    b.result(b.emit("Tanh", b.emit("Multiply", x, np.float32(2))))
+    b.result(x)
+    compiled = irexec.compile_model(b.model())
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=(2, size, 2 * size)).astype(np.float32)
+    unaligned = np.frombuffer(b"x" + wide[:, :, :size].tobytes(), np.uint8)[1:].view(np.float32).reshape(2, size, size)
+    given = [
+        wide[:, :, :size],
+        np.ascontiguousarray(wide[:, :, size:]),
+        wide[:, :, ::2],
+        wide[::-1, ::-1, :size],
+        wide[:, :, :size].transpose(0, 2, 1),
+        np.broadcast_to(wide[0, 0, :size], (2, size, size)),
+        unaligned,
+        np.asfortranarray(wide[:, :, :size]),
+    ]
+    for data in (*given, *reversed(given)):
+        result, same = compiled(data).values()
+        np.testing.assert_allclose(result, np.tanh(data * 2), rtol=1e-6, atol=1e-7)
+        np.testing.assert_array_equal(same, data)
+        assert not np.shares_memory(same, data)

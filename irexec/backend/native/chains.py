@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,7 @@ class NativeChain:
         takes_addend: bool = False,
         alone: bool = False,
     ) -> None:
-        self._shape, self._axes = tuple(shape), axes
+        self._shape, self._axes, self._operands = tuple(shape), axes, operands
         columns = {i for i, fact in enumerate(operands) if takes_bias and self._is_bias(fact)}
         self.program = (
             None
@@ -129,10 +130,17 @@ class NativeChain:
         return binding.pointer(self._operand(operands[self.program.addend], binding))
 
     def bind(self, operands: Sequence[np.ndarray], binding: Binding) -> int | None:
-        """The address of the chain as C has it; None where nothing is left for it to do."""
+        """The address of the chain as C has it; None where nothing is left for it to do.
+
+        An operand that is None is known in each run only: a contiguous array.
+        """
         if self.program is None or not self.program.lines:
             return None
-        bound = [self._operand(array, binding) for array in operands]
+        late = [i for i, array in enumerate(operands) if array is None]
+        bound = [
+            self._late(fact) if array is None else self._operand(array, binding)
+            for fact, array in zip(self._operands, operands, strict=True)
+        ]
         instructions = (CInstruction * len(self.program.lines))()
         for i, line in enumerate(self.program.lines):
             operand, p, q = line.operand, line.p, line.q
@@ -144,8 +152,13 @@ class NativeChain:
                 operand, p = len(bound), line.table[0].size
                 bound.append(self._table(line.table, binding))
             instructions[i] = CInstruction(CODES.index(line.code), line.target, line.a, line.b, operand, p, q)
+        table = (Operand * max(1, len(bound)))(*bound)
+        for i in late:
+            held: list[np.ndarray] = []
+            binding.kept.append(held)
+            binding.late.append(functools.partial(_complete, table[i], i, held))
         made = CChain(
-            binding.pointer((Operand * max(1, len(bound)))(*bound)),
+            binding.pointer(table),
             binding.pointer(instructions),
             len(self.program.lines),
         )
@@ -163,10 +176,26 @@ class NativeChain:
         assert strides is not None, "a table varies along whole groups of axes, as the operands it is made of"
         return Operand(binding.address(memory), *strides)
 
+    def _late(self, fact: Fact) -> Parameters:
+        """An operand whose address follows."""
+        shape = (1,) * (len(self._shape) - len(fact.static_shape)) + fact.static_shape
+        strides = merged_strides(np.empty(shape, fact.dtype), self._axes)
+        assert strides is not None, "a contiguous array has each group of axes as one run"
+        return Operand(0, *strides)
+
     def _operand(self, array: np.ndarray, binding: Binding) -> Parameters:
         ranked = array.reshape((1,) * (len(self._shape) - array.ndim) + array.shape)
         ranked, strides = binding.read(ranked, self._axes)
         return Operand(binding.address(ranked), *strides)
+
+
+def _complete(operand: Parameters, index: int, held: list[np.ndarray], inputs: Sequence[Any]) -> None:
+    """Let the calls of a run read an input where it lies, or a contiguous copy."""
+    array = inputs[index]
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.array(array, order="C")
+    held[:] = (array,)
+    operand.base = array.ctypes.data
 
 
 def fits(task: Task, axes: Axes) -> bool:

@@ -26,12 +26,24 @@ Elementwise = structure("elementwise.c", "elementwise")
 
 
 class NativeElementwise(NativeKernel):
-    """A chain on tensors of known shapes; see ``axes_of`` for the axes."""
+    """A chain on tensors of known shapes; see ``axes_of`` for the axes.
 
-    def __init__(self, chain: Chain, inputs: Sequence[Fact], output: Fact, axes: Axes, shared: tuple[int, ...]) -> None:
+    Args:
+        late: inputs that may be other arrays in each run, which are contiguous.
+    """
+
+    def __init__(
+        self,
+        chain: Chain,
+        inputs: Sequence[Fact],
+        output: Fact,
+        axes: Axes,
+        shared: tuple[int, ...] = (),
+        late: tuple[int, ...] = (),
+    ) -> None:
         self.shape, self.axes = output.static_shape, axes
         self.chain = NativeChain(chain, inputs, self.shape, axes, alone=True)
-        self.overwrites = shared
+        self.overwrites, self.late = shared, late
         self.algorithm = "C, chain of element-wise operations"
         self.sizes = [math.prod(self.shape[axis] for axis in group) for group in axes]
 
@@ -45,7 +57,7 @@ class NativeElementwise(NativeKernel):
         whole = LANES // math.gcd(LANES, width)
         height = _TILE // width // whole * whole or _TILE // width
         parameters = Elementwise(
-            binding.address(out), image, row, None if out.dtype == np.float32 else binding.guard(),
+            binding.address(out), image, row, None if out.dtype == np.float32 else binding.address(binding.unknown),
             self.chain.bind(inputs, binding), images, rows, columns, height, _TILES,
         )  # fmt: skip
         tiles = -(-columns // width) * -(-rows // height) * images
@@ -110,7 +122,7 @@ class Followed(NativeKernel):
         assert axes is not None, "can_follow was asked"
         self.kernel, self.own = kernel, len(task.inputs)
         self.order = task.output_orders[0] or tuple(range(len(output.static_shape)))
-        self.chain = NativeElementwise(task.chain, facts, output, axes, ())
+        self.chain = NativeElementwise(task.chain, facts, output, axes)
         self.algorithm, self.reads = kernel.algorithm, kernel.reads
         self.shared_workspace, self.workspace = kernel.shared_workspace, kernel.workspace
 

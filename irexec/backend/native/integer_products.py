@@ -306,7 +306,7 @@ class IntegerKernel(NativeKernel):
             binding.address(_padded(scale)), binding.address(_padded(bias)), addend, *addend_strides, addend_zero,
             addend_factor, first is not None, first_low, first_high, first_factor,
             None if self.chain is None else self.chain.bind(operands, binding), factors, shifts, low, high,
-            binding.address(out), *strides, zero, binding.guard() if self.is_levels else None,
+            binding.address(out), *strides, zero, binding.address(binding.unknown) if self.is_levels else None,
         )  # fmt: skip
 
     def channels_last(

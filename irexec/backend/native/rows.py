@@ -172,7 +172,7 @@ class NativeNormalization(NativeKernel):
             source_of(inputs[0], s.axes, binding), target_of(out, s.axes, binding, is_run=is_of_levels),
             self.chain.bind(inputs[self.own :], binding), scale, shift, int(s.channels == 1), int(s.channels == 2),
             *s.sizes, s.rows, s.columns, s.block, _MODES.index(s.mode), s.eps,
-            binding.guard() if is_of_levels else None,
+            binding.address(binding.unknown) if is_of_levels else None,
         )  # fmt: skip
         binding.call("irx_normalize_columns" if s.by_columns else "irx_normalize_rectangles", parameters, s.blocks)
 

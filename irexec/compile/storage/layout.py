@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 
+from irexec.backend.kernel import Kernel
 from irexec.compile.graph import CompileGraph, CompileValue, Operation
 from irexec.compile.steps import SlotArray
 from irexec.compile.storage.planned import EXTERNAL, Buffer, Owner, PlannedOperation, Storage, assign_offsets
@@ -136,7 +137,14 @@ def lay_out(
             end: then the steps that read and write them have the same arrays in every run. 0 for none.
     """
     storage = Storage()
-    staged = [value for value in graph.inputs if value.uses and _is_staged(value, stage)]
+    kernels = {planned.operation: planned.kernel for planned in operations}
+    staged = [
+        value
+        for value in graph.inputs
+        if value.uses
+        and _is_staged(value, stage)
+        and not all(_reads_late(kernels.get(r), r, value) for r in value.readers)
+    ]
     _find_owners(graph, operations, storage, staged)
     outliving = _outliving(graph, operations, storage)
     returned = {value for value in staged if value in outliving}
@@ -181,6 +189,11 @@ def _is_staged(value: CompileValue, limit: int) -> bool:
     if element is None or not element.native or element.carrier.hasobject or not value.fact.is_static:
         return False
     return 0 < value.fact.nbytes <= limit
+
+
+def _reads_late(kernel: Kernel | None, reader: Operation, value: CompileValue) -> bool:
+    """Whether a kernel binds all inputs that are a value in each run."""
+    return kernel is not None and all(i in kernel.late for i, read in enumerate(reader.inputs) if read is value)
 
 
 def _small_targets(

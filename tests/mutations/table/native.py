@@ -22,6 +22,13 @@ NATIVE = (
         ("tests/backend/test_native_chains.py",),
     ),
     Mutation(
+        "an input that is not contiguous is read as if it were",
+        "irexec/backend/native/chains.py",
+        '        array = np.array(array, order="C")\n',
+        "        pass\n",
+        ("tests/backend/test_native_chains.py -k input_of_each_run",),
+    ),
+    Mutation(
         "a thread does not wait for the blocks of others",
         f"{_SOURCE}/run.c",
         "        else if (!over && (c + 1 < calls + count || current.end != NEVER)) wait(c);\n",
