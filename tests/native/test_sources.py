@@ -52,5 +52,5 @@ def test_each_file_begins_with_its_explanation() -> None:
         assert path.read_text("utf-8").startswith("/* "), path.name
 
 
-def test_the_sources_are_under_5160_lines() -> None:
-    assert sum(len(path.read_text("utf-8").splitlines()) for path in SOURCE.glob("*.[ch]")) < 5160
+def test_the_sources_are_under_5170_lines() -> None:
+    assert sum(len(path.read_text("utf-8").splitlines()) for path in SOURCE.glob("*.[ch]")) < 5170

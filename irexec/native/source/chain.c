@@ -43,7 +43,8 @@ void irx_load(const operand *o, const place *at, i64 pitch, float *out)
 /* Whether an operand is the tile as it lies in memory, whole vectors. */
 INLINE int is_tile(const operand *o, const place *at, i64 pitch)
 {
-    return o->column == 1 && at->columns == pitch && (o->row == pitch || at->rows == 1) && at->rows * pitch % VECTOR == 0;
+    const int is_run = o->column == 1 && at->columns == pitch && (o->row == pitch || at->rows == 1);
+    return is_run && at->rows * pitch % VECTOR == 0;
 }
 
 /* Adds an operand to a tile, or multiplies it, without a copy of the operand: its columns follow each other. */
@@ -356,6 +357,7 @@ void irx_chain_to_levels(const chain *c, const place *at, i64 pitch, float *tile
     vd part[PARTS];
     find_parts((const double *)o->base + begin_of(o, at), (i64)last->p, part);
     const int is_run = at->columns == pitch && (row == pitch || at->rows == 1);
-    const i64 rows = is_run ? 1 : at->rows, columns = is_run ? at->rows * pitch : at->columns;
-    for (i64 r = 0; r < rows; r++) write_nearest(part, columns, held[last->a] + r * pitch, out + r * row, unknown);
+    const i64 count = is_run ? at->rows * pitch : at->columns;
+    for (i64 r = 0; r < (is_run ? 1 : at->rows); r++)
+        write_nearest(part, count, held[last->a] + r * pitch, out + r * row, unknown);
 }

@@ -220,10 +220,16 @@ INLINE vf square_root(vf x)
 /* To the nearest integer, of two that are as near to the even one. */
 INLINE vf nearest(vf x)
 {
+#if VECTOR == 16
+    return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#elif VECTOR == 8
+    return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#else
     const float shift = 8388608.0f; /* 2**23: from here on every float is an integer */
     vf a = absolute(x);
     vf rounded = with_sign((a + shift) - shift, x);
     return choose((vi)(a < shift), rounded, x);
+#endif
 }
 
 INLINE vf floor_of(vf x)

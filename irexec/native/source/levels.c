@@ -26,9 +26,11 @@ INLINE vf ended(const numbers *n, const int32_t *from, vf scale, vf bias, const 
     vf x = rounded((kind & FLOATS ? (vf)sum : __builtin_convertvector(sum, vf)) * scale) + bias;
     if (kind & ROUNDED) {
         x = clamped(x, n->first_low, n->first_high);
-        x = rounded((rounded(x + 12582912.0f) - 12582912.0f) * n->first_factor);
+        /* A zero has either sign; in levels that is the same. */
+        const vf whole = kind & LEVELS && VECTOR > 4 ? nearest(x) : rounded(x + 12582912.0f) - 12582912.0f;
+        x = rounded(whole * n->first_factor);
     }
-    if (addend) x += rounded((floats_of(addend, count) - n->addend_zero) * n->addend_factor);
+    if (addend) x += rounded(floats_of(addend, count, n->addend_zero) * n->addend_factor);
     return kind & LIMITED ? clamped(x, n->low, n->high) : x;
 }
 

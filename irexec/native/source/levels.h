@@ -73,26 +73,27 @@ INLINE vi quads(vi sum, vi a, vi b)
 }
 #endif
 
-/* Up to a vector of bytes as floats. GCC 12 takes vectors of bytes apart. */
-INLINE vf floats_of(const uint8_t *p, i64 count)
+/* Up to a vector of bytes, less an integer, as floats. GCC 12 takes vectors of bytes apart. */
+INLINE vf floats_of(const uint8_t *p, i64 count, vf zero)
 {
 #if VECTOR == 16
-    const __m128i bytes = count >= 16 ? _mm_loadu_si128((const __m128i *)p) : _mm_maskz_loadu_epi8((__mmask16)((1u << count) - 1), p);
-    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+    const __mmask16 mask = count >= 16 ? 0xffff : (__mmask16)((1u << count) - 1);
+    const __m128i bytes = _mm_maskz_loadu_epi8(mask, p);
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes), _mm512_cvtps_epi32(zero)));
 #else
     uint8_t copied[VECTOR] = {0};
     if (count < VECTOR) p = memcpy(copied, p, (size_t)count);
 #if VECTOR == 8 && defined(__AVX2__)
-    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p))) - zero;
 #elif defined(__SSE2__) && VECTOR == 4
     int32_t word;
     memcpy(&word, p, 4);
-    const __m128i zero = _mm_setzero_si128(), pairs_of = _mm_unpacklo_epi8(_mm_cvtsi32_si128(word), zero);
-    return _mm_cvtepi32_ps(_mm_unpacklo_epi16(pairs_of, zero));
+    const __m128i none = _mm_setzero_si128(), pairs_of = _mm_unpacklo_epi8(_mm_cvtsi32_si128(word), none);
+    return _mm_cvtepi32_ps(_mm_unpacklo_epi16(pairs_of, none)) - zero;
 #else
     vb x;
     memcpy(&x, p, VECTOR);
-    return __builtin_convertvector(__builtin_convertvector(x, vi), vf);
+    return __builtin_convertvector(__builtin_convertvector(x, vi), vf) - zero;
 #endif
 #endif
 }

@@ -13,8 +13,8 @@ INTEGERS = (
     Mutation(
         "the zero of levels that are added stays",
         f"{_SOURCE}/levels.c",
-        "(floats_of(addend, count) - n->addend_zero) * n->addend_factor",
-        "floats_of(addend, count) * n->addend_factor",
+        "floats_of(addend, count, n->addend_zero) * n->addend_factor",
+        "floats_of(addend, count, spread(0.0f)) * n->addend_factor",
         _INTEGERS,
     ),
     Mutation(
@@ -48,8 +48,8 @@ INTEGERS = (
     Mutation(
         "levels before a residual are not rounded",
         f"{_SOURCE}/levels.c",
-        "(rounded(x + 12582912.0f) - 12582912.0f) * n->first_factor",
-        "x * n->first_factor",
+        "rounded(whole * n->first_factor)",
+        "rounded(x * n->first_factor)",
         _INTEGERS,
     ),
     Mutation(
