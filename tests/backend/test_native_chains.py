@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -278,3 +279,8 @@ def test_a_chain_reads_the_input_of_each_run_where_it_lies(size: int) -> None:
         np.testing.assert_allclose(result, np.tanh(data * 2), rtol=1e-6, atol=1e-7)
         np.testing.assert_array_equal(same, data)
         assert not np.shares_memory(same, data)
+    kept = np.ones((2, size, size), np.float32)
+    watched = weakref.ref(kept)
+    compiled(kept)
+    del kept
+    assert watched() is None, "the caller's array is released after the run"

@@ -190,11 +190,12 @@ class NativeChain:
 
 
 def _complete(operand: Parameters, index: int, held: list[np.ndarray], inputs: Sequence[Any]) -> None:
-    """Let the calls of a run read an input where it lies, or a contiguous copy."""
+    """Let the calls of a run read an input where it lies, or a contiguous copy, which is held until the next run."""
     array = inputs[index]
+    held.clear()
     if not (array.flags.c_contiguous and array.flags.aligned):
         array = np.array(array, order="C")
-    held[:] = (array,)
+        held.append(array)
     operand.base = array.ctypes.data
 
 

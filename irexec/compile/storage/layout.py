@@ -134,7 +134,8 @@ def lay_out(
         reuse: whether outputs may be views, and parts of a Concat may be computed in its output.
         overwrite: whether an output may be written over an input.
         stage: bytes of a Parameter or a target up to which it lies in the arena, copied at the start of a run or at its
-            end: then the steps that read and write them have the same arrays in every run. 0 for none.
+            end: then the steps that read and write them have the same arrays in every run. 0 for none. A Parameter
+            whose readers take another array in each run is not copied.
     """
     storage = Storage()
     kernels = {planned.operation: planned.kernel for planned in operations}

@@ -275,8 +275,8 @@ static void load_levels(const operand *o, const float *values, const place *at, 
 typedef float room[TILE + VECTOR];
 
 /* Runs the instructions of a chain before `end`. A register is at held[i]: in its own room, or in an operand. */
-static __attribute__((noinline)) void run(const chain *c, const instruction *end, const place *at, i64 pitch, room *rooms, float *tile,
-                const float **held)
+static __attribute__((noinline)) void run(const chain *c, const instruction *end, const place *at, i64 pitch,
+                                          room *rooms, float *tile, const float **held)
 {
     const i64 size = at->rows * pitch;
     held[0] = tile;

@@ -154,21 +154,17 @@ static void strip_of_pairs(const windows *w, const strip *s, i64 count, const ch
 }
 
 #if VECTOR == 16
-/* The bytes of up to 64 or 16 channels. */
-INLINE __m512i bytes_of(const char *p, i64 count)
+/* The bytes of up to 64 channels. */
+INLINE __m512i channels_of(const char *p, i64 count)
 {
     return _mm512_maskz_loadu_epi8(count >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << count) - 1, p);
-}
-INLINE __m128i few_bytes_of(const char *p, i64 count)
-{
-    return _mm_maskz_loadu_epi8(count >= 16 ? 0xffff : (__mmask16)((1u << count) - 1), p);
 }
 
 /* Words of four rows of 64 channels: four vectors, of which each has four channels of each 16. */
 INLINE void words_of_64(const char *const *rows, i64 count, vi *words)
 {
-    const __m512i a = bytes_of(rows[0], count), b = bytes_of(rows[1], count);
-    const __m512i c = bytes_of(rows[2], count), d = bytes_of(rows[3], count);
+    const __m512i a = channels_of(rows[0], count), b = channels_of(rows[1], count);
+    const __m512i c = channels_of(rows[2], count), d = channels_of(rows[3], count);
     const __m512i low = _mm512_unpacklo_epi8(a, b), high = _mm512_unpackhi_epi8(a, b);
     const __m512i low2 = _mm512_unpacklo_epi8(c, d), high2 = _mm512_unpackhi_epi8(c, d);
     words[0] = (vi)_mm512_unpacklo_epi16(low, low2);
@@ -182,10 +178,10 @@ INLINE void words_of_16(const char *const *rows, i64 count, vi *words)
 {
     const __m512i lanes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m128i bytes = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    __m512i x = _mm512_castsi128_si512(few_bytes_of(rows[0], count));
-    x = _mm512_inserti32x4(x, few_bytes_of(rows[1], count), 1);
-    x = _mm512_inserti32x4(x, few_bytes_of(rows[2], count), 2);
-    x = _mm512_inserti32x4(x, few_bytes_of(rows[3], count), 3);
+    __m512i x = _mm512_castsi128_si512(bytes_of(rows[0], count));
+    x = _mm512_inserti32x4(x, bytes_of(rows[1], count), 1);
+    x = _mm512_inserti32x4(x, bytes_of(rows[2], count), 2);
+    x = _mm512_inserti32x4(x, bytes_of(rows[3], count), 3);
     words[0] = (vi)_mm512_shuffle_epi8(_mm512_permutexvar_epi32(lanes, x), _mm512_broadcast_i32x4(bytes));
 }
 

@@ -73,13 +73,17 @@ INLINE vi quads(vi sum, vi a, vi b)
 }
 #endif
 
+#if VECTOR == 16
+/* Up to 16 bytes, and a mask of as many lanes. */
+INLINE __mmask16 first_lanes(i64 count) { return count >= 16 ? 0xffff : (__mmask16)((1u << count) - 1); }
+INLINE __m128i bytes_of(const void *p, i64 count) { return _mm_maskz_loadu_epi8(first_lanes(count), p); }
+#endif
+
 /* Up to a vector of bytes, less an integer, as floats. GCC 12 takes vectors of bytes apart. */
 INLINE vf floats_of(const uint8_t *p, i64 count, vf zero)
 {
 #if VECTOR == 16
-    const __mmask16 mask = count >= 16 ? 0xffff : (__mmask16)((1u << count) - 1);
-    const __m128i bytes = _mm_maskz_loadu_epi8(mask, p);
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes), _mm512_cvtps_epi32(zero)));
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_cvtepu8_epi32(bytes_of(p, count)), _mm512_cvtps_epi32(zero)));
 #else
     uint8_t copied[VECTOR] = {0};
     if (count < VECTOR) p = memcpy(copied, p, (size_t)count);
@@ -104,7 +108,7 @@ INLINE void store_levels(uint8_t *out, vf x, float zero, i64 count)
 #if VECTOR == 16
     const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_cvtps_epi32(x), _mm512_set1_epi32((int)zero)));
     if (count < 16) {
-        _mm_mask_storeu_epi8(out, (__mmask16)((1u << count) - 1), bytes);
+        _mm_mask_storeu_epi8(out, first_lanes(count), bytes);
         return;
     }
 #elif VECTOR == 8 && defined(__AVX2__)
